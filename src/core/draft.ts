@@ -1,0 +1,87 @@
+/** Items in the making: each hears deltas, says what they add to it, and is finished once. */
+import type { Delta } from "./delta.ts";
+import type { ItemDelta, OutputItem } from "./event.ts";
+import type { Part } from "./item.ts";
+
+export interface Draft {
+  readonly type: OutputItem["type"];
+  /** The item while it is still empty. */
+  readonly skeleton: OutputItem;
+  /** What the delta adds, or nothing to tell. */
+  hear(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
+  /** Whether nothing more can belong to it. */
+  isWhole(): boolean;
+  finish(): OutputItem;
+}
+
+export function beginMessage(): Draft {
+  const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[] }[] = [];
+  return {
+    type: "message",
+    skeleton: { type: "message", role: "assistant", content: [] },
+    hear(delta) {
+      if (delta.type !== "text" && delta.type !== "refusal") return undefined;
+      let part = parts.at(-1);
+      if (part?.type !== delta.type) parts.push((part = { type: delta.type, text: "" }));
+      part.text += delta.text;
+      const logprobs = delta.type === "text" ? delta.logprobs : undefined;
+      if (logprobs !== undefined) (part.logprobs ??= []).push(...logprobs);
+      return { kind: delta.type, part: parts.length - 1, text: delta.text, logprobs };
+    },
+    isWhole: () => false,
+    finish() {
+      const only = parts.length === 1 ? parts[0] : undefined;
+      const plain = only?.type === "text" && only.logprobs === undefined;
+      return { type: "message", role: "assistant", content: plain ? only.text : (parts satisfies readonly Part[]) };
+    },
+  };
+}
+
+export function beginReasoning(): Draft {
+  const summary: string[] = [];
+  let text = "";
+  let encrypted: string | undefined;
+  return {
+    type: "reasoning",
+    skeleton: { type: "reasoning", summary: [], text: "" },
+    hear(delta) {
+      if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
+      if (delta.type !== "reasoning" || delta.text === "") return undefined;
+      if (delta.summary === undefined) {
+        text += delta.text;
+        return { kind: "reasoning", part: 0, text: delta.text };
+      }
+      // An adapter may count its sections as it likes; ours have no gaps.
+      const section = Math.min(delta.summary, summary.length);
+      summary[section] = (summary[section] ?? "") + delta.text;
+      return { kind: "summary", part: section, text: delta.text };
+    },
+    isWhole: () => false,
+    finish: () => ({ type: "reasoning", summary, text, encrypted }),
+  };
+}
+
+export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: string): Draft {
+  const { name, kind = "function" } = call;
+  let written = "";
+  return {
+    type: "tool-call",
+    skeleton: { type: "tool-call", kind, callId, name, arguments: "" },
+    hear(delta) {
+      if (delta.type !== "tool-arguments" || delta.text === "") return undefined;
+      written += delta.text;
+      return { kind: "arguments", part: 0, text: delta.text };
+    },
+    isWhole: () => kind === "custom" || isJson(written),
+    finish: () => ({ type: "tool-call", kind, callId, name, arguments: written }),
+  };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

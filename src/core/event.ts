@@ -1,0 +1,24 @@
+/** What a protocol hears: `turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
+import type { Item } from "./item.ts";
+import type { Answer } from "./turn.ts";
+
+export type Event =
+  | { readonly type: "turn-start" }
+  /** `item` is still empty; `index` counts the answer's items from 0. */
+  | { readonly type: "item-start"; readonly index: number; readonly item: OutputItem }
+  | ItemDelta
+  | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }
+  | { readonly type: "turn-end"; readonly answer: Answer };
+
+/** What an answer is made of: never a tool's output, and messages of the assistant only. */
+export type OutputItem = Exclude<Item, { type: "tool-output" }>;
+
+export interface ItemDelta {
+  readonly type: "item-delta";
+  readonly index: number;
+  readonly kind: "text" | "refusal" | "reasoning" | "summary" | "arguments";
+  /** Which content part (text, refusal) or summary section it belongs to, from 0; a new number opens a new one. */
+  readonly part: number;
+  readonly text: string;
+  readonly logprobs?: readonly unknown[] | undefined;
+}

@@ -1,0 +1,155 @@
+/** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
+import type { Delta } from "./delta.ts";
+import { type GatewayError, toGatewayError } from "./errors.ts";
+import { type Draft, beginCall, beginMessage, beginReasoning } from "./draft.ts";
+import type { Event, OutputItem } from "./event.ts";
+import type { Answer, Finish, Notes, Usage } from "./turn.ts";
+
+/** How a turn ends outside the stream. */
+export interface Ending {
+  /** Awaited before the end is told; if it throws, the turn has failed. */
+  settle(answer: Answer): Promise<void>;
+  /** Called once, when nothing more will be told. */
+  leave(): void;
+}
+
+/**
+ * Yields a batch of events for each batch of deltas; the first one holds `turn-start`, the last one `turn-end`.
+ * A failure before the first delta is thrown; a later one closes what is open and ends the turn as failed.
+ */
+export async function* frame(
+  turnId: string,
+  deltas: AsyncIterable<readonly Delta[]>,
+  ending: Ending,
+): AsyncGenerator<readonly Event[], void, void> {
+  const script = createScript(turnId);
+  let events: Event[] = [{ type: "turn-start" }];
+  let told = false;
+  let failure: GatewayError | undefined;
+  try {
+    try {
+      for await (const batch of deltas) {
+        for (const delta of batch) script.hear(delta, events);
+        if (events.length === 0) continue;
+        told = true;
+        yield events;
+        events = [];
+      }
+      script.closeAll(events, true);
+      await ending.settle(script.toAnswer(undefined));
+    } catch (thrown) {
+      if (!told) throw thrown;
+      failure = toGatewayError(thrown);
+      script.closeAll(events, false);
+    }
+    events.push({ type: "turn-end", answer: script.toAnswer(failure) });
+    yield events;
+  } finally {
+    ending.leave();
+  }
+}
+
+/** The events of a turn that failed after its stream was opened and before the adapter said a word. */
+export function failedTurn(error: GatewayError): readonly Event[] {
+  const answer = createScript("").toAnswer(error);
+  return [{ type: "turn-start" }, { type: "turn-end", answer }];
+}
+
+/** What has been said so far. One item is open at a time; calls that run side by side are told one after the other. */
+function createScript(turnId: string) {
+  const items: OutputItem[] = [];
+  let open: Draft | undefined;
+  /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
+  let openCall: number | undefined;
+  let waiting: Delta[] = [];
+  let usage: Usage | undefined;
+  let notes: Notes = {};
+  let finish: Finish = "stop";
+
+  function close(events: Event[], whole = true): void {
+    if (open === undefined) return;
+    const item = open.finish();
+    events.push({ type: "item-end", index: items.length, item, whole });
+    items.push(item);
+    open = undefined;
+    openCall = undefined;
+  }
+
+  function begin(draft: Draft, events: Event[]): void {
+    open = draft;
+    events.push({ type: "item-start", index: items.length, item: draft.skeleton });
+  }
+
+  function tell(delta: Delta, events: Event[]): void {
+    const told = open?.hear(delta);
+    if (told !== undefined) events.push({ type: "item-delta", index: items.length, ...told });
+  }
+
+  function switchTo(type: "message" | "reasoning", events: Event[]): void {
+    if (waiting.length > 0) release(events);
+    close(events);
+    begin(type === "message" ? beginMessage() : beginReasoning(), events);
+  }
+
+  /** Tells the calls that had to wait, each with all of its arguments. */
+  function release(events: Event[]): void {
+    const held = waiting;
+    waiting = [];
+    for (const call of held) {
+      if (call.type !== "tool-call") continue;
+      close(events);
+      hear(call, events);
+      for (const delta of held) if (delta.type === "tool-arguments" && delta.index === call.index) tell(delta, events);
+    }
+  }
+
+  function hear(delta: Delta, events: Event[]): void {
+    switch (delta.type) {
+      case "text":
+      case "refusal":
+        if (delta.text === "") return; // a message is announced only when there is text
+        if (open?.type !== "message") switchTo("message", events);
+        return tell(delta, events);
+      case "reasoning":
+      case "reasoning-seal":
+        if (open?.type !== "reasoning") switchTo("reasoning", events);
+        return tell(delta, events);
+      case "tool-call":
+        if (openCall !== undefined && open?.isWhole() === false) return void waiting.push(delta);
+        close(events);
+        begin(beginCall(delta, delta.callId ?? `call_${turnId}${items.length}`), events);
+        openCall = delta.index;
+        return;
+      case "tool-arguments":
+        if (delta.index !== openCall) return void waiting.push(delta);
+        return tell(delta, events);
+      case "usage":
+        usage = delta.usage;
+        return;
+      case "notes":
+        notes = { ...notes, ...delta.notes };
+        return;
+      case "finish":
+        finish = delta.reason;
+    }
+  }
+
+  return {
+    hear,
+    closeAll(events: Event[], whole: boolean): void {
+      if (whole && waiting.length > 0) release(events);
+      close(events, whole && !isShort(finish));
+    },
+    toAnswer(error: GatewayError | undefined): Answer {
+      const called = items.some((item) => item.type === "tool-call");
+      const reason = finish === "stop" && called ? "tool-calls" : finish;
+      const status = error !== undefined ? "failed" : isShort(reason) ? "incomplete" : "completed";
+      return { status, finish: reason, items, usage, error, notes };
+    },
+  };
+}
+
+/** The model was cut off before it had said everything. */
+function isShort(finish: Finish): boolean {
+  return finish === "length" || finish === "content-filter";
+}

@@ -1,0 +1,90 @@
+/** What a conversation is made of: the same items go in, come out and are stored. */
+
+export type Item = Message | Reasoning | ToolCall | ToolOutput;
+
+export type Role = "system" | "developer" | "user" | "assistant";
+
+export interface Message {
+  readonly type: "message";
+  readonly role: Role;
+  readonly content: Content;
+  readonly name?: string | undefined;
+  /** Fields of the caller's dialect that we have no word for; an adapter of the same dialect forwards them. */
+  readonly extra?: Extra | undefined;
+}
+
+/** A string is one text part, the way most clients write it. */
+export type Content = string | readonly Part[];
+
+export type Part =
+  | {
+      readonly type: "text";
+      readonly text: string;
+      readonly logprobs?: readonly unknown[] | undefined;
+      readonly extra?: Extra | undefined;
+    }
+  | { readonly type: "refusal"; readonly text: string }
+  | {
+      readonly type: "image";
+      readonly url?: string | undefined;
+      readonly fileId?: string | undefined;
+      readonly detail?: string | undefined;
+    }
+  | { readonly type: "audio"; readonly data: string; readonly format: string }
+  | {
+      readonly type: "file";
+      readonly fileId?: string | undefined;
+      /** A data: URL or plain base64, as the caller sent it. */
+      readonly data?: string | undefined;
+      readonly url?: string | undefined;
+      readonly name?: string | undefined;
+    }
+  | { readonly type: "other"; readonly extra: Extra };
+
+export interface Reasoning {
+  readonly type: "reasoning";
+  /** What the model tells of its reasoning, one string a section. */
+  readonly summary: readonly string[];
+  /** The reasoning itself, where the adapter shows it. */
+  readonly text: string;
+  /** An opaque form that only its maker can read, for a later turn. */
+  readonly encrypted?: string | undefined;
+}
+
+export interface ToolCall {
+  readonly type: "tool-call";
+  readonly kind: "function" | "custom";
+  readonly callId: string;
+  readonly name: string;
+  /** JSON text of a function's arguments, or a custom tool's free input, exactly as the model wrote it. */
+  readonly arguments: string;
+  readonly extra?: Extra | undefined;
+}
+
+export interface ToolOutput {
+  readonly type: "tool-output";
+  readonly kind: "function" | "custom";
+  readonly callId: string;
+  readonly output: Content;
+}
+
+export interface Extra {
+  readonly dialect: Dialect;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** The wire languages that something opaque may be written in. */
+export type Dialect = "chat" | "responses";
+
+/** All text of a content, parts joined. */
+export function textOf(content: Content): string {
+  if (typeof content === "string") return content;
+  let text = "";
+  for (const part of content) if (part.type === "text") text += part.text;
+  return text;
+}
+
+/** Messages that steer the model rather than belong to the talk. */
+export function isSteering(item: Item): boolean {
+  return item.type === "message" && (item.role === "system" || item.role === "developer");
+}

@@ -1,0 +1,22 @@
+/** Which name a model goes by: the caller's, and the adapter's own. */
+
+export interface ModelNames {
+  /** The adapter's name for what the caller asked for. */
+  resolve(asked: string): string;
+  /** The names a caller may choose from, as far as the operator has said. */
+  readonly known: readonly string[];
+}
+
+/** A mapped name is forwarded as mapped; any other as the adapter's one configured model, or as it is when there is none. */
+export function createModelNames(configured: {
+  readonly model?: string | undefined;
+  readonly models?: Readonly<Record<string, string>> | undefined;
+}): ModelNames {
+  const mapped = new Map(Object.entries(configured.models ?? {}));
+  const known = new Set(mapped.keys());
+  if (configured.model !== undefined) known.add(configured.model);
+  return {
+    resolve: (asked) => mapped.get(asked) ?? configured.model ?? asked,
+    known: [...known],
+  };
+}

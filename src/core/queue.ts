@@ -1,0 +1,56 @@
+/** One turn at a time for each key, in the order of arrival, with a bound on those who wait. */
+import { GatewayError } from "./errors.ts";
+
+export interface Queue {
+  /** Waits for its turn. The function it gives must be called once, when the turn is over. */
+  enter(key: string, signal: AbortSignal): Promise<() => void>;
+}
+
+export function createQueue(maxWaiting: number): Queue {
+  /** Who waits behind the running turn of a key. No entry: nothing runs. */
+  const lines = new Map<string, (() => void)[]>();
+
+  function leave(key: string): void {
+    const next = lines.get(key)?.shift();
+    if (next === undefined) lines.delete(key);
+    else next();
+  }
+
+  return {
+    async enter(key, signal) {
+      const line = lines.get(key);
+      if (line === undefined) {
+        lines.set(key, []);
+      } else {
+        if (line.length >= maxWaiting) {
+          throw new GatewayError(
+            "session_busy",
+            `This session already has ${maxWaiting} requests waiting. Wait for their answers, or use another session.`,
+            { retryAfterSeconds: 1 },
+          );
+        }
+        await waitIn(line, signal);
+      }
+      let left = false;
+      return () => {
+        if (!left) leave(key);
+        left = true;
+      };
+    },
+  };
+}
+
+function waitIn(line: (() => void)[], signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const go = () => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    };
+    const giveUp = () => {
+      line.splice(line.indexOf(go), 1);
+      reject(new GatewayError("client_closed", "The caller left while it waited for its turn."));
+    };
+    line.push(go);
+    signal.addEventListener("abort", giveUp, { once: true });
+  });
+}

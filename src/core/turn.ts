@@ -1,0 +1,117 @@
+/** Ask → Turn → Answer: what the caller wants, what the adapter gets, what came of it. */
+import type { GatewayError } from "./errors.ts";
+import type { OutputItem } from "./event.ts";
+import type { Extra, Item } from "./item.ts";
+
+/** What a caller wants, in no wire's dialect. */
+export interface Ask {
+  readonly model: string;
+  /** What the caller sent: only what is new, or its whole history. */
+  readonly items: readonly Item[];
+  /** The caller's word for these items, for errors that speak of them. */
+  readonly itemsParam: string;
+  readonly settings: Settings;
+  /** The caller wants the answer piece by piece. */
+  readonly stream: boolean;
+  /** The response that this request continues. */
+  readonly previousId?: string | undefined;
+  /** The caller's name for whom it speaks; a session hint. */
+  readonly user?: string | undefined;
+  /** `in-session`: only when a session is found or made by a hint. */
+  readonly keep: "yes" | "no" | "in-session";
+}
+
+/** How the model shall answer. Absent means the adapter's own default. */
+export interface Settings {
+  readonly instructions?: string | undefined;
+  readonly tools: readonly Tool[];
+  readonly toolChoice?: ToolChoice | undefined;
+  readonly parallelToolCalls?: boolean | undefined;
+  readonly format?: Format | undefined;
+  readonly temperature?: number | undefined;
+  readonly topP?: number | undefined;
+  readonly presencePenalty?: number | undefined;
+  readonly frequencyPenalty?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly stop?: readonly string[] | undefined;
+  readonly maxOutputTokens?: number | undefined;
+  /** How many alternatives to tell for each token; 0 tells the chosen one only. */
+  readonly topLogprobs?: number | undefined;
+  readonly reasoningEffort?: string | undefined;
+  readonly reasoningSummary?: string | undefined;
+  readonly verbosity?: string | undefined;
+  readonly serviceTier?: string | undefined;
+  /** The caller's own fields, for an adapter that speaks the same dialect. */
+  readonly native?: Extra | undefined;
+}
+
+export type Tool =
+  | {
+      readonly type: "function";
+      readonly name: string;
+      readonly description?: string | undefined;
+      readonly parameters?: JsonSchema | undefined;
+      readonly strict?: boolean | undefined;
+    }
+  | {
+      readonly type: "custom";
+      readonly name: string;
+      readonly description?: string | undefined;
+      readonly format?: unknown;
+    }
+  /** A tool that only its own dialect knows, e.g. a hosted web search. */
+  | { readonly type: "other"; readonly extra: Extra };
+
+export type ToolChoice =
+  | { readonly type: "auto" | "none" | "required" }
+  | { readonly type: "tool"; readonly name: string }
+  | { readonly type: "allowed"; readonly mode: "auto" | "required"; readonly names: readonly string[] }
+  | { readonly type: "other"; readonly extra: Extra };
+
+export type Format =
+  | { readonly type: "text" }
+  | { readonly type: "json" }
+  | {
+      readonly type: "schema";
+      readonly name: string;
+      readonly description?: string | undefined;
+      readonly schema: JsonSchema;
+      readonly strict?: boolean | undefined;
+    };
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What an adapter gets: history in front, the model resolved. */
+export interface Turn {
+  readonly id: string;
+  readonly model: string;
+  readonly items: readonly Item[];
+  readonly settings: Settings;
+  readonly stream: boolean;
+}
+
+/** What came of a turn. */
+export interface Answer {
+  readonly status: "completed" | "incomplete" | "failed" | "cancelled";
+  readonly finish: Finish;
+  readonly items: readonly OutputItem[];
+  readonly usage: Usage | undefined;
+  readonly error: GatewayError | undefined;
+  readonly notes: Notes;
+}
+
+/** Why the model stopped. */
+export type Finish = "stop" | "length" | "content-filter" | "tool-calls";
+
+export interface Usage {
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+}
+
+/** What the adapter let fall about itself and both wires have a field for. */
+export interface Notes {
+  readonly fingerprint?: string | undefined;
+  readonly serviceTier?: string | undefined;
+}

@@ -1,0 +1,182 @@
+/** Reads the fields of a JSON body: null means absent, a wrong type or range is an error that names the path and the remedy. */
+import { GatewayError } from "../core/errors.ts";
+
+/** An object of the body together with its path, e.g. `messages[2].content[0]`; the body itself has the path "". */
+export interface Fields {
+  readonly path: string;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+export function readBody(body: unknown): Fields {
+  if (isObject(body)) return { path: "", values: body };
+  throw new GatewayError("invalid_type", `The request body must be a JSON object, but it is ${describe(body)}.`);
+}
+
+/** The path of a field, the way errors name it. */
+export function pathOf(fields: Fields, key: string): string {
+  return fields.path === "" ? key : `${fields.path}.${key}`;
+}
+
+export function readString(fields: Fields, key: string): string | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string") return value;
+  throw wrongType(pathOf(fields, key), "a string", value);
+}
+
+export function requireString(fields: Fields, key: string): string {
+  return readString(fields, key) ?? missing(pathOf(fields, key));
+}
+
+/** A required string that may not be empty. */
+export function requireName(fields: Fields, key: string): string {
+  const value = requireString(fields, key);
+  if (value !== "") return value;
+  const path = pathOf(fields, key);
+  throw new GatewayError(
+    "invalid_value",
+    `Invalid '${path}': empty string. Expected a string with at least one character.`,
+    {
+      param: path,
+      wireCode: "empty_string",
+    },
+  );
+}
+
+export function readBoolean(fields: Fields, key: string): boolean | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "boolean") return value;
+  throw wrongType(pathOf(fields, key), "a boolean", value);
+}
+
+export function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "number") throw wrongType(pathOf(fields, key), "a decimal", value);
+  return checkRange(pathOf(fields, key), "decimal", value, min, max);
+}
+
+export function readInteger(
+  fields: Fields,
+  key: string,
+  min: number,
+  max = Number.MAX_SAFE_INTEGER,
+): number | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "number" || !Number.isInteger(value)) throw wrongType(pathOf(fields, key), "an integer", value);
+  return checkRange(pathOf(fields, key), "integer", value, min, max);
+}
+
+export function readChoice<T extends string>(fields: Fields, key: string, allowed: readonly T[]): T | undefined {
+  const value = readString(fields, key);
+  if (value === undefined) return undefined;
+  return allowed.find((choice) => choice === value) ?? notAllowed(pathOf(fields, key), value, allowed);
+}
+
+export function readObject(fields: Fields, key: string): Fields | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  return toFields(value, pathOf(fields, key));
+}
+
+export function requireObject(fields: Fields, key: string): Fields {
+  return readObject(fields, key) ?? missing(pathOf(fields, key));
+}
+
+export function readArray(fields: Fields, key: string): readonly unknown[] | undefined {
+  const value = fields.values[key];
+  if (value === undefined || value === null) return undefined;
+  if (Array.isArray(value)) return value;
+  throw wrongType(pathOf(fields, key), "an array", value);
+}
+
+/** The objects of a list, each with its path. */
+export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
+  const path = pathOf(fields, key);
+  return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
+}
+
+/** Caller's labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */
+export function readMetadata(fields: Fields, key: string): Readonly<Record<string, string>> | undefined {
+  const metadata = readObject(fields, key);
+  if (metadata === undefined) return undefined;
+  const entries = Object.entries(metadata.values);
+  if (entries.length > 16) throw tooLong(metadata.path, "too many properties", "at most 16 properties", entries.length);
+  for (const [name, value] of entries) {
+    if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
+    if (name.length > 64)
+      throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", name.length);
+    if (value.length > 512)
+      throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", value.length);
+  }
+  return metadata.values as Readonly<Record<string, string>>;
+}
+
+export function toFields(value: unknown, path: string): Fields {
+  if (isObject(value)) return { path, values: value };
+  throw wrongType(path, "an object", value);
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function wrongType(path: string, expected: string, value: unknown): GatewayError {
+  return new GatewayError(
+    "invalid_type",
+    `Invalid type for '${path}': expected ${expected}, but got ${describe(value)} instead.`,
+    { param: path },
+  );
+}
+
+export function notAllowed(path: string, value: string, allowed: readonly string[]): never {
+  const choices = allowed.map((choice) => `'${choice}'`).join(", ");
+  throw new GatewayError("invalid_value", `Invalid value: '${value}'. Supported values are: ${choices}.`, {
+    param: path,
+  });
+}
+
+export function missing(path: string): never {
+  throw new GatewayError("missing_required_parameter", `Missing required parameter: '${path}'.`, { param: path });
+}
+
+/** A field that would change the answer and that no adapter here can honour. */
+export function unsupported(path: string, why: string): never {
+  throw new GatewayError("unsupported_parameter", `Unsupported parameter: '${path}'. ${why}`, { param: path });
+}
+
+function checkRange(path: string, kind: "decimal" | "integer", value: number, min: number, max: number): number {
+  if (value < min) {
+    throw new GatewayError(
+      "out_of_range",
+      `Invalid '${path}': ${kind} below minimum value. Expected a value >= ${min}, but got ${value} instead.`,
+      { param: path, wireCode: `${kind}_below_min_value` },
+    );
+  }
+  if (value > max) {
+    throw new GatewayError(
+      "out_of_range",
+      `Invalid '${path}': ${kind} above maximum value. Expected a value <= ${max}, but got ${value} instead.`,
+      { param: path, wireCode: `${kind}_above_max_value` },
+    );
+  }
+  return value;
+}
+
+function tooLong(path: string, what: string, expected: string, length: number): GatewayError {
+  return new GatewayError("out_of_range", `Invalid '${path}': ${what}. Expected ${expected}, but got ${length}.`, {
+    param: path,
+    wireCode: what.replaceAll(" ", "_"),
+  });
+}
+
+function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  if (typeof value === "number") return Number.isInteger(value) ? "an integer" : "a decimal";
+  return `a ${typeof value}`;
+}
