@@ -1,6 +1,6 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
 import type { Delta } from "./delta.ts";
-import { type GatewayError, toGatewayError } from "./errors.ts";
+import type { GatewayError } from "./errors.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning } from "./draft.ts";
 import type { Event, OutputItem } from "./event.ts";
 import type { Answer, Finish, Notes, Usage } from "./turn.ts";
@@ -9,6 +9,8 @@ import type { Answer, Finish, Notes, Usage } from "./turn.ts";
 export interface Ending {
   /** Awaited before the end is told; if it throws, the turn has failed. */
   settle(answer: Answer): Promise<void>;
+  /** What the caller shall read of something thrown. */
+  explain(thrown: unknown): GatewayError;
   /** Called once, when nothing more will be told. */
   leave(): void;
 }
@@ -38,8 +40,8 @@ export async function* frame(
       script.closeAll(events, true);
       await ending.settle(script.toAnswer(undefined));
     } catch (thrown) {
-      if (!told) throw thrown;
-      failure = toGatewayError(thrown);
+      failure = ending.explain(thrown);
+      if (!told) throw failure;
       script.closeAll(events, false);
     }
     events.push({ type: "turn-end", answer: script.toAnswer(failure) });
@@ -115,9 +117,9 @@ function createScript(turnId: string) {
         if (open?.type !== "reasoning") switchTo("reasoning", events);
         return tell(delta, events);
       case "tool-call":
-        if (openCall !== undefined && open?.isWhole() === false) return void waiting.push(delta);
+        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false)) return void waiting.push(delta);
         close(events);
-        begin(beginCall(delta, delta.callId ?? `call_${turnId}${items.length}`), events);
+        begin(beginCall(delta, delta.callId ?? `call_${turnId.replace(/^[a-z]+_/, "")}${items.length}`), events);
         openCall = delta.index;
         return;
       case "tool-arguments":

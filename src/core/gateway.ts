@@ -1,6 +1,6 @@
 /** The story of a turn: find its place, take its turn, ask the adapter, tell what it says, remember it. */
 import { assembleContext } from "./context.ts";
-import { GatewayError } from "./errors.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { frame } from "./frame.ts";
 import { findPlace } from "./place.ts";
@@ -17,10 +17,12 @@ export interface Gateway {
 }
 
 export interface Caller {
+  /** The name of the turn to come, so that even one that fails early can be told by name. */
+  readonly turnId: string;
   readonly owner: string;
   /** What the request says about its session. */
   readonly hint: string | undefined;
-  /** Aborts when the caller is gone. */
+  /** Aborts when the caller is gone or the turn is called off; its reason is a GatewayError. */
   readonly signal: AbortSignal;
 }
 
@@ -36,23 +38,22 @@ export interface GatewayParts {
   readonly resolveModel: (asked: string) => string;
   readonly limits: { readonly maxItems: number; readonly maxQueuedPerThread: number };
   readonly now: () => Date;
-  readonly newId: (prefix: "resp" | "conv") => string;
+  readonly newSessionId: () => string;
 }
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, resolveModel, limits, now, newId } = parts;
+  const { adapter, store, resolveModel, limits, now, newSessionId } = parts;
   const queue = createQueue(limits.maxQueuedPerThread);
 
   return {
     async answer(ask, caller) {
       checkSize(ask, limits.maxItems);
-      const { owner, hint, signal } = caller;
+      const { turnId: id, owner, hint, signal } = caller;
       const alone = ask.previousId !== undefined || hint === undefined;
       const leave = alone ? nothing : await queue.enter(`${owner}\n${hint}`, signal);
       try {
-        const place = await findPlace(store, ask, owner, hint, () => newId("conv"));
+        const place = await findPlace(store, ask, owner, hint, newSessionId);
         const items = assembleContext(place, ask);
-        const id = newId("resp");
         const createdAt = now();
         const kept = ask.keep === "yes" || (ask.keep === "in-session" && place.by !== "nothing");
         const about: About = {
@@ -66,7 +67,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         const turn: Turn = { id, model: resolveModel(ask.model), items, settings: ask.settings, stream: ask.stream };
 
         const settle = async (answer: Answer): Promise<void> => {
-          if (signal.aborted) throw new GatewayError("client_closed", "The caller left before the end of the answer.");
+          signal.throwIfAborted();
           if (!kept) return;
           const committed = await store.commit({
             turn: {
@@ -91,7 +92,9 @@ export function createGateway(parts: GatewayParts): Gateway {
             );
           }
         };
-        return { about, events: frame(id, adapter.stream(turn, signal), { settle, leave }) };
+        // When the turn was called off, why it was says more than what broke because of it.
+        const explain = (thrown: unknown) => toGatewayError(signal.aborted ? signal.reason : thrown);
+        return { about, events: frame(id, adapter.stream(turn, signal), { settle, explain, leave }) };
       } catch (thrown) {
         leave();
         throw thrown;

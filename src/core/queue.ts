@@ -48,7 +48,7 @@ function waitIn(line: (() => void)[], signal: AbortSignal): Promise<void> {
     };
     const giveUp = () => {
       line.splice(line.indexOf(go), 1);
-      reject(new GatewayError("client_closed", "The caller left while it waited for its turn."));
+      reject(signal.reason);
     };
     line.push(go);
     signal.addEventListener("abort", giveUp, { once: true });

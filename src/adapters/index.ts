@@ -1,0 +1,6 @@
+/** Every kind of adapter, by the `type` that a configuration names. A new one is a folder and a line here. */
+import { echo } from "./echo/index.ts";
+import { openai } from "./openai/index.ts";
+import type { AdapterType } from "./type.ts";
+
+export const adapterTypes: Readonly<Record<string, AdapterType>> = { echo, openai };

@@ -1,0 +1,102 @@
+/** Who calls: the token on a request, compared in constant time, and the routes that it opens. */
+import { hash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { GatewayError } from "../core/errors.ts";
+import type { Rate } from "./settings.ts";
+
+/** What a token may open. */
+export type Door = "chat" | "responses" | "operator";
+
+export interface Token {
+  /** Sessions belong to the owner, whatever the token's value is today. */
+  readonly owner: string;
+  readonly sha256: Buffer;
+  readonly doors: ReadonlySet<Door>;
+  readonly expiresAt?: Date | undefined;
+  readonly rate?: Rate | undefined;
+}
+
+export function toDigest(token: string): Buffer {
+  return hash("sha256", token, "buffer");
+}
+
+export interface Guard {
+  /** The token of a request, or a 401; a 429 once an address has failed too often. */
+  admit(headers: IncomingHttpHeaders, address: string): Token;
+}
+
+export function createGuard(tokens: readonly Token[], maxFailuresPerMinute: number, now: () => Date): Guard {
+  const failures = createFailureCount(maxFailuresPerMinute);
+
+  function fail(code: "missing_api_key" | "invalid_api_key", message: string, address: string): never {
+    const waitMs = failures.add(address, now().getTime());
+    if (waitMs === 0) throw new GatewayError(code, message);
+    throw new GatewayError(
+      "too_many_failures",
+      `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute. Check the token; a valid one is never delayed.`,
+      { retryAfterSeconds: Math.ceil(waitMs / 1000) },
+    );
+  }
+
+  return {
+    admit(headers, address) {
+      const presented = readPresented(headers);
+      if (presented === undefined) {
+        fail(
+          "missing_api_key",
+          "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'.",
+          address,
+        );
+      }
+      const token = findToken(tokens, toDigest(presented));
+      if (token === undefined)
+        fail("invalid_api_key", "The token is not valid. Check it against the gateway's configuration.", address);
+      if (token.expiresAt !== undefined && token.expiresAt <= now()) {
+        fail(
+          "invalid_api_key",
+          `The token expired at ${token.expiresAt.toISOString()}. Ask the operator for a new one.`,
+          address,
+        );
+      }
+      return token;
+    },
+  };
+}
+
+/** Every token is compared, so that the time taken does not tell which one came close. */
+function findToken(tokens: readonly Token[], digest: Buffer): Token | undefined {
+  let found: Token | undefined;
+  for (const token of tokens) if (timingSafeEqual(token.sha256, digest)) found = token;
+  return found;
+}
+
+function readPresented(headers: IncomingHttpHeaders): string | undefined {
+  const { authorization } = headers;
+  if (authorization !== undefined) {
+    const [scheme, token] = authorization.trim().split(/\s+/, 2);
+    if (scheme?.toLowerCase() === "bearer" && token) return token;
+  }
+  const key = headers["x-api-key"] ?? headers["api-key"];
+  return typeof key === "string" && key !== "" ? key.trim() : undefined;
+}
+
+const minuteMs = 60_000;
+/** Enough addresses to see an attack, few enough that an attack cannot fill the memory. */
+const maxAddresses = 10_000;
+
+function createFailureCount(maxPerMinute: number) {
+  const counts = new Map<string, { since: number; failures: number }>();
+  return {
+    /** How long the address must wait, in ms; 0 while it may go on failing. */
+    add(address: string, at: number): number {
+      let count = counts.get(address);
+      if (count === undefined || at - count.since >= minuteMs) {
+        counts.delete(address);
+        if (counts.size >= maxAddresses) counts.delete(counts.keys().next().value ?? "");
+        counts.set(address, (count = { since: at, failures: 0 }));
+      }
+      count.failures++;
+      return count.failures <= maxPerMinute ? 0 : count.since + minuteMs - at;
+    },
+  };
+}

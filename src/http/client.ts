@@ -1,0 +1,90 @@
+/** The caller's side of a turn: when it leaves the turn is called off, and it gets no more than it can take. */
+import type { ServerResponse } from "node:http";
+import { GatewayError } from "../core/errors.ts";
+import type { HttpLimits } from "./settings.ts";
+
+/** A controller that aborts when the caller closes the connection before it has the whole answer. */
+export function watchClient(response: ServerResponse): AbortController {
+  const controller = new AbortController();
+  // Once the body is read the request no longer tells; the response's own close does.
+  response.once("close", () => {
+    if (!response.writableFinished)
+      controller.abort(new GatewayError("client_closed", "The caller left before the end of the answer."));
+  });
+  return controller;
+}
+
+export interface SseWriter {
+  /** The head has been sent, so that a failure can no longer be told as a status. */
+  readonly opened: boolean;
+  /** Sends text in one write; resolves at once unless the caller reads too slowly. */
+  write(text: string): Promise<void> | undefined;
+  /** Sends the last text. */
+  end(text: string): void;
+  /** Stops the heartbeats. */
+  stop(): void;
+}
+
+const heartbeat = ": heartbeat\n\n";
+
+/** Server-sent events to one caller. The head goes out with the first text, or with the first heartbeat. */
+export function createSseWriter(
+  response: ServerResponse,
+  writeHead: () => void,
+  limits: Pick<HttpLimits, "heartbeatMs" | "maxUnsentBytes" | "stalledClientTimeoutMs">,
+): SseWriter {
+  let opened = false;
+  let quiet = true;
+
+  function open(): void {
+    if (opened) return;
+    opened = true;
+    writeHead();
+  }
+
+  const beat = setInterval(() => {
+    if (quiet && response.writableLength === 0) {
+      open();
+      response.write(heartbeat);
+    }
+    quiet = true;
+  }, limits.heartbeatMs);
+
+  return {
+    get opened() {
+      return opened;
+    },
+    write(text) {
+      quiet = false;
+      open();
+      if (text === "") response.flushHeaders();
+      else response.write(text);
+      return response.writableLength > limits.maxUnsentBytes
+        ? drained(response, limits.stalledClientTimeoutMs)
+        : undefined;
+    },
+    end(text) {
+      clearInterval(beat);
+      open();
+      response.end(text);
+    },
+    stop() {
+      clearInterval(beat);
+    },
+  };
+}
+
+/** Waits until the caller has taken everything. A socket on which nothing moves is destroyed by its own time-out. */
+function drained(response: ServerResponse, stalledClientTimeoutMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const { socket } = response;
+    if (socket === null || socket.destroyed) return resolve();
+    socket.setTimeout(stalledClientTimeoutMs);
+    const go = (): void => {
+      socket.setTimeout(0);
+      response.off("drain", go).off("close", go);
+      resolve();
+    };
+    response.on("drain", go).on("close", go);
+  });
+}

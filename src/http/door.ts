@@ -1,0 +1,129 @@
+/** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { GatewayError } from "../core/errors.ts";
+import type { Gateway } from "../core/gateway.ts";
+import type { Protocol } from "../core/ports.ts";
+import { createGuard, type Token } from "./auth.ts";
+import { answerMalformed, sendError, translateError } from "./errors.ts";
+import { createRateLimit } from "./rate.ts";
+import { addRoutes } from "./routes.ts";
+import type { HttpSettings } from "./settings.ts";
+import { createTurns, drainingError } from "./turns.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The caller's token; only routes without a guard have none. */
+    token: Token;
+  }
+}
+
+export interface DoorParts {
+  readonly settings: HttpSettings;
+  readonly gateway: Gateway;
+  readonly protocols: { readonly chat: Protocol; readonly responses: Protocol };
+  /** The models a caller may choose from. */
+  readonly models: () => Promise<readonly string[]>;
+  /** Throws when turns cannot be taken now. */
+  readonly ready: () => Promise<void>;
+  readonly now: () => Date;
+  readonly newId: (prefix: "resp" | "req") => string;
+  readonly log: DoorLog;
+}
+
+/** Where the door writes what happened: one line a request. */
+export interface DoorLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface Door {
+  /** For tests: requests without a socket. */
+  readonly app: FastifyInstance;
+  listen(): Promise<string>;
+  /** Stops accepting, lets running turns end, calls off what takes longer than the drain time-out. */
+  close(): Promise<void>;
+}
+
+export function createDoor(parts: DoorParts): Door {
+  const { settings, now, log } = parts;
+  const { limits } = settings;
+  const turns = createTurns(limits.maxConcurrentTurns);
+  const guard = createGuard(settings.tokens, limits.maxAuthFailuresPerMinute, now);
+  const rate = createRateLimit(limits.rate, now);
+  const app = fastify({
+    logger: false,
+    http: {
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
+      connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+      keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
+    },
+    bodyLimit: limits.maxBodyBytes,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    genReqId: () => parts.newId("req"),
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, parts.newId("req")),
+    frameworkErrors: (error, request, reply) => {
+      fail(error, request as FastifyRequest, reply as FastifyReply);
+    },
+  });
+
+  function report(error: GatewayError, reply: FastifyReply): void {
+    if (error.status < 500) return;
+    log.error({ requestId: reply.request.id, code: error.code, err: error.cause ?? error }, error.message);
+  }
+
+  function fail(thrown: unknown, _request: FastifyRequest, reply: FastifyReply): void {
+    const error = translateError(thrown);
+    report(error, reply);
+    sendError(error, reply);
+  }
+
+  app.removeAllContentTypeParsers();
+  // The body is read by the route that wants it, so that a bad one leaves the connection usable.
+  app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
+  app.setErrorHandler(fail);
+  app.setNotFoundHandler((request) => {
+    throw new GatewayError("unknown_url", `Unknown request URL: ${request.method} ${request.url.split("?")[0]}.`);
+  });
+  app.decorateRequest("token");
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.header("x-request-id", request.id);
+    if (request.routeOptions.config.open) return done();
+    request.token = guard.admit(request.headers, request.ip);
+    if (turns.draining) throw drainingError();
+    rate.take(request.token);
+    done();
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    log.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        path: request.routeOptions.url ?? request.url,
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+        owner: request.token?.owner,
+      },
+      "request",
+    );
+    done();
+  });
+  addRoutes(app, { ...parts, turns, report });
+
+  return {
+    app,
+    async listen() {
+      const { listen } = settings;
+      const address = await app.listen("path" in listen ? listen : { ...listen, backlog: 4096 });
+      return "path" in listen ? `unix:${listen.path}` : address;
+    },
+    async close() {
+      turns.drain();
+      const overdue = setTimeout(() => turns.abort(), limits.drainTimeoutMs);
+      await app.close();
+      clearTimeout(overdue);
+    },
+  };
+}

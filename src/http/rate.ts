@@ -1,0 +1,32 @@
+/** How many requests a token may send: a bucket that fills steadily and holds a burst. */
+import { GatewayError } from "../core/errors.ts";
+import type { Token } from "./auth.ts";
+import type { Rate } from "./settings.ts";
+
+export interface RateLimit {
+  /** Takes one request's place, or a 429 that says when to come again. */
+  take(token: Token): void;
+}
+
+/** `general` holds for every token that has no rate of its own; the tokens of one owner share a bucket. */
+export function createRateLimit(general: Rate | undefined, now: () => Date): RateLimit {
+  const buckets = new Map<string, { left: number; at: number }>();
+  return {
+    take(token) {
+      const rate = token.rate ?? general;
+      if (rate === undefined) return;
+      const { requestsPerMinute, burst } = rate;
+      const at = now().getTime();
+      const perMs = requestsPerMinute / 60_000;
+      const bucket = buckets.get(token.owner) ?? { left: burst, at };
+      const left = Math.min(burst, bucket.left + (at - bucket.at) * perMs);
+      buckets.set(token.owner, { left: left < 1 ? left : left - 1, at });
+      if (left >= 1) return;
+      throw new GatewayError(
+        "rate_limit_exceeded",
+        `This token may send ${requestsPerMinute} requests a minute. Wait as long as Retry-After says.`,
+        { retryAfterSeconds: Math.ceil((1 - left) / perMs / 1000) },
+      );
+    },
+  };
+}

@@ -1,0 +1,36 @@
+/** What the front door must be told. */
+import type { Token } from "./auth.ts";
+
+export interface HttpSettings {
+  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
+  readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
+  readonly tokens: readonly Token[];
+  /** Where a request may say which session it belongs to, in the order in which they count. */
+  readonly hints: readonly Hint[];
+  readonly corsOrigins: readonly string[];
+  readonly limits: HttpLimits;
+}
+
+/** A header, by its lower-case name, or the body's `user`. */
+export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
+
+export interface HttpLimits {
+  readonly maxBodyBytes: number;
+  readonly maxJsonDepth: number;
+  readonly maxConcurrentTurns: number;
+  readonly headersTimeoutMs: number;
+  readonly bodyIdleTimeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly maxUnsentBytes: number;
+  readonly stalledClientTimeoutMs: number;
+  readonly maxAuthFailuresPerMinute: number;
+  readonly drainTimeoutMs: number;
+  /** For every token that has no rate of its own; absent: no limit. */
+  readonly rate: Rate | undefined;
+}
+
+export interface Rate {
+  readonly requestsPerMinute: number;
+  /** How many may come at once after a pause. */
+  readonly burst: number;
+}

@@ -1,0 +1,19 @@
+/** The chat completions dialect. */
+import type { Protocol } from "../../core/ports.ts";
+import { readRequest } from "./request.ts";
+import { createVoice } from "./reply.ts";
+
+export interface ChatOptions {
+  /** Tell the model's reasoning, in `reasoning_content`, to every caller; otherwise only to those who ask for it. */
+  readonly exposeReasoning: boolean;
+}
+
+export function createChatProtocol(options: ChatOptions): Protocol {
+  return {
+    parse(body) {
+      const { ask, wants } = readRequest(body);
+      const voice = createVoice({ ...wants, reasoning: wants.reasoning || options.exposeReasoning });
+      return { ask, voice };
+    },
+  };
+}

@@ -1,0 +1,174 @@
+/** Reads the body of a chat completion request. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Ask, Format, Settings } from "../../core/turn.ts";
+import {
+  type Fields,
+  isObject,
+  pathOf,
+  readArray,
+  readBody,
+  readBoolean,
+  readChoice,
+  readInteger,
+  readMetadata,
+  readNumber,
+  readObject,
+  readString,
+  requireName,
+  requireObject,
+  unsupported,
+  wrongType,
+} from "../fields.ts";
+import { readMessages } from "./messages.ts";
+import { readToolChoice, readTools } from "./tools.ts";
+
+/** What the caller wants to hear beside the answer itself. */
+export interface Wants {
+  /** Usage as a last chunk of the stream. */
+  readonly usage: boolean;
+  readonly reasoning: boolean;
+}
+
+export function readRequest(body: unknown): { readonly ask: Ask; readonly wants: Wants } {
+  const fields = readBody(body);
+  refuseUnanswerable(fields);
+  const stream = readBoolean(fields, "stream") ?? false;
+  const store = readBoolean(fields, "store");
+  const ask: Ask = {
+    model: requireName(fields, "model"),
+    items: readMessages(fields),
+    itemsParam: "messages",
+    settings: readSettings(fields),
+    stream,
+    user: readString(fields, "user") || undefined,
+    keep: store === undefined ? "in-session" : store ? "yes" : "no",
+  };
+  return { ask, wants: { usage: readStreamOptions(fields, stream), reasoning: asksForReasoning(fields) } };
+}
+
+function readSettings(fields: Fields): Settings {
+  readMetadata(fields, "metadata");
+  const tools = readTools(fields);
+  const maxCompletionTokens = readInteger(fields, "max_completion_tokens", 1);
+  const maxTokens = readInteger(fields, "max_tokens", 1);
+  return {
+    tools,
+    toolChoice: readToolChoice(fields, tools),
+    parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
+    format: readFormat(fields),
+    temperature: readNumber(fields, "temperature", 0, 2),
+    topP: readNumber(fields, "top_p", 0, 1),
+    presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
+    frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
+    seed: readInteger(fields, "seed", Number.MIN_SAFE_INTEGER),
+    stop: readStop(fields),
+    maxOutputTokens: maxCompletionTokens ?? maxTokens,
+    topLogprobs: readLogprobs(fields),
+    reasoningEffort: readString(fields, "reasoning_effort"),
+    verbosity: readString(fields, "verbosity"),
+    serviceTier: readString(fields, "service_tier"),
+    native: { dialect: "chat", fields: toNative(fields) },
+  };
+}
+
+/** What the gateway says itself; everything else of the body belongs to the model that speaks this dialect. */
+const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
+
+function toNative(fields: Fields): Record<string, unknown> {
+  const native: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(fields.values)) if (value !== null && !ours.has(key)) native[key] = value;
+  return native;
+}
+
+/** What would change the answer and cannot be honoured is refused rather than dropped. */
+function refuseUnanswerable(fields: Fields): void {
+  const choices = readInteger(fields, "n", 1, 128);
+  if (choices !== undefined && choices > 1) {
+    unsupported("n", "Only one choice is given for a request; send the request once for each choice.");
+  }
+  if (isPresent(fields, "functions")) unsupported("functions", "Use 'tools' instead.");
+  if (isPresent(fields, "function_call")) unsupported("function_call", "Use 'tool_choice' instead.");
+  if (readArray(fields, "modalities")?.includes("audio")) {
+    unsupported("modalities", "Audio answers are not available; ask for 'text'.");
+  }
+}
+
+function isPresent(fields: Fields, key: string): boolean {
+  const value = fields.values[key];
+  return value !== undefined && value !== null;
+}
+
+function readStreamOptions(fields: Fields, stream: boolean): boolean {
+  const options = readObject(fields, "stream_options");
+  if (options === undefined) return false;
+  if (!stream) {
+    throw new GatewayError(
+      "invalid_value",
+      "The 'stream_options' parameter is only allowed when 'stream' is enabled. Set 'stream' to true or leave it out.",
+      { param: "stream_options" },
+    );
+  }
+  return readBoolean(options, "include_usage") ?? false;
+}
+
+/** Live chat completions hide the reasoning; these two fields are how clients of other servers ask to see it. */
+function asksForReasoning(fields: Fields): boolean {
+  const { include_reasoning: include, reasoning } = fields.values;
+  return include === true || (isObject(reasoning) && reasoning.exclude !== true);
+}
+
+function readFormat(fields: Fields): Format | undefined {
+  const format = readObject(fields, "response_format");
+  if (format === undefined) return undefined;
+  switch (readChoice(format, "type", ["text", "json_object", "json_schema"])) {
+    case "json_object":
+      return { type: "json" };
+    case "json_schema": {
+      const described = requireObject(format, "json_schema");
+      return {
+        type: "schema",
+        name: requireName(described, "name"),
+        description: readString(described, "description"),
+        schema: readObject(described, "schema")?.values ?? {},
+        strict: readBoolean(described, "strict"),
+      };
+    }
+    case "text":
+    case undefined:
+      return { type: "text" };
+  }
+}
+
+function readStop(fields: Fields): readonly string[] | undefined {
+  const value = fields.values.stop;
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string") return [value];
+  const path = pathOf(fields, "stop");
+  if (!Array.isArray(value)) throw wrongType(path, "a string or an array of strings", value);
+  if (value.length > 4) {
+    throw new GatewayError(
+      "out_of_range",
+      `Invalid '${path}': array too long. Expected an array with maximum length 4, but got an array with length ${value.length} instead.`,
+      { param: path, wireCode: "array_above_max_length" },
+    );
+  }
+  return value.map((entry: unknown, index) => {
+    if (typeof entry === "string") return entry;
+    throw wrongType(`${path}[${index}]`, "a string", entry);
+  });
+}
+
+function readLogprobs(fields: Fields): number | undefined {
+  const wanted = readBoolean(fields, "logprobs") ?? false;
+  const top = readInteger(fields, "top_logprobs", 0, 20);
+  if (top !== undefined && top > 0 && !wanted) {
+    throw new GatewayError(
+      "invalid_value",
+      "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.",
+      {
+        param: "top_logprobs",
+      },
+    );
+  }
+  return wanted ? (top ?? 0) : undefined;
+}

@@ -1,0 +1,91 @@
+/** Reads `tools` and `tool_choice`. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Tool, ToolChoice } from "../../core/turn.ts";
+import {
+  type Fields,
+  missing,
+  notAllowed,
+  readBoolean,
+  readChoice,
+  readObject,
+  readObjects,
+  readString,
+  requireName,
+  requireObject,
+  requireString,
+  toFields,
+} from "../fields.ts";
+
+export function readTools(body: Fields): readonly Tool[] {
+  return readObjects(body, "tools")?.map(readTool) ?? [];
+}
+
+function readTool(tool: Fields): Tool {
+  const type = requireString(tool, "type");
+  if (type === "function") {
+    const described = requireObject(tool, "function");
+    return {
+      type,
+      name: requireName(described, "name"),
+      description: readString(described, "description"),
+      parameters: readObject(described, "parameters")?.values,
+      strict: readBoolean(described, "strict"),
+    };
+  }
+  if (type === "custom") {
+    const described = requireObject(tool, "custom");
+    return {
+      type,
+      name: requireName(described, "name"),
+      description: readString(described, "description"),
+      format: described.values.format ?? undefined,
+    };
+  }
+  return { type: "other", extra: { dialect: "chat", fields: tool.values } };
+}
+
+const words = ["auto", "none", "required"] as const;
+
+export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice | undefined {
+  const { tool_choice: choice } = body.values;
+  if (choice === undefined || choice === null) return undefined;
+  if (typeof choice === "string") {
+    const word = words.find((known) => known === choice) ?? notAllowed("tool_choice", choice, words);
+    if (word === "required" && tools.length === 0) {
+      throw new GatewayError("invalid_value", "'tool_choice' is 'required', but 'tools' has none to call.", {
+        param: "tool_choice",
+      });
+    }
+    return { type: word };
+  }
+  const fields = toFields(choice, "tool_choice");
+  const type = requireString(fields, "type");
+  switch (type) {
+    case "function":
+    case "custom":
+      return { type: "tool", name: requireKnown(requireName(requireObject(fields, type), "name"), tools) };
+    case "allowed_tools": {
+      const allowed = requireObject(fields, "allowed_tools");
+      const names = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
+      return {
+        type: "allowed",
+        mode: readChoice(allowed, "mode", ["auto", "required"]) ?? "auto",
+        names: names.map((tool) => requireKnown(readToolName(tool), tools)),
+      };
+    }
+    default:
+      return { type: "other", extra: { dialect: "chat", fields: fields.values } };
+  }
+}
+
+function readToolName(tool: Fields): string {
+  const nested = readObject(tool, "function") ?? readObject(tool, "custom") ?? tool;
+  return requireName(nested, "name");
+}
+
+function requireKnown(name: string, tools: readonly Tool[]): string {
+  if (tools.some((tool) => tool.type !== "other" && tool.name === name)) return name;
+  throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
+    param: "tool_choice",
+  });
+}

@@ -1,0 +1,267 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import { type Ending, failedTurn, frame } from "../../src/core/frame.ts";
+import type { Answer } from "../../src/core/turn.ts";
+
+async function* replay(batches: readonly (readonly Delta[])[], failure?: Error): AsyncGenerator<readonly Delta[]> {
+  yield* batches;
+  if (failure !== undefined) throw failure;
+}
+
+function createEnding(settle: (answer: Answer) => Promise<void> = async () => {}): Ending & { left: number } {
+  const ending = { settle, explain: toGatewayError, left: 0, leave: () => void ending.left++ };
+  return ending;
+}
+
+async function collect(
+  batches: readonly (readonly Delta[])[],
+  failure?: Error,
+  ending = createEnding(),
+): Promise<Event[]> {
+  const events: Event[] = [];
+  for await (const batch of frame("resp_1", replay(batches, failure), ending)) events.push(...batch);
+  return events;
+}
+
+function answerOf(events: readonly Event[]): Answer {
+  const last = events.at(-1);
+  assert.equal(last?.type, "turn-end");
+  return (last as Extract<Event, { type: "turn-end" }>).answer;
+}
+
+const call = (index: number, name: string, callId?: string): Delta => ({ type: "tool-call", index, name, callId });
+const args = (index: number, text: string): Delta => ({ type: "tool-arguments", index, text });
+
+test("text becomes one message that is opened, told and closed", async () => {
+  const events = await collect([[{ type: "text", text: "Good " }], [{ type: "text", text: "day" }]]);
+  const item = { type: "message", role: "assistant", content: "Good day" };
+  assert.deepEqual(events.slice(0, -1), [
+    { type: "turn-start" },
+    { type: "item-start", index: 0, item: { type: "message", role: "assistant", content: [] } },
+    { type: "item-delta", index: 0, kind: "text", part: 0, text: "Good ", logprobs: undefined },
+    { type: "item-delta", index: 0, kind: "text", part: 0, text: "day", logprobs: undefined },
+    { type: "item-end", index: 0, item, whole: true },
+  ]);
+  assert.deepEqual(answerOf(events).items, [item]);
+  assert.equal(answerOf(events).status, "completed");
+});
+
+test("an adapter that says nothing gives a completed answer without items", async () => {
+  const events = await collect([]);
+  assert.deepEqual(
+    events.map((event) => event.type),
+    ["turn-start", "turn-end"],
+  );
+  assert.deepEqual(answerOf(events).items, []);
+});
+
+test("empty text announces no message", async () => {
+  assert.deepEqual(
+    answerOf(await collect([[{ type: "text", text: "" }, call(0, "f"), args(0, "{}")]])).items.length,
+    1,
+  );
+});
+
+test("a refusal after text is a second part of the same message", async () => {
+  const events = await collect([
+    [
+      { type: "text", text: "Well, " },
+      { type: "refusal", text: "no." },
+    ],
+  ]);
+  assert.deepEqual(answerOf(events).items, [
+    {
+      type: "message",
+      role: "assistant",
+      content: [
+        { type: "text", text: "Well, " },
+        { type: "refusal", text: "no." },
+      ],
+    },
+  ]);
+});
+
+test("calls whose arguments arrive interleaved are told one after the other, none mixed, none lost", async () => {
+  const events = await collect([
+    [call(0, "first", "a"), args(0, '{"x"')],
+    [call(1, "second", "b"), args(1, '{"y":')],
+    [args(0, ":1}"), args(1, "2}"), call(2, "third"), args(2, "{}")],
+  ]);
+  assert.deepEqual(
+    answerOf(events).items.map((item) => item.type === "tool-call" && [item.callId, item.name, item.arguments]),
+    [
+      ["a", "first", '{"x":1}'],
+      ["b", "second", '{"y":2}'],
+      ["call_12", "third", "{}"],
+    ],
+  );
+  assert.equal(answerOf(events).finish, "tool-calls");
+  let open: number | undefined;
+  for (const event of events) {
+    if (event.type === "item-start") assert.equal(open, undefined);
+    if (event.type === "item-start") open = event.index;
+    if (event.type === "item-delta") assert.equal(event.index, open);
+    if (event.type === "item-end") open = undefined;
+  }
+});
+
+test("reasoning, text and a call are three items in the order in which they began", async () => {
+  const events = await collect([
+    [
+      { type: "reasoning", text: "hm" },
+      { type: "reasoning", text: "Sum", summary: 4 },
+      { type: "reasoning-seal", encrypted: "x" },
+    ],
+    [{ type: "text", text: "So" }, call(0, "f"), args(0, "{}")],
+  ]);
+  assert.deepEqual(
+    answerOf(events).items.map((item) => item.type),
+    ["reasoning", "message", "tool-call"],
+  );
+  assert.deepEqual(answerOf(events).items[0], { type: "reasoning", summary: ["Sum"], text: "hm", encrypted: "x" });
+});
+
+test("being cut off by length wins over having called a tool, and the open item is not whole", async () => {
+  const events = await collect([[call(0, "f"), args(0, '{"x'), { type: "finish", reason: "length" }]]);
+  assert.equal(answerOf(events).finish, "length");
+  assert.equal(answerOf(events).status, "incomplete");
+  assert.equal(events.find((event) => event.type === "item-end")?.whole, false);
+});
+
+test("a failure before the first delta is thrown", async () => {
+  const ending = createEnding();
+  await assert.rejects(collect([], new GatewayError("adapter_error", "no"), ending), { code: "adapter_error" });
+  assert.equal(ending.left, 1);
+});
+
+test("a failure after the first delta closes what is open and ends the turn as failed, once", async () => {
+  const settled: Answer[] = [];
+  const ending = createEnding(async (answer) => void settled.push(answer));
+  const events = await collect([[{ type: "text", text: "Half" }]], new GatewayError("adapter_error", "broke"), ending);
+  assert.deepEqual(
+    events.map((event) => event.type),
+    ["turn-start", "item-start", "item-delta", "item-end", "turn-end"],
+  );
+  assert.equal(answerOf(events).status, "failed");
+  assert.equal(answerOf(events).error?.message, "broke");
+  assert.deepEqual(settled, []);
+});
+
+test("an answer that cannot be kept ends as failed, never as a false success", async () => {
+  const ending = createEnding(async () => {
+    throw new GatewayError("store_unavailable", "disk full");
+  });
+  const answer = answerOf(await collect([[{ type: "text", text: "Hi" }]], undefined, ending));
+  assert.equal(answer.status, "failed");
+  assert.equal(answer.error?.code, "store_unavailable");
+});
+
+test("the answer is settled before its end is told", async () => {
+  const order: string[] = [];
+  const ending = createEnding(async () => void order.push("settled"));
+  for await (const batch of frame("resp_1", replay([[{ type: "text", text: "Hi" }]]), ending)) {
+    if (batch.some((event) => event.type === "turn-end")) order.push("told");
+  }
+  assert.deepEqual(order, ["settled", "told"]);
+});
+
+test("whoever stops listening closes the adapter's stream and leaves", async () => {
+  let closed = false;
+  async function* endless(): AsyncGenerator<readonly Delta[]> {
+    try {
+      for (;;) yield [{ type: "text", text: "more " }];
+    } finally {
+      closed = true;
+    }
+  }
+  const ending = createEnding();
+  const events = frame("resp_1", endless(), ending);
+  await events.next();
+  await events.return();
+  assert.equal(closed, true);
+  assert.equal(ending.left, 1);
+});
+
+test("a turn that failed before it began has a start and one failed end", () => {
+  const events = failedTurn(new GatewayError("adapter_timeout", "late"));
+  assert.deepEqual(
+    events.map((event) => event.type),
+    ["turn-start", "turn-end"],
+  );
+  assert.equal(answerOf(events).status, "failed");
+});
+
+const deltas = fc.oneof(
+  fc.record({ type: fc.constant("text" as const), text: fc.string() }),
+  fc.record({ type: fc.constant("refusal" as const), text: fc.string() }),
+  fc.record({
+    type: fc.constant("reasoning" as const),
+    text: fc.string(),
+    summary: fc.option(fc.nat(3), { nil: undefined }),
+  }),
+  fc.record({ type: fc.constant("finish" as const), reason: fc.constantFrom("stop" as const, "length" as const) }),
+);
+
+/** Calls with whole JSON arguments, cut in pieces and shuffled among each other, each call's own pieces in order. */
+const interleavedCalls = fc.array(fc.tuple(fc.json(), fc.nat(10)), { maxLength: 4 }).chain((calls) => {
+  const order = calls.flatMap((_call, index) => [index, index, index]);
+  return fc.shuffledSubarray(order, { minLength: order.length }).map((shuffled) => {
+    const told = new Map<number, number>();
+    return shuffled.map((index): Delta => {
+      const [json, at] = calls[index]!;
+      const step = told.get(index) ?? 0;
+      told.set(index, step + 1);
+      if (step === 0) return call(index, `f${index}`, `id${index}`);
+      return args(index, step === 1 ? json.slice(0, at) : json.slice(at));
+    });
+  });
+});
+
+test("whatever an adapter says, the events are well formed and add up to the answer", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(deltas)), interleavedCalls, fc.boolean(), async (before, calls, fails) => {
+      const batches = [...before, calls];
+      const first = [{ type: "text" as const, text: "." }];
+      const events = await collect([first, ...batches], fails ? new Error("broken") : undefined);
+      assert.equal(events[0]?.type, "turn-start");
+      assert.equal(events.filter((event) => event.type === "turn-end").length, 1);
+      const answer = answerOf(events);
+      const ended = events.filter((event) => event.type === "item-end");
+      assert.deepEqual(
+        ended.map((event) => event.item),
+        answer.items,
+      );
+      assert.deepEqual(
+        ended.map((event) => event.index),
+        answer.items.map((_item, index) => index),
+      );
+      const told = events
+        .filter((event) => event.type === "item-delta")
+        .map((event) => event.text)
+        .join("");
+      const kept = answer.items.flatMap((item) => {
+        if (item.type === "tool-call") return item.arguments;
+        if (item.type === "reasoning") return [];
+        return typeof item.content === "string"
+          ? item.content
+          : item.content.map((part) => ("text" in part ? part.text : ""));
+      });
+      const reasoned = events
+        .filter((event) => event.type === "item-delta")
+        .filter((event) => event.kind === "reasoning" || event.kind === "summary")
+        .reduce((length, event) => length + event.text.length, 0);
+      assert.equal(told.length - reasoned, kept.join("").length);
+      if (fails) return;
+      const names = new Set(
+        calls.map((delta) => (delta.type === "tool-call" ? delta.name : undefined)).filter(Boolean),
+      );
+      assert.equal(answer.items.filter((item) => item.type === "tool-call").length, names.size);
+      for (const item of answer.items) if (item.type === "tool-call") JSON.parse(item.arguments);
+    }),
+    { numRuns: 300 },
+  );
+});

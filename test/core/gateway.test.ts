@@ -1,0 +1,264 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
+import { createGateway, type Caller, type Gateway, type Reply } from "../../src/core/gateway.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { SessionStore } from "../../src/core/ports.ts";
+import type { Answer, Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createScriptedAdapter, type Script, type ScriptedAdapter } from "../scripted.ts";
+
+interface Scene {
+  readonly adapter: ScriptedAdapter;
+  readonly store: SessionStore;
+  readonly gateway: Gateway;
+  ask(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<Reply>;
+  /** Asks and listens to the end. */
+  talk(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<{ reply: Reply; answer: Answer; seen: readonly Item[] }>;
+}
+
+const reply: Script = (turn) => replay([[{ type: "text", text: `answer ${turn.items.length}` }]]);
+
+async function* replay(batches: Delta[][]): AsyncIterable<readonly Delta[]> {
+  yield* batches;
+}
+
+function createScene(script: Script = reply, store: SessionStore = createMemoryStore()): Scene {
+  const adapter = createScriptedAdapter(script);
+  const newId = createIds();
+  const gateway = createGateway({
+    adapter,
+    store,
+    resolveModel: (asked) => `upstream-${asked}`,
+    limits: { maxItems: 10, maxQueuedPerThread: 2 },
+    now: () => new Date(0),
+    newSessionId: () => newId("conv"),
+  });
+  const scene: Scene = {
+    adapter,
+    store,
+    gateway,
+    ask: (ask, caller = {}) =>
+      gateway.answer(
+        {
+          model: "m",
+          items: [user("hi")],
+          itemsParam: "messages",
+          settings: { tools: [] },
+          stream: false,
+          keep: "in-session",
+          ...ask,
+        },
+        { turnId: newId("resp"), owner: "ann", hint: undefined, signal: new AbortController().signal, ...caller },
+      ),
+    async talk(ask, caller) {
+      const talked = await scene.ask(ask, caller);
+      return { reply: talked, answer: await listen(talked), seen: adapter.turns.at(-1)?.items ?? [] };
+    },
+  };
+  return scene;
+}
+
+async function listen({ events }: Reply): Promise<Answer> {
+  for await (const batch of events) {
+    const last = batch.at(-1);
+    if (last?.type === "turn-end") return last.answer;
+  }
+  throw new Error("no end");
+}
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
+const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
+const callTool: Script = () =>
+  replay([
+    [
+      { type: "tool-call", index: 0, callId: "c1", name: "f" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+    ],
+  ]);
+
+test("without a hint a chat turn is stateless and nothing is kept", async () => {
+  const { talk, store } = createScene();
+  const { reply } = await talk({});
+  assert.equal(reply.about.history, "stateless");
+  assert.equal(await store.findTurn("ann", reply.about.id), undefined);
+});
+
+test("the adapter gets the model under its own name, the caller sees the one it asked for", async () => {
+  const { talk, adapter } = createScene();
+  const { reply } = await talk({ model: "gpt" });
+  assert.equal(adapter.turns[0]?.model, "upstream-gpt");
+  assert.equal(reply.about.model, "gpt");
+});
+
+test("the same hint continues the session: the model sees the whole conversation, each turn once", async () => {
+  const { talk } = createScene();
+  const first = await talk({ items: [user("one")] }, { hint: "user:u" });
+  const second = await talk({ items: [user("two")] }, { hint: "user:u" });
+  assert.equal(first.reply.about.history, "new");
+  assert.equal(second.reply.about.history, "continued");
+  assert.equal(second.reply.about.session, first.reply.about.session);
+  assert.deepEqual(second.seen, [user("one"), assistant("answer 1"), user("two")]);
+});
+
+test("another owner under the same hint is another session", async () => {
+  const { talk } = createScene();
+  await talk({ items: [user("one")] }, { hint: "user:u" });
+  const { reply, seen } = await talk({ items: [user("two")] }, { hint: "user:u", owner: "bob" });
+  assert.equal(reply.about.history, "new");
+  assert.deepEqual(seen, [user("two")]);
+});
+
+test("a caller that shows its own history is not given the stored one on top", async () => {
+  const { talk } = createScene();
+  await talk({ items: [user("one")] }, { hint: "user:u" });
+  const shown = [user("other"), assistant("yes"), user("two")];
+  const { reply, seen } = await talk({ items: shown }, { hint: "user:u" });
+  assert.equal(reply.about.history, "foreign");
+  assert.deepEqual(seen, shown);
+});
+
+test("a response id continues exactly that turn, also twice, and the branches do not see each other", async () => {
+  const { talk } = createScene();
+  const root = await talk({ items: [user("root")], keep: "yes" });
+  const previousId = root.reply.about.id;
+  const left = await talk({ items: [user("left")], keep: "yes", previousId });
+  const right = await talk({ items: [user("right")], keep: "yes", previousId });
+  assert.deepEqual(left.seen, [user("root"), assistant("answer 1"), user("left")]);
+  assert.deepEqual(right.seen, [user("root"), assistant("answer 1"), user("right")]);
+});
+
+test("an unknown response id, and another owner's, are the same error", async () => {
+  const { talk } = createScene();
+  const { reply } = await talk({ keep: "yes" });
+  const unknown = { code: "previous_response_not_found", param: "previous_response_id" };
+  await assert.rejects(talk({ previousId: "resp_nope" }), {
+    ...unknown,
+    message: "Previous response with id 'resp_nope' not found.",
+  });
+  await assert.rejects(talk({ previousId: reply.about.id }, { owner: "bob" }), unknown);
+});
+
+test("continuing the newest response of a session by id moves the session on", async () => {
+  const { talk } = createScene();
+  const first = await talk({ items: [user("one")] }, { hint: "user:u" });
+  await talk({ items: [user("two")], keep: "yes", previousId: first.reply.about.id });
+  const third = await talk({ items: [user("three")] }, { hint: "user:u" });
+  assert.deepEqual(
+    third.seen.filter((item) => item.type === "message" && item.role === "user"),
+    [user("one"), user("two"), user("three")],
+  );
+});
+
+test("store: false reads the context and keeps nothing", async () => {
+  const { talk } = createScene();
+  await talk({ items: [user("one")] }, { hint: "user:u" });
+  const second = await talk({ items: [user("two")], keep: "no" }, { hint: "user:u" });
+  const third = await talk({ items: [user("three")] }, { hint: "user:u" });
+  assert.equal(second.seen.length, 3);
+  assert.deepEqual(third.seen, [user("one"), assistant("answer 1"), user("three")]);
+});
+
+test("a request's own system message applies; without one the thread's newest does", async () => {
+  const { talk } = createScene();
+  await talk({ items: [system("be brief"), user("one")] }, { hint: "user:u" });
+  const second = await talk({ items: [system("be kind"), user("two")] }, { hint: "user:u" });
+  assert.deepEqual(second.seen, [user("one"), assistant("answer 2"), system("be kind"), user("two")]);
+  const third = await talk({ items: [user("three")] }, { hint: "user:u" });
+  assert.deepEqual(third.seen[0], system("be kind"));
+  assert.equal(third.seen.filter((item) => item.type === "message" && item.role === "system").length, 1);
+  const fourth = await talk(
+    { items: [user("four")], settings: { tools: [], instructions: "be quick" } },
+    { hint: "user:u" },
+  );
+  assert.equal(
+    fourth.seen.some((item) => item.type === "message" && item.role === "system"),
+    false,
+  );
+});
+
+test("a tool output without its call is refused by name", async () => {
+  const { talk } = createScene();
+  await assert.rejects(talk({ items: [output("nope")] }), {
+    code: "tool_call_mismatch",
+    param: "messages",
+    message: "No tool call found for function call output with call_id nope.",
+  });
+});
+
+test("a call that a session was left with is answered by its output in the next turn", async () => {
+  const { talk } = createScene(callTool);
+  await talk({ items: [user("go")] }, { hint: "user:u" });
+  const { seen } = await talk({ items: [output("c1")] }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("go"), called("c1"), output("c1")]);
+});
+
+test("an abandoned call is left out of a hinted session, and refused after a response id", async () => {
+  const { talk } = createScene(callTool);
+  const first = await talk({ items: [user("go")] }, { hint: "user:u" });
+  await assert.rejects(talk({ items: [user("well?")], previousId: first.reply.about.id }), {
+    message: "No tool output found for function call c1.",
+  });
+  const { seen } = await talk({ items: [user("well?")] }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("go"), user("well?")]);
+});
+
+test("turns of one session wait for each other and see each other's answers", async () => {
+  const { talk, adapter } = createScene();
+  await Promise.all(["one", "two", "three"].map((text) => talk({ items: [user(text)] }, { hint: "user:u" })));
+  assert.deepEqual(
+    adapter.turns.map((turn) => turn.items.length),
+    [1, 3, 5],
+  );
+});
+
+test("a failed turn leaves nothing behind and lets the next one in", async () => {
+  let fails = true;
+  const { talk } = createScene(async function* (turn) {
+    yield [{ type: "text", text: `answer ${turn.items.length}` }];
+    if (fails) throw new Error("broken");
+  });
+  const first = await talk({ items: [user("one")] }, { hint: "user:u" });
+  assert.equal(first.answer.status, "failed");
+  fails = false;
+  const second = await talk({ items: [user("two")] }, { hint: "user:u" });
+  assert.deepEqual(second.seen, [user("two")]);
+});
+
+test("a turn that fails at its place lets the next one in", async () => {
+  const { talk } = createScene();
+  await assert.rejects(talk({ items: [output("nope")] }, { hint: "user:u" }));
+  await talk({ items: [user("one")] }, { hint: "user:u" });
+});
+
+test("a caller who leaves at the last moment keeps nothing", async () => {
+  const caller = new AbortController();
+  const { talk, ask } = createScene(async function* () {
+    yield [{ type: "text", text: "almost" }];
+    caller.abort(new Error("gone"));
+  });
+  const answer = await listen(await ask({ items: [user("one")] }, { hint: "user:u", signal: caller.signal }));
+  assert.equal(answer.status, "failed");
+  const { seen } = await talk({ items: [user("two")] }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("two")]);
+});
+
+test("a turn whose session moved on meanwhile fails and is not kept", async () => {
+  const store = createMemoryStore();
+  const moved: SessionStore = { ...store, commit: async () => false };
+  const { talk } = createScene(reply, moved);
+  const { answer } = await talk({ items: [user("one")] }, { hint: "user:u" });
+  assert.equal(answer.error?.code, "session_busy");
+});
+
+test("more items than allowed are refused with the key to change", async () => {
+  const { talk } = createScene();
+  await assert.rejects(talk({ items: Array.from({ length: 11 }, () => user("hi")) }), {
+    code: "too_many_messages",
+    message: "'messages' has 11 entries; at most 10 are allowed (gateway.http.limits.max_messages).",
+  });
+});

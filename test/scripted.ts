@@ -1,0 +1,126 @@
+/** A gateway in a box for tests: a scripted adapter, a memory store and a front door, with or without a socket. */
+import type { TestContext } from "node:test";
+import type { Delta } from "../src/core/delta.ts";
+import { createGateway } from "../src/core/gateway.ts";
+import type { Adapter, SessionStore } from "../src/core/ports.ts";
+import type { Turn } from "../src/core/turn.ts";
+import { toDigest, type Token } from "../src/http/auth.ts";
+import { createDoor, type Door } from "../src/http/door.ts";
+import type { HttpLimits, HttpSettings } from "../src/http/settings.ts";
+import { createIds } from "../src/ids.ts";
+import { createChatProtocol } from "../src/protocols/chat/index.ts";
+import { createResponsesProtocol } from "../src/protocols/responses/index.ts";
+import { createMemoryStore } from "../src/stores/memory.ts";
+
+export const token = "sk-test-0123456789abcdef";
+export const authorization = `Bearer ${token}`;
+
+/** What the adapter does with a turn: a list of batches, or a function that may wait, throw and see the signal. */
+export type Script =
+  | readonly (readonly Delta[])[]
+  | ((turn: Turn, signal: AbortSignal) => AsyncIterable<readonly Delta[]>);
+
+export interface ScriptedAdapter extends Adapter {
+  /** Every turn it has seen. */
+  readonly turns: Turn[];
+}
+
+export function createScriptedAdapter(script: Script): ScriptedAdapter {
+  const turns: Turn[] = [];
+  return {
+    turns,
+    stream(turn, signal) {
+      turns.push(turn);
+      return typeof script === "function" ? script(turn, signal) : replay(script);
+    },
+    models: async () => ["scripted"],
+  };
+}
+
+async function* replay(batches: readonly (readonly Delta[])[]): AsyncIterable<readonly Delta[]> {
+  yield* batches;
+}
+
+export function say(...words: string[]): Delta[] {
+  return words.map((text) => ({ type: "text", text }));
+}
+
+export const usage = { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 };
+
+export const defaultLimits: HttpLimits = {
+  maxBodyBytes: 1024 * 1024,
+  maxJsonDepth: 64,
+  maxConcurrentTurns: 100,
+  headersTimeoutMs: 10_000,
+  bodyIdleTimeoutMs: 30_000,
+  heartbeatMs: 10_000,
+  maxUnsentBytes: 1024 * 1024,
+  stalledClientTimeoutMs: 60_000,
+  maxAuthFailuresPerMinute: 10,
+  drainTimeoutMs: 30_000,
+  rate: undefined,
+};
+
+export function toToken(value: string, rest: Partial<Token> = {}): Token {
+  return { owner: "default", sha256: toDigest(value), doors: new Set(["chat", "responses"]), ...rest };
+}
+
+export interface BoxOptions {
+  readonly settings?: Partial<Omit<HttpSettings, "limits">>;
+  readonly limits?: Partial<HttpLimits>;
+  readonly maxItems?: number;
+  readonly maxQueuedPerThread?: number;
+  readonly store?: SessionStore;
+  readonly now?: () => Date;
+}
+
+export interface Box extends Door {
+  readonly adapter: ScriptedAdapter;
+  readonly store: SessionStore;
+  readonly logged: { level: string; fields: object; message: string }[];
+}
+
+export function createBox(context: TestContext, script: Script, options: BoxOptions = {}): Box {
+  const now = options.now ?? (() => new Date());
+  const newId = createIds();
+  const store = options.store ?? createMemoryStore();
+  const adapter = createScriptedAdapter(script);
+  const logged: Box["logged"] = [];
+  const write = (level: string) => (fields: object, message: string) => void logged.push({ level, fields, message });
+  const gateway = createGateway({
+    adapter,
+    store,
+    resolveModel: (asked) => asked,
+    limits: { maxItems: options.maxItems ?? 4096, maxQueuedPerThread: options.maxQueuedPerThread ?? 16 },
+    now,
+    newSessionId: () => newId("conv"),
+  });
+  const door = createDoor({
+    settings: {
+      listen: { host: "127.0.0.1", port: 0 },
+      endpoints: { chat: true, responses: true },
+      tokens: [toToken(token)],
+      hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
+      corsOrigins: [],
+      ...options.settings,
+      limits: { ...defaultLimits, ...options.limits },
+    },
+    gateway,
+    protocols: { chat: createChatProtocol({ exposeReasoning: false }), responses: createResponsesProtocol({ now }) },
+    models: async () => (await adapter.models?.()) ?? [],
+    ready: () => store.check(),
+    now,
+    newId,
+    log: { info: write("info"), warn: write("warn"), error: write("error") },
+  });
+  context.after(() => door.close());
+  return { ...door, adapter, store, logged };
+}
+
+/** The data of a stream's events, in order. */
+export function readEvents(text: string): string[] {
+  return text
+    .split("\n\n")
+    .filter((block) => block !== "" && !block.startsWith(":"))
+    .map((block) => block.replace(/^event: .*\n/, "").replace(/^data: /, ""));
+}
