@@ -39,6 +39,7 @@ export function beginMessage(): Draft {
 
 export function beginReasoning(): Draft {
   const summary: string[] = [];
+  let section: number | undefined;
   let text = "";
   let encrypted: string | undefined;
   return {
@@ -51,13 +52,15 @@ export function beginReasoning(): Draft {
         text += delta.text;
         return { kind: "reasoning", part: 0, text: delta.text };
       }
-      // An adapter may count its sections as it likes; ours have no gaps.
-      const section = Math.min(delta.summary, summary.length);
-      summary[section] = (summary[section] ?? "") + delta.text;
-      return { kind: "summary", part: section, text: delta.text };
+      // An adapter may count its sections as it likes: another number begins the next one.
+      if (delta.summary !== section) summary.push("");
+      section = delta.summary;
+      const part = summary.length - 1;
+      summary[part] += delta.text;
+      return { kind: "summary", part, text: delta.text };
     },
     isWhole: () => false,
-    finish: () => ({ type: "reasoning", summary, text, encrypted }),
+    finish: () => ({ type: "reasoning", summary, text, ...(encrypted !== undefined && { encrypted }) }),
   };
 }
 

@@ -117,7 +117,8 @@ function createScript(turnId: string) {
         if (open?.type !== "reasoning") switchTo("reasoning", events);
         return tell(delta, events);
       case "tool-call":
-        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false)) return void waiting.push(delta);
+        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false))
+          return void waiting.push(delta);
         close(events);
         begin(beginCall(delta, delta.callId ?? `call_${turnId.replace(/^[a-z]+_/, "")}${items.length}`), events);
         openCall = delta.index;

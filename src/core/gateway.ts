@@ -87,7 +87,7 @@ export function createGateway(parts: GatewayParts): Gateway {
           if (!committed) {
             throw new GatewayError(
               "session_busy",
-              "Another turn of this session ended while this one ran, so this one was not kept. Send it again.",
+              "The session changed while this turn ran, so the turn was not kept. Send it again.",
               { retryAfterSeconds: 1 },
             );
           }

@@ -57,7 +57,7 @@ export interface SessionStore {
   readPath(turnId: string): Promise<readonly StoredTurn[]>;
   /**
    * Keeps a turn, all of it or nothing, durable when it resolves, and moves the session's tip to it if the tip is still
-   * the expected one. False: it was not, and nothing is kept.
+   * the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
    */
   commit(commit: Commit): Promise<boolean>;
   /** Throws `store_unavailable` when turns cannot be kept now. */

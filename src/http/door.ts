@@ -108,6 +108,8 @@ export function createDoor(parts: DoorParts): Door {
       },
       "request",
     );
+    // A connection that was kept alive for this answer would hold up the closing.
+    if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
     done();
   });
   addRoutes(app, { ...parts, turns, report });

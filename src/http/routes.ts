@@ -77,13 +77,21 @@ function toTable(parts: RouteParts): readonly Route[] {
       methods: {
         async GET() {
           if (turns.draining) throw drainingError();
-          await parts.ready();
+          await parts.ready().catch(hideCause);
           return { status: "ready" };
         },
       },
       doors: [],
     },
   ];
+}
+
+/** Whoever asks without a token learns that turns cannot be kept, not where they would be. */
+function hideCause(thrown: unknown): never {
+  throw new GatewayError("store_unavailable", "The session store is not available; the gateway's log has the cause.", {
+    retryAfterSeconds: 1,
+    cause: thrown,
+  });
 }
 
 /** GET routes answer HEAD too. */

@@ -89,6 +89,7 @@ async function tellStream(
       spoke = true;
       if (isLast(step.value)) writer.end(text);
       else await writer.write(text);
+      if (reply.raw.destroyed) await placed.events.return();
     }
   } catch (thrown) {
     if (!writer.opened) throw thrown;

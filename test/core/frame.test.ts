@@ -125,6 +125,16 @@ test("reasoning, text and a call are three items in the order in which they bega
   assert.deepEqual(answerOf(events).items[0], { type: "reasoning", summary: ["Sum"], text: "hm", encrypted: "x" });
 });
 
+test("a summary's sections are told in order and none is reopened, however the adapter counts them", async () => {
+  const sections = [1, 1, 2, 1].map((summary, at): Delta => ({ type: "reasoning", text: `${at}`, summary }));
+  const events = await collect([sections]);
+  assert.deepEqual(answerOf(events).items, [{ type: "reasoning", summary: ["01", "2", "3"], text: "" }]);
+  assert.deepEqual(
+    events.filter((event) => event.type === "item-delta").map((event) => event.part),
+    [0, 0, 1, 2],
+  );
+});
+
 test("being cut off by length wins over having called a tool, and the open item is not whole", async () => {
   const events = await collect([[call(0, "f"), args(0, '{"x'), { type: "finish", reason: "length" }]]);
   assert.equal(answerOf(events).finish, "length");

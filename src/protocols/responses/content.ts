@@ -1,0 +1,67 @@
+/** Reads what a message or a tool's output is made of: a string, or a list of parts. */
+import type { Content, Part } from "../../core/item.ts";
+import {
+  type Fields,
+  missing,
+  pathOf,
+  readArray,
+  readObjects,
+  readString,
+  requireName,
+  requireObject,
+  requireString,
+  wrongType,
+} from "../fields.ts";
+
+export function readContent(fields: Fields, key: string): Content {
+  const value = fields.values[key];
+  if (typeof value === "string") return value;
+  if (value === undefined || value === null) return missing(pathOf(fields, key));
+  if (!Array.isArray(value)) throw wrongType(pathOf(fields, key), "a string or an array", value);
+  return (readObjects(fields, key) ?? []).map(readPart);
+}
+
+/** A part of a type that we do not know is kept for an adapter that does. */
+function readPart(part: Fields): Part {
+  switch (requireName(part, "type")) {
+    case "input_text":
+    case "output_text":
+    case "text":
+      return readText(part);
+    case "refusal":
+      return { type: "refusal", text: requireString(part, "refusal") };
+    case "input_image":
+      return readImage(part);
+    case "input_file":
+      return readFile(part);
+    case "input_audio": {
+      const audio = requireObject(part, "input_audio");
+      return { type: "audio", data: requireString(audio, "data"), format: requireName(audio, "format") };
+    }
+    default:
+      return { type: "other", extra: { dialect: "responses", fields: part.values } };
+  }
+}
+
+/** Annotations belong to the text and go back with it; log probabilities have served their purpose. */
+function readText(part: Fields): Part {
+  const text = requireString(part, "text");
+  const annotations = readArray(part, "annotations") ?? [];
+  if (annotations.length === 0) return { type: "text", text };
+  return { type: "text", text, extra: { dialect: "responses", fields: { annotations } } };
+}
+
+function readImage(part: Fields): Part {
+  const url = readString(part, "image_url");
+  const fileId = readString(part, "file_id");
+  if (url === undefined && fileId === undefined) missing(pathOf(part, "image_url"));
+  return { type: "image", url, fileId, detail: readString(part, "detail") };
+}
+
+function readFile(part: Fields): Part {
+  const fileId = readString(part, "file_id");
+  const data = readString(part, "file_data");
+  const url = readString(part, "file_url");
+  if (fileId === undefined && data === undefined && url === undefined) missing(pathOf(part, "file_id"));
+  return { type: "file", fileId, data, url, name: readString(part, "filename") };
+}

@@ -1,0 +1,128 @@
+/** Writes the response object as JSON text: every key present, what the request fixed made into text only once. */
+import type { About } from "../../core/ports.ts";
+import type { Answer, Usage } from "../../core/turn.ts";
+import { toResponseError } from "./failure.ts";
+
+/** What a response object repeats of its request, in the words of the wire. */
+export interface Echo {
+  readonly instructions: string | null;
+  readonly max_output_tokens: number | null;
+  readonly max_tool_calls: number | null;
+  readonly parallel_tool_calls: boolean;
+  readonly frequency_penalty: number;
+  readonly presence_penalty: number;
+  readonly previous_response_id: string | null;
+  readonly prompt_cache_key: string | null;
+  readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
+  readonly safety_identifier: string | null;
+  /** What was asked for; what was used is known at the end. */
+  readonly service_tier: string;
+  readonly store: boolean;
+  readonly temperature: number;
+  readonly text: { readonly format: object; readonly verbosity: string };
+  readonly tool_choice: unknown;
+  readonly tools: readonly object[];
+  readonly top_logprobs: number;
+  readonly top_p: number;
+  readonly truncation: "auto" | "disabled";
+  readonly user: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Not on the wire: the caller wants the opaque form of the reasoning. */
+  readonly showsSeals: boolean;
+}
+
+export interface ResponseWriter {
+  /** The object while the answer is being made. */
+  begin(): string;
+  /** The object at the end, around items that are JSON text already. */
+  end(answer: Answer, items: readonly string[]): string;
+}
+
+/** The keys stand in the order of the live wire, so what changes is spliced between what does not. */
+export function createResponseWriter(about: About, echo: Echo, now: () => Date): ResponseWriter {
+  const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, service_tier, user, metadata } = echo;
+  const { parallel_tool_calls, presence_penalty, previous_response_id, prompt_cache_key, reasoning } = echo;
+  const { safety_identifier, store, temperature, text, tool_choice, tools, top_logprobs, top_p, truncation } = echo;
+  const conversation = about.session === undefined ? {} : { conversation: { id: about.session } };
+
+  const head = toText({ id: about.id, object: "response", created_at: toSeconds(about.createdAt) });
+  const beforeOutput = toText({ instructions, max_output_tokens, max_tool_calls, model: about.model });
+  const afterOutput = toText({
+    parallel_tool_calls,
+    presence_penalty,
+    previous_response_id,
+    prompt_cache_key,
+    reasoning,
+    safety_identifier,
+  });
+  const beforeUsage = toText({
+    store,
+    temperature,
+    text,
+    tool_choice,
+    tools,
+    top_logprobs,
+    top_p,
+    truncation,
+  });
+  const tail = toText({ user, metadata });
+
+  const write = (state: State, output: string): string => {
+    const { status, completed_at, error, incomplete_details, service_tier, usage } = state;
+    const opening = toText({ status, background: false, completed_at, ...conversation, error, frequency_penalty });
+    const ending = toText({ service_tier });
+    return (
+      `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},"output":[${output}],` +
+      `${afterOutput},${ending},${beforeUsage},${toText({ usage })},${tail}}`
+    );
+  };
+
+  return {
+    begin: () => write({ ...unsettled, status: "in_progress", service_tier }, ""),
+    end(answer, items) {
+      const state: State = {
+        status: answer.status,
+        completed_at: answer.status === "completed" ? toSeconds(now()) : null,
+        error: answer.error === undefined ? null : toResponseError(answer.error),
+        incomplete_details: answer.status === "incomplete" ? { reason: toReason(answer) } : null,
+        service_tier: answer.notes.serviceTier ?? "default",
+        usage: answer.usage === undefined ? null : toWireUsage(answer.usage),
+      };
+      return write(state, items.join(","));
+    },
+  };
+}
+
+interface State {
+  readonly status: "in_progress" | Answer["status"];
+  readonly completed_at: number | null;
+  readonly error: object | null;
+  readonly incomplete_details: object | null;
+  readonly service_tier: string;
+  readonly usage: object | null;
+}
+
+const unsettled = { completed_at: null, error: null, incomplete_details: null, usage: null };
+
+/** An object's fields as JSON text, without the braces. */
+function toText(fields: object): string {
+  return JSON.stringify(fields).slice(1, -1);
+}
+
+function toReason(answer: Answer): "content_filter" | "max_output_tokens" {
+  return answer.finish === "content-filter" ? "content_filter" : "max_output_tokens";
+}
+
+function toWireUsage(usage: Usage): object {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}
+
+function toSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
+}

@@ -1,0 +1,129 @@
+/** The events inside an item: its parts opened, said piece by piece, and closed with all of what was said. */
+import type { ItemDelta } from "../../core/event.ts";
+import type { ToolCall } from "../../core/item.ts";
+import { toEventLogprobs } from "./logprobs.ts";
+import { toReasoningPart, toRefusalPart, toSummaryPart, toTextPart } from "./output.ts";
+
+/** The open end of a stream, which numbers what is said. */
+export interface Say {
+  event(type: string, body: string): string;
+  /** The number of an event that is put together elsewhere. */
+  number(): number;
+}
+
+export interface ItemParts {
+  hear(delta: ItemDelta): string;
+  /** Nothing more will be heard. */
+  close(): string;
+}
+
+/** The parts of a message or of reasoning. */
+export function createParts(say: Say, itemId: string, outputIndex: number): ItemParts {
+  // Raw reasoning may go on after a section of its summary, so contents and summary each have a part open of their own.
+  let content: OpenPart | undefined;
+  let summary: OpenPart | undefined;
+
+  return {
+    hear(delta) {
+      if (delta.kind === "arguments") return "";
+      let said = "";
+      let open = delta.kind === "summary" ? summary : content;
+      if (open?.number !== delta.part) {
+        said += open?.close() ?? "";
+        open = openPart(say, delta.kind, delta.part, itemId, outputIndex);
+        if (delta.kind === "summary") summary = open;
+        else content = open;
+        said += open.begin();
+      }
+      return said + open.hear(delta);
+    },
+    close: () => (summary?.close() ?? "") + (content?.close() ?? ""),
+  };
+}
+
+/** What a tool is called with has no parts. */
+export function createCallInput(say: Say, call: ToolCall, itemId: string, outputIndex: number): ItemParts {
+  const type = call.kind === "custom" ? "response.custom_tool_call_input" : "response.function_call_arguments";
+  const where = `"item_id":"${itemId}"`;
+  const before = `event: ${type}.delta\ndata: {"type":"${type}.delta","delta":`;
+  const after = `,${where},"output_index":${outputIndex},"sequence_number":`;
+  let written = "";
+  return {
+    hear({ text }) {
+      written += text;
+      return `${before}${JSON.stringify(text)}${after}${say.number()}}\n\n`;
+    },
+    close() {
+      const input = JSON.stringify(written);
+      const body =
+        call.kind === "custom"
+          ? `"input":${input},${where},"output_index":${outputIndex}`
+          : `"arguments":${input},${where},"name":${JSON.stringify(call.name)},"output_index":${outputIndex}`;
+      return say.event(`${type}.done`, body);
+    },
+  };
+}
+
+type PartKind = Exclude<ItemDelta["kind"], "arguments">;
+
+/** How each kind of part is called on the wire. */
+const kinds = {
+  text: { text: "output_text", part: "content_part", index: "content_index", said: "text", write: toTextPart },
+  refusal: { text: "refusal", part: "content_part", index: "content_index", said: "refusal", write: toRefusalPart },
+  reasoning: {
+    text: "reasoning_text",
+    part: "content_part",
+    index: "content_index",
+    said: "text",
+    write: toReasoningPart,
+  },
+  summary: {
+    text: "reasoning_summary_text",
+    part: "reasoning_summary_part",
+    index: "summary_index",
+    said: "text",
+    write: toSummaryPart,
+  },
+} as const satisfies Record<PartKind, object>;
+
+interface OpenPart {
+  readonly number: number;
+  begin(): string;
+  hear(delta: ItemDelta): string;
+  close(): string;
+}
+
+function openPart(say: Say, kind: PartKind, number: number, itemId: string, outputIndex: number): OpenPart {
+  const { text: name, part, index, said, write } = kinds[kind];
+  const place = `"${index}":${number}`;
+  const where = `"item_id":"${itemId}"`;
+  const type = `response.${name}.delta`;
+  // The one line that runs for every token: only the text and the number are not there yet.
+  const before = `event: ${type}\ndata: {"type":"${type}",${place},"delta":`;
+  const after = `,${where},${kind === "text" ? `"logprobs":[],` : ""}"output_index":${outputIndex},"sequence_number":`;
+  const logprobs: unknown[] = [];
+  let whole = "";
+
+  return {
+    number,
+    begin: () =>
+      say.event(
+        `response.${part}.added`,
+        `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(""))}`,
+      ),
+    hear(delta) {
+      whole += delta.text;
+      const text = JSON.stringify(delta.text);
+      if (delta.logprobs === undefined) return `${before}${text}${after}${say.number()}}\n\n`;
+      logprobs.push(...delta.logprobs);
+      const told = JSON.stringify(toEventLogprobs(delta.logprobs));
+      return say.event(type, `${place},"delta":${text},${where},"logprobs":${told},"output_index":${outputIndex}`);
+    },
+    close() {
+      const told = kind === "text" ? `"logprobs":${JSON.stringify(toEventLogprobs(logprobs))},` : "";
+      const text = `${place},${where},${told}"output_index":${outputIndex},"${said}":${JSON.stringify(whole)}`;
+      const done = `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(whole, logprobs))}`;
+      return say.event(`response.${name}.done`, text) + say.event(`response.${part}.done`, done);
+    },
+  };
+}

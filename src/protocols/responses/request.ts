@@ -1,0 +1,145 @@
+/** Reads a create body: what the caller asks, and what of it the response object repeats. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Extra, Item } from "../../core/item.ts";
+import type { Ask, Settings } from "../../core/turn.ts";
+import {
+  type Fields,
+  readBody,
+  readBoolean,
+  readChoice,
+  readInteger,
+  readMetadata,
+  readNumber,
+  readObject,
+  readString,
+  requireName,
+  unsupported,
+} from "../fields.ts";
+import { readFormat, toWireFormat } from "./format.ts";
+import { readInclude } from "./include.ts";
+import { readItems } from "./items.ts";
+import type { Echo } from "./object.ts";
+import { echoTools, readToolChoice, readTools } from "./tools.ts";
+
+export function readRequest(body: unknown): { readonly ask: Ask; readonly echo: Echo } {
+  const fields = readBody(body);
+  const model = requireName(fields, "model");
+  refuseUnsupported(fields);
+  const previousId = readString(fields, "previous_response_id");
+  const user = readString(fields, "user") || undefined;
+  const store = readBoolean(fields, "store") ?? true;
+  const settings = readSettings(fields);
+  const ask: Ask = {
+    model,
+    items: readInput(fields, previousId),
+    itemsParam: "input",
+    settings,
+    stream: readBoolean(fields, "stream") ?? false,
+    previousId,
+    user,
+    keep: store ? "yes" : "no",
+  };
+  return { ask, echo: readEcho(fields, ask, store) };
+}
+
+/** A string is a message of the user. Only a request that goes on from a response may come without any. */
+function readInput(fields: Fields, previousId: string | undefined): readonly Item[] {
+  const input = fields.values["input"];
+  if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
+  if (input !== undefined && input !== null) return readItems(fields, "input");
+  if (previousId !== undefined) return [];
+  throw new GatewayError(
+    "missing_required_parameter",
+    "Missing required parameter: 'input'. One of 'input' or 'previous_response_id' must be provided.",
+    { param: "input" },
+  );
+}
+
+/** What would change the answer and cannot be honoured is refused, not dropped. */
+function refuseUnsupported(fields: Fields): void {
+  const given = (key: string): boolean => fields.values[key] !== undefined && fields.values[key] !== null;
+  if (given("conversation")) {
+    if (given("previous_response_id")) {
+      throw new GatewayError(
+        "mutually_exclusive",
+        "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing one of them.",
+        { param: "previous_response_id" },
+      );
+    }
+    unsupported("conversation", "Use 'previous_response_id' or 'user' to go on with a conversation.");
+  }
+  if (given("prompt")) unsupported("prompt", "Send the text of the prompt as 'instructions' and 'input'.");
+  if (readBoolean(fields, "background") === true) {
+    unsupported("background", "Use 'stream' to follow a long answer while it is made.");
+  }
+}
+
+function readSettings(fields: Fields): Settings {
+  const tools = readTools(fields);
+  const text = readObject(fields, "text");
+  const reasoning = readObject(fields, "reasoning");
+  const asksLogprobs = readInclude(fields).includes("message.output_text.logprobs");
+  return {
+    instructions: readString(fields, "instructions") || undefined,
+    tools,
+    toolChoice: readToolChoice(fields, tools),
+    parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
+    format: text && readFormat(text),
+    temperature: readNumber(fields, "temperature", 0, 2),
+    topP: readNumber(fields, "top_p", 0, 1),
+    presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
+    frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
+    maxOutputTokens: readInteger(fields, "max_output_tokens", 16),
+    topLogprobs: readInteger(fields, "top_logprobs", 0, 20) ?? (asksLogprobs ? 0 : undefined),
+    reasoningEffort: reasoning && readString(reasoning, "effort"),
+    reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
+    verbosity: text && readString(text, "verbosity"),
+    serviceTier: readString(fields, "service_tier"),
+    native: readNative(fields),
+  };
+}
+
+/** What the gateway answers for itself, and an adapter must not hear twice. */
+const ownFields: ReadonlySet<string> = new Set([
+  "input",
+  "model",
+  "stream",
+  "user",
+  "instructions",
+  "previous_response_id",
+  "conversation",
+  "store",
+]);
+
+function readNative(fields: Fields): Extra {
+  const entries = Object.entries(fields.values).filter(([key, value]) => value !== null && !ownFields.has(key));
+  return { dialect: "responses", fields: Object.fromEntries(entries) };
+}
+
+function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
+  const { settings } = ask;
+  return {
+    instructions: settings.instructions ?? null,
+    max_output_tokens: settings.maxOutputTokens ?? null,
+    max_tool_calls: readInteger(fields, "max_tool_calls", 1) ?? null,
+    parallel_tool_calls: settings.parallelToolCalls ?? true,
+    frequency_penalty: settings.frequencyPenalty ?? 0,
+    presence_penalty: settings.presencePenalty ?? 0,
+    previous_response_id: ask.previousId ?? null,
+    prompt_cache_key: readString(fields, "prompt_cache_key") ?? null,
+    reasoning: { effort: settings.reasoningEffort ?? null, summary: settings.reasoningSummary ?? null },
+    safety_identifier: readString(fields, "safety_identifier") ?? null,
+    service_tier: settings.serviceTier ?? "auto",
+    store,
+    temperature: settings.temperature ?? 1,
+    text: { format: toWireFormat(settings.format), verbosity: settings.verbosity ?? "medium" },
+    tool_choice: fields.values["tool_choice"] ?? "auto",
+    tools: echoTools(fields),
+    top_logprobs: settings.topLogprobs ?? 0,
+    top_p: settings.topP ?? 1,
+    truncation: readChoice(fields, "truncation", ["auto", "disabled"]) ?? "disabled",
+    user: ask.user ?? null,
+    metadata: readMetadata(fields, "metadata") ?? {},
+    showsSeals: readInclude(fields).includes("reasoning.encrypted_content"),
+  };
+}

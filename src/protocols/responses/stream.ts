@@ -1,0 +1,74 @@
+/** Says an answer as server-sent events, in the order of the wire, numbered without gaps. */
+import { toWireError } from "../../core/errors.ts";
+import type { Event, OutputItem } from "../../core/event.ts";
+import type { About } from "../../core/ports.ts";
+import type { Answer } from "../../core/turn.ts";
+import { type Echo, createResponseWriter } from "./object.ts";
+import { toItemId, toWireItem } from "./output.ts";
+import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
+
+/** What the function it gives returns is one write: all events of a batch. */
+export function createSpeaker(about: About, echo: Echo, now: () => Date): (events: readonly Event[]) => string {
+  const response = createResponseWriter(about, echo, now);
+  const output: string[] = [];
+  let parts: ItemParts | undefined;
+  let count = 0;
+
+  const say: Say = {
+    event: (type, body) => `event: ${type}\ndata: {"type":"${type}",${body},"sequence_number":${count++}}\n\n`,
+    number: () => count++,
+  };
+
+  function beginTurn(): string {
+    const body = `"response":${response.begin()}`;
+    return say.event("response.created", body) + say.event("response.in_progress", body);
+  }
+
+  function beginItem(item: OutputItem, index: number): string {
+    const id = toItemId(about.id, item, index);
+    parts = item.type === "tool-call" ? createCallInput(say, item, id, index) : createParts(say, id, index);
+    const body = JSON.stringify(toWireItem(item, id, "in_progress", echo.showsSeals));
+    return say.event("response.output_item.added", `"item":${body},"output_index":${index}`);
+  }
+
+  function endItem(item: OutputItem, index: number, whole: boolean): string {
+    const said = parts?.close() ?? "";
+    const id = toItemId(about.id, item, index);
+    const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", echo.showsSeals));
+    output.push(body);
+    return said + say.event("response.output_item.done", `"item":${body},"output_index":${index}`);
+  }
+
+  function endTurn(answer: Answer): string {
+    let said = "";
+    if (answer.error !== undefined) {
+      // Readers differ in where they look: some only in `error`, some only beside it.
+      const { type, code, message, param } = toWireError(answer.error);
+      const body = JSON.stringify({ error: { type, code, message, param }, code, message, param });
+      said = say.event("error", body.slice(1, -1));
+    }
+    said += say.event(`response.${answer.status}`, `"response":${response.end(answer, output)}`);
+    return `${said}data: [DONE]\n\n`;
+  }
+
+  function tell(event: Event): string {
+    switch (event.type) {
+      case "turn-start":
+        return beginTurn();
+      case "item-start":
+        return beginItem(event.item, event.index);
+      case "item-delta":
+        return parts?.hear(event) ?? "";
+      case "item-end":
+        return endItem(event.item, event.index, event.whole);
+      case "turn-end":
+        return endTurn(event.answer);
+    }
+  }
+
+  return (events) => {
+    let said = "";
+    for (const event of events) said += tell(event);
+    return said;
+  };
+}

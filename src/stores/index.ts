@@ -1,0 +1,27 @@
+/** Opens the store that a URL names. */
+import { isAbsolute } from "node:path";
+import type { SessionStore } from "../core/ports.ts";
+import { createMemoryStore } from "./memory.ts";
+import { createSqliteStore } from "./sqlite.ts";
+
+/** A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` does not. */
+export function openStore(url: string): SessionStore {
+  const colon = url.indexOf(":");
+  const scheme = url.slice(0, colon + 1);
+  const open = schemes.get(scheme);
+  // Only the scheme is told: what follows it may hold a password.
+  if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known are: ${known}.`);
+  return open(url.slice(colon + 1));
+}
+
+const schemes = new Map<string, (rest: string) => SessionStore>([
+  ["memory:", createMemoryStore],
+  ["sqlite:", openSqlite],
+]);
+
+const known = "memory:, sqlite:<absolute path>";
+
+function openSqlite(file: string): SessionStore {
+  if (isAbsolute(file)) return createSqliteStore({ file });
+  throw new Error(`The session store 'sqlite:${file}' must name its file by an absolute path.`);
+}

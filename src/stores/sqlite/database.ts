@@ -1,0 +1,106 @@
+/** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { GatewayError } from "../../core/errors.ts";
+import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
+
+/** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
+export function openDatabase(file: string): DatabaseSync {
+  try {
+    if (file !== ":memory:") prepareFile(file);
+    const database = new DatabaseSync(file, { timeout: busyMs, enableForeignKeyConstraints: true });
+    try {
+      database.exec(settings);
+      migrate(database);
+      return database;
+    } catch (thrown) {
+      database.close();
+      throw thrown;
+    }
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown;
+    throw refusal(
+      file,
+      `cannot be opened: ${reasonOf(thrown)}.`,
+      "Check that the gateway's user may read and write it and its folder.",
+      thrown,
+    );
+  }
+}
+
+/** Waiting for another process's lock blocks the event loop, so it is short; only the command line writes beside us. */
+const busyMs = 1_000;
+
+/**
+ * - auto_vacuum comes first, as it holds only for a file without tables: freed pages can be given back later.
+ * - synchronous=FULL: in WAL mode a commit has reached the disk when it returns; NORMAL could lose the last ones.
+ * - wal_autocheckpoint: 1,000 pages are 4 MB, a pause of milliseconds. More would be rarer and longer pauses.
+ * - journal_size_limit: a WAL that grew behind a long read shrinks again after its checkpoint.
+ */
+const settings = `
+  PRAGMA auto_vacuum = INCREMENTAL;
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  PRAGMA wal_autocheckpoint = 1000;
+  PRAGMA journal_size_limit = 16777216;
+`;
+
+function prepareFile(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined) closeSync(openSync(file, "a", 0o600));
+  else if (size > 0) inspect(file);
+}
+
+/** Looks at a file through a connection that cannot write. */
+function inspect(file: string): void {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: busyMs });
+  try {
+    const mark = database.prepare("PRAGMA application_id").get() as { application_id: number };
+    const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
+    const version = readVersion(database);
+    // A process that died while it made the file leaves one without mark and without tables.
+    const isNew = mark.application_id === 0 && tables.count === 0;
+    if (mark.application_id !== applicationId && !isNew) {
+      throw refusal(file, "is a database of another program.", anotherFile);
+    }
+    if (version > newestVersion) {
+      throw refusal(
+        file,
+        `has schema version ${version}, and this release knows versions up to ${newestVersion}.`,
+        "Start the newer release that wrote it, or name another file for the session store.",
+      );
+    }
+  } catch (thrown) {
+    throw isNotDatabase(thrown) ? refusal(file, "is not a database.", anotherFile, thrown) : thrown;
+  } finally {
+    database.close();
+  }
+}
+
+const anotherFile = "Name another file for the session store; this one was left as it is.";
+
+/** A check that the name still leads to the file that was opened: turns kept in a deleted file would be lost. */
+export function rememberFile(file: string): () => void {
+  if (file === ":memory:") return () => {};
+  const { ino, dev } = statSync(file);
+  return () => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found?.ino === ino && found.dev === dev) return;
+    throw refusal(file, "was moved, deleted or replaced while it was open.", "Put it back, or restart the gateway.");
+  };
+}
+
+function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
+  return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, { cause });
+}
+
+/** SQLite's NOTADB. */
+function isNotDatabase(thrown: unknown): boolean {
+  return thrown instanceof Error && "errcode" in thrown && thrown.errcode === 26;
+}
+
+function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

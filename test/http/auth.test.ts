@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createGuard } from "../../src/http/auth.ts";
+import { createRateLimit } from "../../src/http/rate.ts";
+import { createBox, say, toToken, token } from "../scripted.ts";
+
+const ways: readonly [string, Record<string, string>][] = [
+  ["Authorization: Bearer", { authorization: `Bearer ${token}` }],
+  ["the scheme in any case", { authorization: `bEARER   ${token}` }],
+  ["X-API-Key", { "x-api-key": token }],
+  ["api-key", { "api-key": token }],
+];
+
+for (const [way, headers] of ways) {
+  test(`a token is accepted as ${way}`, () => {
+    const guard = createGuard([toToken(token)], 10, () => new Date());
+    assert.equal(guard.admit(headers, "1.2.3.4").owner, "default");
+  });
+}
+
+test("a token in the URL is no token", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const response = await fetch(`${address}/v1/models?api_key=${token}&token=${token}`);
+  assert.equal(response.status, 401);
+});
+
+test("each of several tokens opens the door, for its own owner", () => {
+  const guard = createGuard(
+    [toToken("one", { owner: "app-one" }), toToken("two", { owner: "app-two" })],
+    10,
+    () => new Date(),
+  );
+  assert.equal(guard.admit({ "x-api-key": "one" }, "a").owner, "app-one");
+  assert.equal(guard.admit({ "x-api-key": "two" }, "a").owner, "app-two");
+});
+
+test("after ten failures in a minute an address is told to wait, but a right token is never delayed", () => {
+  let at = 1_000_000;
+  const guard = createGuard([toToken(token)], 10, () => new Date(at));
+  for (let failure = 0; failure < 10; failure++) {
+    assert.throws(() => guard.admit({ "x-api-key": "no" }, "a"), { code: "invalid_api_key" });
+  }
+  at += 20_000;
+  assert.throws(() => guard.admit({}, "a"), { code: "too_many_failures", status: 429, retryAfterSeconds: 40 });
+  assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
+  assert.throws(() => guard.admit({}, "b"), { code: "missing_api_key" });
+  at += 40_000;
+  assert.throws(() => guard.admit({}, "a"), { code: "missing_api_key" });
+});
+
+test("a rate lets a burst through, then refuses with the time to wait, and fills again", () => {
+  let at = 0;
+  const limit = createRateLimit({ requestsPerMinute: 60, burst: 3 }, () => new Date(at));
+  const caller = toToken(token);
+  for (let request = 0; request < 3; request++) limit.take(caller);
+  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded", retryAfterSeconds: 1 });
+  limit.take(toToken("other", { owner: "other" }));
+  at += 1000;
+  limit.take(caller);
+  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
+});
+
+test("a token's own rate stands in place of the general one", () => {
+  const limit = createRateLimit(undefined, () => new Date(0));
+  const slow = toToken(token, { rate: { requestsPerMinute: 1, burst: 1 } });
+  limit.take(slow);
+  assert.throws(() => limit.take(slow), { retryAfterSeconds: 60 });
+});

@@ -1,0 +1,379 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test, type TestContext } from "node:test";
+import { authorization, type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
+
+interface Case {
+  readonly name: string;
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+  readonly box?: BoxOptions;
+  readonly status: number;
+  readonly error: Readonly<Record<string, unknown>>;
+  readonly answerHeaders?: Readonly<Record<string, string>>;
+}
+
+const json = { "content-type": "application/json" };
+const asker = { ...json, authorization };
+const hello = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+const invalid = "invalid_request_error";
+
+const cases: readonly Case[] = [
+  {
+    name: "no token",
+    headers: json,
+    status: 401,
+    error: {
+      message: "No token was sent. Send the header 'Authorization: Bearer <token>' or 'X-API-Key: <token>'.",
+      type: "authentication_error",
+      param: null,
+      code: "missing_api_key",
+    },
+    answerHeaders: { "www-authenticate": "Bearer" },
+  },
+  {
+    name: "a wrong token",
+    headers: { ...json, authorization: "Bearer nope" },
+    status: 401,
+    error: { type: "authentication_error", code: "invalid_api_key" },
+    answerHeaders: { "www-authenticate": "Bearer" },
+  },
+  {
+    name: "an expired token",
+    headers: asker,
+    box: { settings: { tokens: [toToken(token, { expiresAt: new Date(0) })] } },
+    status: 401,
+    error: {
+      code: "invalid_api_key",
+      message: "The token expired at 1970-01-01T00:00:00.000Z. Ask the operator for a new one.",
+    },
+  },
+  {
+    name: "a token that does not open this route",
+    headers: asker,
+    box: { settings: { tokens: [toToken(token, { doors: new Set(["operator"]) })] } },
+    status: 403,
+    error: { type: "permission_error", code: "endpoint_not_allowed" },
+  },
+  {
+    name: "a disabled endpoint",
+    headers: asker,
+    box: { settings: { endpoints: { chat: false, responses: true } } },
+    status: 404,
+    error: {
+      message: 'This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.compat_chat": true.',
+      type: invalid,
+      code: "endpoint_disabled",
+    },
+  },
+  {
+    name: "a disabled responses endpoint",
+    path: "/v1/responses",
+    headers: asker,
+    box: { settings: { endpoints: { chat: true, responses: false } } },
+    status: 404,
+    error: { code: "endpoint_disabled", message: /compat_responses/ },
+  },
+  {
+    name: "an unknown path",
+    path: "/v1/nope?secret=1",
+    headers: asker,
+    status: 404,
+    error: { type: invalid, code: "unknown_url", message: "Unknown request URL: POST /v1/nope." },
+  },
+  {
+    name: "an unknown path without a token",
+    path: "/v1/nope",
+    headers: json,
+    status: 401,
+    error: { code: "missing_api_key" },
+  },
+  {
+    name: "a wrong method",
+    method: "DELETE",
+    headers: { authorization },
+    body: "",
+    status: 405,
+    error: {
+      type: invalid,
+      code: "method_not_allowed",
+      message: "Method DELETE is not allowed on /v1/chat/completions; use POST.",
+    },
+    answerHeaders: { allow: "POST" },
+  },
+  {
+    name: "a wrong method on a route without a token",
+    path: "/healthz",
+    method: "POST",
+    headers: json,
+    status: 405,
+    error: { code: "method_not_allowed" },
+    answerHeaders: { allow: "GET" },
+  },
+  {
+    name: "a body that is too large by its length",
+    headers: asker,
+    box: { limits: { maxBodyBytes: 16 } },
+    status: 413,
+    error: {
+      type: invalid,
+      code: "body_too_large",
+      message: /larger than 16 bytes \(gateway\.http\.limits\.max_body_bytes\)/,
+    },
+  },
+  {
+    name: "a type that is not JSON",
+    headers: { authorization, "content-type": "text/plain" },
+    status: 415,
+    error: { type: invalid, code: "unsupported_media_type" },
+  },
+  {
+    name: "a charset that is not UTF-8",
+    headers: { authorization, "content-type": "application/json; charset=latin1" },
+    status: 415,
+    error: { code: "unsupported_media_type", message: "The charset 'latin1' is not supported; send JSON in UTF-8." },
+  },
+  {
+    name: "JSON that breaks off",
+    headers: asker,
+    body: '{"model":\n "m',
+    status: 400,
+    error: {
+      type: invalid,
+      code: "invalid_json",
+      message: "The request body is not valid JSON: unexpected end at line 2, column 4.",
+    },
+  },
+  {
+    name: "JSON with a trailing comma",
+    headers: asker,
+    body: '{"model":"m",}',
+    status: 400,
+    error: {
+      code: "invalid_json",
+      message: 'The request body is not valid JSON: unexpected "}" at line 1, column 14.',
+    },
+  },
+  {
+    name: "an empty body",
+    headers: { ...asker },
+    body: " ",
+    status: 400,
+    error: { code: "invalid_json", message: "The request body is empty; send a JSON object." },
+  },
+  {
+    name: "a body that is no object",
+    headers: asker,
+    body: "[]",
+    status: 400,
+    error: { code: "invalid_type", message: "The request body must be a JSON object, but it is an array." },
+  },
+  {
+    name: "a body nested too deep",
+    headers: asker,
+    body: `${'{"a":'.repeat(65)}1${"}".repeat(65)}`,
+    status: 400,
+    error: { code: "json_too_deep", message: /deeper than 64 levels/ },
+  },
+  {
+    name: "a missing field",
+    headers: asker,
+    body: '{"model":"m"}',
+    status: 400,
+    error: {
+      type: invalid,
+      code: "missing_required_parameter",
+      param: "messages",
+      message: "Missing required parameter: 'messages'.",
+    },
+  },
+  {
+    name: "a field of the wrong type",
+    path: "/v1/responses",
+    headers: asker,
+    body: '{"model":"m","input":123}',
+    status: 400,
+    error: { code: "invalid_type", param: "input" },
+  },
+  {
+    name: "a field out of its range",
+    headers: asker,
+    body: hello.replace("{", '{"temperature":-1,'),
+    status: 400,
+    error: {
+      param: "temperature",
+      code: "decimal_below_min_value",
+      message: "Invalid 'temperature': decimal below minimum value. Expected a value >= 0, but got -1 instead.",
+    },
+  },
+  {
+    name: "too many messages",
+    headers: asker,
+    box: { maxItems: 0 },
+    status: 400,
+    error: { code: "too_many_messages", param: "messages" },
+  },
+  {
+    name: "an unknown response",
+    path: "/v1/responses",
+    headers: asker,
+    body: '{"model":"m","input":"hi","previous_response_id":"resp_no"}',
+    status: 400,
+    error: { code: "previous_response_not_found", param: "previous_response_id" },
+  },
+  {
+    name: "an unknown model",
+    path: "/v1/models/nope",
+    method: "GET",
+    headers: { authorization },
+    status: 404,
+    error: { code: "model_not_found", param: "model" },
+  },
+  {
+    name: "more turns than allowed",
+    headers: asker,
+    box: { limits: { maxConcurrentTurns: 0 } },
+    status: 503,
+    error: { type: "api_error", code: "overloaded" },
+    answerHeaders: { "retry-after": "1" },
+  },
+];
+
+for (const row of cases) {
+  test(`${row.name} is answered with ${row.status}, in the one error shape`, async (context) => {
+    const box = createBox(context, [say("hi")], row.box);
+    const address = await box.listen();
+    const method = row.method ?? "POST";
+    const body = method === "GET" || row.body === "" ? {} : { body: row.body ?? hello };
+    const response = await fetch(address + (row.path ?? "/v1/chat/completions"), {
+      method,
+      headers: row.headers ?? {},
+      ...body,
+    });
+    const answer = (await response.json()) as { error: Record<string, unknown> };
+    assert.equal(response.status, row.status, JSON.stringify(answer));
+    assert.deepEqual(Object.keys(answer), ["error"]);
+    assert.deepEqual(Object.keys(answer.error), ["message", "type", "param", "code"]);
+    assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+    assert.match(response.headers.get("x-request-id") ?? "", /^req_[0-9a-f]{48}$/);
+    for (const [key, expected] of Object.entries(row.error)) {
+      if (expected instanceof RegExp) assert.match(String(answer.error[key]), expected);
+      else assert.equal(answer.error[key], expected);
+    }
+    for (const [name, expected] of Object.entries(row.answerHeaders ?? {}))
+      assert.equal(response.headers.get(name), expected);
+  });
+}
+
+/** Bytes over a bare socket, and all that comes back until it closes. */
+async function exchange(context: TestContext, address: string, bytes: string | Buffer, end = false): Promise<string> {
+  const { port } = new URL(address);
+  const socket = connect(Number(port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  let received = "";
+  socket.on("data", (chunk) => (received += chunk));
+  socket.write(bytes);
+  if (end) socket.end();
+  await once(socket, "close");
+  return received;
+}
+
+test("a wrong token is refused before the body is read", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const head =
+    "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\nauthorization: Bearer no\r\n\r\n";
+  const answer = await exchange(context, address, head);
+  assert.match(answer, /^HTTP\/1\.1 401 /);
+  assert.match(answer, /"code":"invalid_api_key"/);
+});
+
+test("a POST without length and without chunking is answered with 411", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`;
+  const answer = await exchange(context, address, head);
+  assert.match(answer, /^HTTP\/1\.1 411 /);
+  assert.match(answer, /"code":"length_required"/);
+});
+
+test("what is no HTTP at all still gets the one error shape", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const answer = await exchange(context, address, "NONSENSE\r\n\r\n");
+  assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);
+  assert.match(answer, /x-request-id: req_[0-9a-f]{48}\r\n/);
+  assert.match(
+    answer,
+    /\{"error":\{"message":"This is not a well-formed HTTP request\.","type":"invalid_request_error","param":null,"code":"malformed_http"\}\}$/,
+  );
+});
+
+test("headers that are too large are answered with 431", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const answer = await exchange(
+    context,
+    address,
+    `GET /healthz HTTP/1.1\r\nhost: x\r\nx-long: ${"a".repeat(20_000)}\r\n\r\n`,
+  );
+  assert.match(answer, /^HTTP\/1\.1 431 /);
+  assert.match(answer, /"code":"headers_too_large"/);
+});
+
+test("headers that do not arrive are answered with 408", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { headersTimeoutMs: 50 } }).listen();
+  const answer = await exchange(context, address, "GET /healthz HTTP/1.1\r\nhost: x\r\n");
+  assert.match(answer, /^HTTP\/1\.1 408 /);
+  assert.match(answer, /"code":"request_timeout"/);
+});
+
+test("a body that stops moving is answered with 408", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { bodyIdleTimeoutMs: 50 } }).listen();
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\nauthorization: ${authorization}\r\n\r\n{"model"`;
+  const answer = await exchange(context, address, head);
+  assert.match(answer, /^HTTP\/1\.1 408 /);
+  assert.match(answer, /body_idle_timeout_ms/);
+});
+
+test("a chunked body that grows too large is answered with 413 before its end", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 64 } }).listen();
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nauthorization: ${authorization}\r\n\r\n`;
+  const answer = await exchange(context, address, `${head}80\r\n${" ".repeat(128)}\r\n`);
+  assert.match(answer, /^HTTP\/1\.1 413 /);
+  assert.match(answer, /"code":"body_too_large"/);
+});
+
+test("bytes that are not UTF-8 are refused", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const body = Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]);
+  const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body });
+  assert.equal(response.status, 400);
+  assert.equal(
+    ((await response.json()) as { error: { message: string } }).error.message,
+    "The request body is not valid UTF-8.",
+  );
+});
+
+test("a bug inside hides itself from the caller and stands in the log", async (context) => {
+  const box = createBox(context, () => {
+    throw new Error("the secret cause");
+  });
+  const address = await box.listen();
+  const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body: hello });
+  const text = await response.text();
+  assert.equal(response.status, 500);
+  assert.match(text, /"type":"server_error","param":null,"code":"internal_error"/);
+  assert.doesNotMatch(text, /secret/);
+  assert.match(
+    JSON.stringify(box.logged.map((line) => [line.level, String((line.fields as { err?: Error }).err)])),
+    /the secret cause/,
+  );
+});
+
+test("a refused body leaves the connection usable for the next request", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const request = (body: string, rest = "") =>
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nauthorization: ${authorization}\r\n${rest}\r\n${body}`;
+  const answer = await exchange(context, address, request("{") + request(hello, "connection: close\r\n"));
+  assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 400", "HTTP/1.1 200"]);
+});

@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as send, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { test, type TestContext } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { authorization, type Box, createBox, readEvents, say } from "../scripted.ts";
+
+const headers = { authorization, "content-type": "application/json" };
+const paths = {
+  "/v1/chat/completions": { model: "m", stream: true, messages: [{ role: "user", content: "hi" }] },
+  "/v1/responses": { model: "m", stream: true, input: "hi" },
+} as const;
+type Path = keyof typeof paths;
+const bothPaths = Object.keys(paths) as Path[];
+
+async function ask(address: string, path: Path, body: object = {}): Promise<IncomingMessage> {
+  const request = send(address + path, { method: "POST", headers }).end(JSON.stringify({ ...paths[path], ...body }));
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return response;
+}
+
+async function readAll(response: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) text += chunk;
+  return text;
+}
+
+/** A promise with its handle, to let the scripted adapter go on when the test wants it. */
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { opened: promise, open: resolve };
+}
+
+for (const path of bothPaths) {
+  test(`${path}: what is said while the caller listens reaches it at once, not at the end`, async (context) => {
+    const later = gate();
+    const box = createBox(context, async function* () {
+      yield say("first");
+      await later.opened;
+      yield say("second");
+    });
+    const response = await ask(await box.listen(), path);
+    let text = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      if (text.includes("first")) later.open();
+    });
+    await once(response, "end");
+    assert.match(text, /first[^]*second/);
+    assert.equal(readEvents(text).at(-1), "[DONE]");
+  });
+
+  test(`${path}: an adapter that fails before its first word is told as a status`, async (context) => {
+    const box = createBox(context, async function* (): AsyncGenerator<readonly Delta[]> {
+      throw new GatewayError("adapter_rate_limit", "slow down", { retryAfterSeconds: 7 });
+    });
+    const response = await ask(await box.listen(), path);
+    assert.equal(response.statusCode, 429);
+    assert.equal(response.headers["retry-after"], "7");
+    assert.match(await readAll(response), /"type":"rate_limit_error","param":null,"code":"adapter_rate_limit"/);
+  });
+
+  test(`${path}: an adapter that fails later is told by exactly one terminal event`, async (context) => {
+    const box = createBox(context, async function* () {
+      yield say("half");
+      throw new GatewayError("adapter_error", "broke");
+    });
+    const response = await ask(await box.listen(), path);
+    assert.equal(response.statusCode, 200);
+    const events = readEvents(await readAll(response));
+    assert.equal(events.at(-1), "[DONE]");
+    assert.match(events.at(-2) ?? "", /broke/);
+    assert.equal(
+      events.filter((event) => /finish_reason":"|response\.(completed|failed|incomplete)"/.test(event)).length,
+      path === "/v1/responses" ? 1 : 0,
+    );
+  });
+
+  test(`${path}: heartbeats open the stream while the adapter is silent, and a failure is then told inside`, async (context) => {
+    const box = createBox(
+      context,
+      async function* (_turn, signal): AsyncGenerator<readonly Delta[]> {
+        await heard.opened;
+        signal.throwIfAborted();
+        throw new GatewayError("adapter_timeout", "too late");
+      },
+      { limits: { heartbeatMs: 20 } },
+    );
+    const heard = gate();
+    const response = await ask(await box.listen(), path);
+    assert.equal(response.statusCode, 200);
+    assert.equal(response.headers["x-portico-history"], path === "/v1/responses" ? "new" : "stateless");
+    let text = "";
+    response.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      if (text.startsWith(": heartbeat\n\n: heartbeat\n\n")) heard.open();
+    });
+    await once(response, "end");
+    const events = readEvents(text);
+    assert.match(events.join("\n"), /too late/);
+    assert.equal(events.at(-1), "[DONE]");
+  });
+
+  for (const stream of [true, false]) {
+    test(`${path}: a caller who leaves a ${stream ? "stream" : "whole answer"} aborts the adapter within 100 ms`, async (context) => {
+      const started = gate();
+      const aborted = Promise.withResolvers<number>();
+      const box = createBox(context, async function* (_turn, signal) {
+        signal.addEventListener("abort", () => aborted.resolve(performance.now()), { once: true });
+        yield say("one");
+        started.open();
+        await once(signal, "abort");
+      });
+      const request = send((await box.listen()) + path, { method: "POST", headers });
+      request.on("error", () => {});
+      request.end(JSON.stringify({ ...paths[path], stream }));
+      await started.opened;
+      const left = performance.now();
+      request.destroy();
+      const took = (await aborted.promise) - left;
+      assert.ok(took < 100, `${took} ms`);
+    });
+  }
+}
+
+test("a request that waits for its session's turn is kept alive by heartbeats, then sees the answer before it", async (context) => {
+  const first = gate();
+  let turns = 0;
+  const box = createBox(
+    context,
+    async function* () {
+      if (turns++ === 0) await first.opened;
+      yield say("done");
+    },
+    { limits: { heartbeatMs: 20 } },
+  );
+  const address = await box.listen();
+  const one = ask(address, "/v1/chat/completions", { user: "u", stream: false });
+  await untilTurns(box, 1);
+  const two = await ask(address, "/v1/responses", { user: "u" });
+  assert.equal(two.statusCode, 200);
+  first.open();
+  const text = await readAll(two);
+  assert.match(text, /^: heartbeat\n\n/);
+  assert.match(text, /response\.completed/);
+  await readAll(await one);
+  assert.equal(box.adapter.turns[1]?.items.length, 3);
+});
+
+async function untilTurns(box: Box, count: number): Promise<void> {
+  while (box.adapter.turns.length < count) await new Promise(setImmediate);
+}
+
+/** A caller that asks and then reads nothing. */
+async function askAndStall(context: TestContext, address: string): Promise<ReturnType<typeof connect>> {
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.on("error", () => {});
+  socket.pause();
+  const body = JSON.stringify(paths["/v1/chat/completions"]);
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await once(socket, "connect");
+  return socket;
+}
+
+test("a caller that does not read pauses the adapter, and is cut when nothing moves", async (context) => {
+  const piece = "x".repeat(64 * 1024);
+  let said = 0;
+  const ended = gate();
+  const box = createBox(
+    context,
+    async function* () {
+      try {
+        for (;;) {
+          said += piece.length;
+          yield say(piece);
+        }
+      } finally {
+        ended.open();
+      }
+    },
+    { limits: { maxUnsentBytes: 256 * 1024, stalledClientTimeoutMs: 300 } },
+  );
+  await askAndStall(context, await box.listen());
+  await ended.opened;
+  // What a loopback socket's own buffers take comes on top of what the gateway holds.
+  assert.ok(said < 16 * 1024 * 1024, `${said} bytes were produced for a caller that reads none`);
+});
+
+test("a slow caller that does read gets everything", async (context) => {
+  const pieces = 200;
+  const piece = "y".repeat(32 * 1024);
+  const box = createBox(
+    context,
+    async function* () {
+      for (let count = 0; count < pieces; count++) yield say(piece);
+    },
+    { limits: { maxUnsentBytes: 64 * 1024, stalledClientTimeoutMs: 5000 } },
+  );
+  const response = await ask(await box.listen(), "/v1/chat/completions");
+  await new Promise(setImmediate);
+  const text = await readAll(response);
+  assert.equal(text.split(piece).length - 1, pieces);
+  assert.equal(readEvents(text).at(-1), "[DONE]");
+});
+
+test("closing lets a running turn end and refuses new ones", async (context) => {
+  const later = gate();
+  const box = createBox(context, async function* () {
+    yield say("one ");
+    await later.opened;
+    yield say("two");
+  });
+  const address = await box.listen();
+  const response = await ask(address, "/v1/chat/completions");
+  const closing = box.close();
+  await assert.rejects(ask(address, "/v1/chat/completions"));
+  later.open();
+  assert.match(await readAll(response), /one [^]*two[^]*\[DONE\]/);
+  await closing;
+});
+
+test("closing calls off a turn that outlasts the drain time-out, and tells its caller why", async (context) => {
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      yield say("one ");
+      await once(signal, "abort");
+      throw new Error("aborted");
+    },
+    { limits: { drainTimeoutMs: 30 } },
+  );
+  const response = await ask(await box.listen(), "/v1/responses");
+  const [text] = await Promise.all([readAll(response), box.close()]);
+  assert.match(text, /The gateway is shutting down/);
+  assert.equal(readEvents(text).at(-1), "[DONE]");
+});
+
+test("all events of one batch leave in one write", async (context) => {
+  const box = createBox(context, [say("a", "b", "c")]);
+  const response = await ask(await box.listen(), "/v1/responses");
+  const chunks: string[] = [];
+  response.setEncoding("utf8").on("data", (chunk: string) => chunks.push(chunk));
+  await once(response, "end");
+  for (const chunk of chunks) assert.match(chunk, /\n\n$/);
+  assert.doesNotMatch(chunks.join(""), /\r/);
+});

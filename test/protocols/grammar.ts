@@ -1,0 +1,171 @@
+/** Checks a response stream the way a careful client reads it: order, numbering, accumulation, one terminal event. */
+import assert from "node:assert/strict";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface WireItem extends Fields {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly content?: readonly Fields[];
+  readonly summary?: readonly Fields[];
+}
+
+export interface WireResponse extends Fields {
+  readonly status: string;
+  readonly output: readonly WireItem[];
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+export interface WireEvent extends Fields {
+  readonly type: string;
+  readonly sequence_number: number;
+  /** Which of these an event has depends on its type; a reader finds out by reading. */
+  readonly response: WireResponse;
+  readonly item: WireItem;
+  readonly part: Fields;
+  readonly item_id?: string;
+  readonly output_index?: number;
+  readonly content_index?: number;
+  readonly summary_index?: number;
+  readonly delta?: string;
+}
+
+/** What a client has in its hands when the stream is over. */
+export interface Told {
+  readonly events: readonly WireEvent[];
+  /** The object of the terminal event. */
+  readonly response: WireResponse;
+}
+
+/** Splits a stream into its events; the last message must be `[DONE]`. */
+export function readStream(text: string): WireEvent[] {
+  assert.ok(text.endsWith("\n\n"), "a stream ends with a whole message");
+  assert.ok(!text.includes("\r"), "lines end with \\n only");
+  const messages = text.slice(0, -2).split("\n\n");
+  assert.equal(messages.pop(), "data: [DONE]");
+  return messages.map((message, index) => {
+    const found = /^event: (?<name>[a-z_.]+)\ndata: (?<body>[^\n]+)$/.exec(message);
+    assert.ok(found?.groups, `message ${index} is an event and a body`);
+    const event: WireEvent = JSON.parse(found.groups["body"]!);
+    assert.equal(event.type, found.groups["name"], "the event's name is the body's type");
+    assert.equal(event.sequence_number, index, "events are numbered from 0 without gaps");
+    return event;
+  });
+}
+
+/** Throws at the first event that no client should ever see. */
+export function checkStream(text: string): Told {
+  const events = readStream(text);
+  assert.equal(events[0]?.type, "response.created");
+  assert.equal(events[1]?.type, "response.in_progress");
+  assert.deepEqual(events[0]?.["response"], events[1]?.["response"]);
+  assert.deepEqual(events[0]?.["response"].output, []);
+  const last = events.at(-1)!;
+  assert.match(last.type, /^response\.(completed|incomplete|failed)$/);
+  assert.equal(last.response.status, last.type.slice("response.".length));
+  const beforeLast = last.type === "response.failed" ? -2 : -1;
+  if (beforeLast === -2) assert.equal(events.at(-2)?.type, "error");
+
+  const items: WireItem[] = [];
+  let open: ItemReader | undefined;
+  for (const event of events.slice(2, beforeLast)) {
+    assert.equal(event.output_index, items.length, `${event.type} belongs to the open item`);
+    if (event.type === "response.output_item.added") {
+      assert.equal(open, undefined, "one item at a time");
+      open = createItemReader(event.item);
+    } else if (event.type === "response.output_item.done") {
+      assert.ok(open, "only an open item is closed");
+      open.close(event.item);
+      items.push(event.item);
+      open = undefined;
+    } else {
+      assert.ok(open, `${event.type} is inside an item`);
+      open.hear(event);
+    }
+  }
+  assert.equal(open, undefined, "every item is closed");
+  assert.deepEqual(last.response.output, items, "the final object holds the items as they were closed");
+  return { events, response: last.response };
+}
+
+interface ItemReader {
+  hear(event: WireEvent): void;
+  close(item: WireItem): void;
+}
+
+interface Piece {
+  text: string;
+  state: "open" | "said" | "closed";
+}
+
+function createItemReader(added: WireItem): ItemReader {
+  assert.equal(added.status, "in_progress");
+  const content: Piece[] = [];
+  const summary: Piece[] = [];
+  const input: Piece = { text: "", state: "open" };
+
+  function pieceOf(event: WireEvent): Piece {
+    assert.equal(event.item_id, added.id);
+    if (event.summary_index !== undefined) return summary[event.summary_index]!;
+    return event.content_index !== undefined ? content[event.content_index]! : input;
+  }
+
+  return {
+    hear(event) {
+      const step = event.type.slice(event.type.lastIndexOf(".") + 1);
+      const isPart = /_part\./.test(event.type);
+      if (step === "added") {
+        const pieces = event.summary_index !== undefined ? summary : content;
+        assert.equal(event.summary_index ?? event.content_index, pieces.length, "parts are counted from 0");
+        assert.ok(
+          pieces.every((piece) => piece.state === "closed"),
+          "one part of a kind at a time",
+        );
+        assert.equal(saidIn(event.part), "", "a part begins empty");
+        pieces.push({ text: "", state: "open" });
+        return;
+      }
+      const piece = pieceOf(event);
+      if (step === "delta") {
+        assert.equal(piece.state, "open", "nothing is said after the end of a part");
+        piece.text += event.delta;
+        return;
+      }
+      assert.equal(step, "done");
+      assert.equal(piece.state, isPart ? "said" : "open");
+      assert.equal(saidIn(isPart ? event.part : event), piece.text, "the pieces joined are the whole");
+      piece.state = isPart ? "closed" : "said";
+    },
+    close(item) {
+      assert.equal(item.id, added.id);
+      assert.equal(item.type, added.type);
+      assert.match(item.status, /^(completed|incomplete)$/);
+      assert.ok(
+        [...content, ...summary].every((piece) => piece.state === "closed"),
+        "every part is closed",
+      );
+      if (item.type.endsWith("_call")) {
+        assert.equal(input.state, "said");
+        assert.equal(saidIn(item), input.text);
+      }
+      assert.deepEqual(
+        textsOf(item.content),
+        content.map((piece) => piece.text),
+      );
+      assert.deepEqual(
+        textsOf(item.summary),
+        summary.map((piece) => piece.text),
+      );
+    },
+  };
+}
+
+function textsOf(parts: readonly Fields[] = []): unknown[] {
+  return parts.map(saidIn);
+}
+
+/** Whatever a part or a closing event says in full. */
+function saidIn(part: Fields): unknown {
+  return part["text"] ?? part["refusal"] ?? part["arguments"] ?? part["input"];
+}

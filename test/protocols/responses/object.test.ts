@@ -1,0 +1,132 @@
+/** The response object, said whole. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { WireResponse } from "../grammar.ts";
+import { about, play, protocol } from "./script.ts";
+
+const keys =
+  "id object created_at status background completed_at error frequency_penalty incomplete_details instructions " +
+  "max_output_tokens max_tool_calls model output parallel_tool_calls presence_penalty previous_response_id " +
+  "prompt_cache_key reasoning safety_identifier service_tier store temperature text tool_choice tools top_logprobs " +
+  "top_p truncation usage user metadata";
+
+test("every key is present in the order of the live wire, with its default", async () => {
+  const { whole } = await play([[{ type: "text", text: "Hello" }]]);
+  const response = whole();
+  assert.equal(Object.keys(response).join(" "), keys);
+  assert.deepEqual(response, {
+    id: "resp_ab12",
+    object: "response",
+    created_at: 1_700_000_000,
+    status: "completed",
+    background: false,
+    completed_at: 1_700_000_009,
+    error: null,
+    frequency_penalty: 0,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: null,
+    max_tool_calls: null,
+    model: "some-model",
+    output: [
+      {
+        id: "msg_ab120000",
+        type: "message",
+        status: "completed",
+        content: [{ type: "output_text", annotations: [], logprobs: [], text: "Hello" }],
+        role: "assistant",
+      },
+    ],
+    parallel_tool_calls: true,
+    presence_penalty: 0,
+    previous_response_id: null,
+    prompt_cache_key: null,
+    reasoning: { effort: null, summary: null },
+    safety_identifier: null,
+    service_tier: "default",
+    store: true,
+    temperature: 1,
+    text: { format: { type: "text" }, verbosity: "medium" },
+    tool_choice: "auto",
+    tools: [],
+    top_logprobs: 0,
+    top_p: 1,
+    truncation: "disabled",
+    usage: null,
+    user: null,
+    metadata: {},
+  });
+});
+
+test("what the request fixed is repeated", async () => {
+  const tools = [
+    { type: "function", name: "f", strict: null },
+    { type: "custom", name: "c", description: null },
+    { type: "namespace", name: "n", description: "d", tools: [] },
+  ];
+  const body = {
+    instructions: "Be brief.",
+    previous_response_id: "resp_before",
+    max_output_tokens: 16,
+    max_tool_calls: 1,
+    parallel_tool_calls: false,
+    presence_penalty: -2,
+    frequency_penalty: 2,
+    prompt_cache_key: "k",
+    safety_identifier: "s",
+    reasoning: { effort: "low", summary: "auto" },
+    service_tier: "flex",
+    store: false,
+    temperature: 0,
+    text: { format: { type: "json_schema", name: "n", schema: { type: "object" }, strict: true }, verbosity: "low" },
+    tool_choice: { type: "function", name: "f" },
+    tools,
+    top_logprobs: 3,
+    top_p: 0.5,
+    truncation: "auto",
+    user: "someone",
+    metadata: { a: "b" },
+  };
+  const { whole } = await play([[{ type: "notes", notes: { serviceTier: "flex" } }]], body);
+  const response = whole();
+  const repeated = Object.fromEntries(Object.keys(body).map((key) => [key, response[key]]));
+  assert.deepEqual(repeated, {
+    ...body,
+    tools: [
+      { type: "function", description: null, name: "f", parameters: null, strict: null },
+      { type: "custom", name: "c" },
+      tools[2],
+    ],
+  });
+});
+
+test("the tier that was asked for is told first, the one that was used at the end", async () => {
+  const { stream, whole } = await play([[{ type: "notes", notes: { serviceTier: "scale" } }]], {
+    service_tier: "priority",
+  });
+  assert.match(stream, /^event: response.created\n.*"service_tier":"priority"/);
+  assert.equal(whole()["service_tier"], "scale");
+});
+
+test("an answer in a session names its conversation", () => {
+  const { voice } = protocol.parse({ model: "m", input: "Hi" });
+  const answer = {
+    status: "completed",
+    finish: "stop",
+    items: [],
+    usage: undefined,
+    error: undefined,
+    notes: {},
+  } as const;
+  const response: WireResponse = JSON.parse(voice.whole({ ...about, session: "conv_1" }, answer));
+  assert.deepEqual(response["conversation"], { id: "conv_1" });
+});
+
+test("sealed reasoning is shown only to a caller who asked for it", async () => {
+  const deltas = [[{ type: "reasoning-seal", encrypted: "opaque" } as const]];
+  const shown = await play(deltas, { include: ["reasoning.encrypted_content"] });
+  const hidden = await play(deltas);
+  const item = { id: "rs_ab120000", type: "reasoning", status: "completed", summary: [] };
+  assert.deepEqual(shown.whole().output, [{ ...item, encrypted_content: "opaque" }]);
+  assert.deepEqual(hidden.whole().output, [item]);
+});

@@ -1,0 +1,365 @@
+/** What a create body may say, and how a wrong one is refused. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError } from "../../../src/core/errors.ts";
+import type { Ask, ToolChoice } from "../../../src/core/turn.ts";
+import { protocol } from "./script.ts";
+
+function ask(body: object): Ask {
+  return protocol.parse({ model: "m", input: "Hi", ...body }).ask;
+}
+
+const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+const tool = { type: "function", name: "f" };
+const user = (content: unknown) => ({ input: [{ role: "user", content }] });
+
+/** What is wrong with the body, the path it names, the code, and a piece of the message. */
+const refused: readonly (readonly [body: unknown, param: string | null, code: string, message: string])[] = [
+  [null, null, "invalid_type", "must be a JSON object, but it is null"],
+  [[], null, "invalid_type", "must be a JSON object, but it is an array"],
+  ["Hi", null, "invalid_type", "must be a JSON object, but it is a string"],
+  [{ input: "Hi", model: undefined }, "model", "missing_required_parameter", "Missing required parameter: 'model'."],
+  [{ model: null }, "model", "missing_required_parameter", "'model'"],
+  [{ model: "" }, "model", "empty_string", "empty string"],
+  [{ model: 5 }, "model", "invalid_type", "expected a string, but got an integer"],
+  [{ input: undefined }, "input", "missing_required_parameter", "'input' or 'previous_response_id'"],
+  [{ input: null }, "input", "missing_required_parameter", "Missing required parameter: 'input'."],
+  [{ input: 5 }, "input", "invalid_type", "expected a string or an array, but got an integer"],
+  [{ input: {} }, "input", "invalid_type", "expected a string or an array, but got an object"],
+  [{ input: [123] }, "input[0]", "invalid_type", "expected an object, but got an integer"],
+  [{ input: [{}] }, "input[0].role", "missing_required_parameter", "'input[0].role'"],
+  [{ input: [{ role: 1, content: "" }] }, "input[0].role", "invalid_type", "expected a string"],
+  [{ input: [{ role: "tool", content: "" }] }, "input[0].role", "invalid_value", "'user', 'assistant', 'system'"],
+  [{ input: [{ role: "user" }] }, "input[0].content", "missing_required_parameter", "'input[0].content'"],
+  [user(null), "input[0].content", "missing_required_parameter", "'input[0].content'"],
+  [user(5), "input[0].content", "invalid_type", "expected a string or an array"],
+  [user(["Hi"]), "input[0].content[0]", "invalid_type", "expected an object, but got a string"],
+  [user([{ text: "Hi" }]), "input[0].content[0].type", "missing_required_parameter", "content[0].type"],
+  [user([{ type: "input_text" }]), "input[0].content[0].text", "missing_required_parameter", "content[0].text"],
+  [user([{ type: "input_text", text: 1 }]), "input[0].content[0].text", "invalid_type", "expected a string"],
+  [user([{ type: "input_image" }]), "input[0].content[0].image_url", "missing_required_parameter", "image_url"],
+  [
+    user([{ type: "input_image", image_url: { url: "u" } }]),
+    "input[0].content[0].image_url",
+    "invalid_type",
+    "expected a string, but got an object",
+  ],
+  [user([{ type: "input_file" }]), "input[0].content[0].file_id", "missing_required_parameter", "file_id"],
+  [user([{ type: "input_audio" }]), "input[0].content[0].input_audio", "missing_required_parameter", "input_audio"],
+  [user([{ type: "refusal" }]), "input[0].content[0].refusal", "missing_required_parameter", "refusal"],
+  [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input[0].type", "invalid_value", "'message', 'reasoning'"],
+  [{ input: [{ type: "compaction" }] }, "input[0].type", "invalid_value", "Invalid value: 'compaction'"],
+  [{ input: [{ type: "toString" }] }, "input[0].type", "invalid_value", "Invalid value: 'toString'"],
+  [{ input: [{ type: 7 }] }, "input[0].type", "invalid_type", "expected a string"],
+  [{ input: [{ ...call, call_id: null }] }, "input[0].call_id", "missing_required_parameter", "input[0].call_id"],
+  [{ input: [{ ...call, name: "" }] }, "input[0].name", "empty_string", "empty string"],
+  [{ input: [{ ...call, arguments: {} }] }, "input[0].arguments", "invalid_type", "expected a string"],
+  [
+    { input: [call, { type: "function_call_output", call_id: "c" }] },
+    "input[1].output",
+    "missing_required_parameter",
+    "input[1].output",
+  ],
+  [
+    { input: [{ type: "function_call_output", call_id: "c", output: 4 }] },
+    "input[0].output",
+    "invalid_type",
+    "expected a string or an array",
+  ],
+  [{ input: [{ type: "reasoning", summary: "s" }] }, "input[0].summary", "invalid_type", "expected an array"],
+  [{ input: [{ type: "reasoning", summary: [{}] }] }, "input[0].summary[0].text", "missing_required_parameter", "text"],
+  [{ instructions: 5 }, "instructions", "invalid_type", "expected a string"],
+  [{ previous_response_id: 5 }, "previous_response_id", "invalid_type", "expected a string"],
+  [{ conversation: "conv_1" }, "conversation", "unsupported_parameter", "'previous_response_id' or 'user'"],
+  [
+    { conversation: { id: "conv_1" }, previous_response_id: "resp_1" },
+    "previous_response_id",
+    "mutually_exclusive",
+    "'previous_response_id' and 'conversation'",
+  ],
+  [{ background: true }, "background", "unsupported_parameter", "Use 'stream'"],
+  [{ background: "no" }, "background", "invalid_type", "expected a boolean"],
+  [{ prompt: { id: "p" } }, "prompt", "unsupported_parameter", "'instructions' and 'input'"],
+  [{ user: 5 }, "user", "invalid_type", "expected a string"],
+  [{ store: "yes" }, "store", "invalid_type", "expected a boolean"],
+  [{ stream: 1 }, "stream", "invalid_type", "expected a boolean"],
+  [{ temperature: -1 }, "temperature", "decimal_below_min_value", "Expected a value >= 0, but got -1 instead."],
+  [{ temperature: 2.1 }, "temperature", "decimal_above_max_value", "Expected a value <= 2, but got 2.1 instead."],
+  [{ temperature: "1" }, "temperature", "invalid_type", "expected a decimal, but got a string"],
+  [{ top_p: 1.5 }, "top_p", "decimal_above_max_value", "<= 1"],
+  [{ presence_penalty: 3 }, "presence_penalty", "decimal_above_max_value", "<= 2"],
+  [{ frequency_penalty: -3 }, "frequency_penalty", "decimal_below_min_value", ">= -2"],
+  [{ max_output_tokens: 15 }, "max_output_tokens", "integer_below_min_value", ">= 16"],
+  [{ max_output_tokens: 16.5 }, "max_output_tokens", "invalid_type", "expected an integer"],
+  [{ max_tool_calls: 0 }, "max_tool_calls", "integer_below_min_value", ">= 1"],
+  [{ top_logprobs: 21 }, "top_logprobs", "integer_above_max_value", "<= 20"],
+  [{ parallel_tool_calls: "true" }, "parallel_tool_calls", "invalid_type", "expected a boolean"],
+  [{ truncation: "middle" }, "truncation", "invalid_value", "'auto', 'disabled'"],
+  [{ include: "all" }, "include", "invalid_type", "expected an array"],
+  [{ include: [1] }, "include[0]", "invalid_type", "expected a string"],
+  [{ metadata: { a: 1 } }, "metadata.a", "invalid_type", "expected a string"],
+  [{ metadata: [] }, "metadata", "invalid_type", "expected an object"],
+  [{ metadata: { a: "x".repeat(513) } }, "metadata.a", "string_too_long", "at most 512"],
+  [{ text: "json" }, "text", "invalid_type", "expected an object"],
+  [{ text: { format: {} } }, "text.format.type", "missing_required_parameter", "text.format.type"],
+  [{ text: { format: { type: "xml" } } }, "text.format.type", "invalid_value", "'json_schema'"],
+  [{ text: { format: { type: "json_schema", schema: {} } } }, "text.format.name", "missing_required_parameter", "name"],
+  [
+    { text: { format: { type: "json_schema", name: "n" } } },
+    "text.format.schema",
+    "missing_required_parameter",
+    "text.format.schema",
+  ],
+  [{ reasoning: "high" }, "reasoning", "invalid_type", "expected an object"],
+  [{ reasoning: { effort: 3 } }, "reasoning.effort", "invalid_type", "expected a string"],
+  [{ tools: {} }, "tools", "invalid_type", "expected an array"],
+  [{ tools: [5] }, "tools[0]", "invalid_type", "expected an object"],
+  [{ tools: [{ name: "f" }] }, "tools[0].type", "missing_required_parameter", "tools[0].type"],
+  [{ tools: [{ type: "function", function: tool }] }, "tools[0].name", "missing_required_parameter", "tools[0].name"],
+  [{ tools: [{ ...tool, parameters: "{}" }] }, "tools[0].parameters", "invalid_type", "expected an object"],
+  [{ tools: [{ ...tool, strict: "yes" }] }, "tools[0].strict", "invalid_type", "expected a boolean"],
+  [{ tool_choice: "any" }, "tool_choice", "invalid_value", "'auto', 'none', 'required'"],
+  [{ tool_choice: 5 }, "tool_choice", "invalid_type", "expected an object"],
+  [{ tool_choice: { type: "function", name: "g" }, tools: [tool] }, "tool_choice", "invalid_value", "'g' not found"],
+  [{ tool_choice: { type: "custom", name: "f" }, tools: [tool] }, "tool_choice", "invalid_value", "'f' not found"],
+  [{ tool_choice: { type: "function" }, tools: [tool] }, "tool_choice.name", "missing_required_parameter", "name"],
+  [{ tool_choice: { type: "allowed_tools" } }, "tool_choice.tools", "missing_required_parameter", "tool_choice.tools"],
+  [
+    { tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "g" }] }, tools: [tool] },
+    "tool_choice",
+    "invalid_value",
+    "'g' not found",
+  ],
+];
+
+test("a wrong body is refused with a status 400 that names the field and the remedy", () => {
+  for (const [body, param, code, message] of refused) {
+    const whole = body !== null && typeof body === "object" && !Array.isArray(body);
+    const sent = whole ? { model: "m", input: "Hi", ...body } : body;
+    const shown = JSON.stringify(body);
+    assert.throws(
+      () => protocol.parse(sent),
+      (error) => {
+        assert.ok(error instanceof GatewayError, shown);
+        assert.equal(error.status, 400, shown);
+        assert.equal(error.param, param, shown);
+        assert.equal(error.wireCode, code, shown);
+        assert.ok(error.message.includes(message), `${shown}: ${error.message}`);
+        return true;
+      },
+      shown,
+    );
+  }
+});
+
+test("a string is a message of the user, and everything else has its default", () => {
+  const { settings, ...rest } = ask({});
+  assert.deepEqual(rest, {
+    model: "m",
+    items: [{ type: "message", role: "user", content: "Hi" }],
+    itemsParam: "input",
+    stream: false,
+    previousId: undefined,
+    user: undefined,
+    keep: "yes",
+  });
+  assert.deepEqual(settings.tools, []);
+  assert.deepEqual(settings.native, { dialect: "responses", fields: {} });
+});
+
+test("null means absent everywhere, and empty texts mean none", () => {
+  const optional =
+    "instructions previous_response_id conversation user store stream metadata temperature top_p presence_penalty " +
+    "frequency_penalty max_output_tokens max_tool_calls top_logprobs parallel_tool_calls truncation text reasoning " +
+    "service_tier include tools tool_choice background prompt safety_identifier prompt_cache_key stream_options";
+  const nulls = Object.fromEntries(optional.split(" ").map((key) => [key, null]));
+  assert.deepEqual(ask(nulls), ask({}));
+  const empty = ask({ user: "", instructions: "", reasoning: {}, text: {}, include: [], tools: [] });
+  assert.deepEqual(
+    { ...empty, settings: { ...empty.settings, native: undefined } },
+    { ...ask({}), settings: { ...ask({}).settings, native: undefined } },
+  );
+});
+
+test("items without a type are messages, and the fields that only this dialect knows are kept", () => {
+  const { items } = ask({
+    input: [
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: [{ type: "input_text", text: "Hi" }], type: null },
+      {
+        type: "message",
+        id: "msg_1",
+        status: "completed",
+        role: "assistant",
+        phase: "commentary",
+        content: [
+          { type: "output_text", text: "Hello", annotations: [], logprobs: [] },
+          { type: "refusal", refusal: "No." },
+        ],
+      },
+    ],
+  });
+  assert.deepEqual(items, [
+    { type: "message", role: "developer", content: "Be brief.", extra: undefined },
+    { type: "message", role: "user", content: [{ type: "text", text: "Hi" }], extra: undefined },
+    {
+      type: "message",
+      role: "assistant",
+      content: [
+        { type: "text", text: "Hello" },
+        { type: "refusal", text: "No." },
+      ],
+      extra: { dialect: "responses", fields: { phase: "commentary" } },
+    },
+  ]);
+});
+
+test("images, files, sounds and unknown parts are read", () => {
+  const citation = { type: "url_citation", url: "u" };
+  const unknown = { type: "hologram", depth: 3 };
+  const [message] = ask(
+    user([
+      { type: "input_image", image_url: "data:image/png;base64,AA", detail: "low" },
+      { type: "input_image", file_id: "file_1" },
+      { type: "input_file", file_data: "data:application/pdf;base64,AA", filename: "a.pdf" },
+      { type: "input_file", file_url: "https://example.com/a.pdf" },
+      { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
+      { type: "text", text: "cited", annotations: [citation] },
+      unknown,
+    ]),
+  ).items;
+  assert.ok(message?.type === "message");
+  assert.deepEqual(JSON.parse(JSON.stringify(message.content)), [
+    { type: "image", url: "data:image/png;base64,AA", detail: "low" },
+    { type: "image", fileId: "file_1" },
+    { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
+    { type: "file", url: "https://example.com/a.pdf" },
+    { type: "audio", data: "AA", format: "wav" },
+    { type: "text", text: "cited", extra: { dialect: "responses", fields: { annotations: [citation] } } },
+    { type: "other", extra: { dialect: "responses", fields: unknown } },
+  ]);
+});
+
+test("calls, their outputs and reasoning are read as items", () => {
+  const { items } = ask({
+    input: [
+      {
+        type: "reasoning",
+        id: "rs_1",
+        summary: [{ type: "summary_text", text: "A" }],
+        content: [
+          { type: "reasoning_text", text: "b" },
+          { type: "reasoning_text", text: "c" },
+        ],
+        encrypted_content: "opaque",
+      },
+      { type: "reasoning", summary: null, content: null, encrypted_content: null },
+      { ...call, id: "fc_1", status: "completed", namespace: "n" },
+      { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "sunny" }] },
+      { type: "custom_tool_call", call_id: "d", name: "patch", input: "*** Begin" },
+      { type: "custom_tool_call_output", call_id: "d", output: "done" },
+    ],
+  });
+  assert.deepEqual(items, [
+    { type: "reasoning", summary: ["A"], text: "bc", encrypted: "opaque" },
+    { type: "reasoning", summary: [], text: "", encrypted: undefined },
+    {
+      type: "tool-call",
+      kind: "function",
+      callId: "c",
+      name: "f",
+      arguments: "{}",
+      extra: { dialect: "responses", fields: { namespace: "n" } },
+    },
+    { type: "tool-output", kind: "function", callId: "c", output: [{ type: "text", text: "sunny" }] },
+    { type: "tool-call", kind: "custom", callId: "d", name: "patch", arguments: "*** Begin", extra: undefined },
+    { type: "tool-output", kind: "custom", callId: "d", output: "done" },
+  ]);
+});
+
+test("a request that goes on from a response may come without input", () => {
+  const { items, previousId, keep } = ask({ input: null, previous_response_id: "resp_1", store: false });
+  assert.deepEqual({ items, previousId, keep }, { items: [], previousId: "resp_1", keep: "no" });
+});
+
+test("the settings are read into words of no dialect, and kept in the caller's own", () => {
+  const body = {
+    temperature: 0.5,
+    top_p: 0.9,
+    max_output_tokens: 100,
+    parallel_tool_calls: false,
+    text: { format: { type: "json_schema", name: "n", schema: { type: "object" }, strict: null }, verbosity: "low" },
+    reasoning: { effort: "high", summary: "auto" },
+    service_tier: "flex",
+    include: ["message.output_text.logprobs"],
+    truncation: "auto",
+    never_heard_of: { a: 1 },
+  };
+  const own = { user: "u", instructions: "i", stream: true, store: true, previous_response_id: "resp_1" };
+  const { settings, stream, user } = ask({ ...body, ...own });
+  assert.deepEqual([stream, user, settings.instructions], [true, "u", "i"]);
+  assert.equal(settings.temperature, 0.5);
+  assert.equal(settings.topP, 0.9);
+  assert.equal(settings.maxOutputTokens, 100);
+  assert.equal(settings.parallelToolCalls, false);
+  assert.deepEqual(settings.format, {
+    type: "schema",
+    name: "n",
+    description: undefined,
+    schema: { type: "object" },
+    strict: undefined,
+  });
+  assert.deepEqual(
+    [settings.verbosity, settings.reasoningEffort, settings.reasoningSummary, settings.serviceTier],
+    ["low", "high", "auto", "flex"],
+  );
+  assert.equal(settings.topLogprobs, 0);
+  assert.deepEqual(settings.native, { dialect: "responses", fields: body });
+});
+
+test("tools of a coding agent are read: functions, custom tools, and types that only the dialect knows", () => {
+  const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
+  const namespace = { type: "namespace", name: "browser", description: "d", tools: [tool] };
+  const { settings } = ask({
+    tools: [
+      { ...tool, description: null, parameters: { $schema: "s", type: "object" }, strict: null },
+      { type: "custom", name: "apply_patch", description: "Edits files.", format: grammar },
+      namespace,
+      { type: "web_search" },
+    ],
+    client_metadata: { id: "x" },
+    include: ["reasoning.encrypted_content"],
+  });
+  assert.deepEqual(settings.tools, [
+    {
+      type: "function",
+      name: "f",
+      description: undefined,
+      parameters: { $schema: "s", type: "object" },
+      strict: undefined,
+    },
+    { type: "custom", name: "apply_patch", description: "Edits files.", format: grammar },
+    { type: "other", extra: { dialect: "responses", fields: namespace } },
+    { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
+  ]);
+});
+
+function choose(choice: unknown): ToolChoice | undefined {
+  return ask({ tools: [tool, { type: "custom", name: "c" }], tool_choice: choice }).settings.toolChoice;
+}
+
+test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
+  assert.deepEqual(choose("required"), { type: "required" });
+  assert.deepEqual(choose({ type: "function", name: "f" }), { type: "tool", name: "f" });
+  assert.deepEqual(choose({ type: "custom", name: "c" }), { type: "tool", name: "c" });
+  const allowed = [{ type: "function", name: "f" }, { type: "custom", name: "c" }, { type: "web_search" }];
+  assert.deepEqual(choose({ type: "allowed_tools", mode: "required", tools: allowed }), {
+    type: "allowed",
+    mode: "required",
+    names: ["f", "c"],
+  });
+  assert.deepEqual(choose({ type: "file_search" }), {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "file_search" } },
+  });
+});

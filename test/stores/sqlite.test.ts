@@ -1,0 +1,305 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after, describe, test } from "node:test";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { describeStore, keepThread, makeTurn, newSessionId, toCreate } from "./contract.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "portico-"));
+after(() => rmSync(folder, { recursive: true }));
+let files = 0;
+const newFile = () => join(folder, String((files += 1)), "sessions.db");
+
+describeStore("the SQLite store in a file", () => createSqliteStore({ file: newFile() }));
+describeStore("the SQLite store in memory", () => createSqliteStore({ file: ":memory:" }));
+
+describe("the file of the SQLite store", () => {
+  test("holds everything after a restart, with hints still found", async () => {
+    const file = newFile();
+    const first = createSqliteStore({ file });
+    const thread = await keepThread(first, 3);
+    await first.close();
+    const second = createSqliteStore({ file });
+    assert.equal((await second.findSession("alice", "hint"))?.tip, thread[2]!.id);
+    assert.deepStrictEqual(await second.readPath(thread[2]!.id), thread);
+    await second.close();
+  });
+
+  test("is private to its user, and so are its folder and its log", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.commit({ turn: makeTurn({}) });
+    const modes = [dirname(file), file, `${file}-wal`, `${file}-shm`].map((path) => statSync(path).mode & 0o777);
+    assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
+    await store.close();
+  });
+
+  test("never holds a hint in clear", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const turn = makeTurn({ session: newSessionId() });
+    const hint = "erika.mustermann@example.test";
+    await store.commit({ turn, session: toCreate(turn, hint) });
+    await store.findSession("alice", hint);
+    for (const name of [file, `${file}-wal`, `${file}-shm`]) assert.ok(!readFileSync(name).includes(hint), name);
+    assert.ok(readFileSync(`${file}-wal`).includes(turn.id));
+    await store.close();
+    assert.ok(!readFileSync(file).includes(hint));
+    assert.ok(readFileSync(file).includes(turn.id));
+  });
+
+  test("has a hint key of its own", async () => {
+    const turn = makeTurn({ session: newSessionId() });
+    const hashes = [];
+    for (const file of [newFile(), newFile()]) {
+      const store = createSqliteStore({ file });
+      await store.commit({ turn, session: toCreate(turn, "same") });
+      await store.close();
+      hashes.push(look(file, "SELECT hex(hint) AS value FROM sessions"));
+    }
+    assert.match(String(hashes[0]), /^[0-9A-F]{64}$/);
+    assert.notEqual(hashes[0], hashes[1]);
+  });
+
+  test("tells when a session was made and last used", async () => {
+    const file = newFile();
+    let time = 1_000;
+    const store = createSqliteStore({ file, now: () => new Date(time) });
+    const first = makeTurn({ session: newSessionId() });
+    const second = makeTurn({ session: first.session, parent: first.id });
+    await store.commit({ turn: first, session: toCreate(first, "hint") });
+    time = 2_000;
+    const move = { id: first.session!, hint: "hint", expectedTip: first.id, otherwise: "refuse" } as const;
+    assert.equal(await store.commit({ turn: second, session: move }), true);
+    await store.close();
+    assert.equal(look(file, "SELECT created || ' ' || updated AS value FROM sessions"), "1000 2000");
+  });
+
+  test("gives the turns of a deleted session up with it", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await keepThread(store, 3);
+    await store.close();
+    const database = new DatabaseSync(file);
+    database.exec("DELETE FROM sessions");
+    database.close();
+    assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 0);
+    assert.equal(look(file, "SELECT auto_vacuum AS value FROM pragma_auto_vacuum"), 2);
+  });
+
+  test("is made anew where a process died before it wrote the first table", async () => {
+    const empty = newFile();
+    mkdirSync(dirname(empty));
+    writeFileSync(empty, "");
+    const bare = newFile();
+    mkdirSync(dirname(bare));
+    const database = new DatabaseSync(bare);
+    database.exec("PRAGMA journal_mode = WAL");
+    database.close();
+    for (const file of [empty, bare]) {
+      const store = createSqliteStore({ file });
+      assert.equal(await store.commit({ turn: makeTurn({}) }), true);
+      await store.close();
+    }
+  });
+});
+
+describe("a file that the SQLite store cannot use", () => {
+  test("is left as it was when it is not a database", () => {
+    for (const text of ["a diary", "a diary\n".repeat(1_000)]) {
+      const file = newFile();
+      mkdirSync(dirname(file));
+      writeFileSync(file, text);
+      refusesAndLeaves(file, /is not a database\. Name another file/);
+    }
+  });
+
+  test("is left as it was when another program's tables are in it", () => {
+    const file = newFile();
+    mkdirSync(dirname(file));
+    const database = new DatabaseSync(file);
+    database.exec("CREATE TABLE songs (name TEXT)");
+    database.close();
+    refusesAndLeaves(file, /another program\. Name another file/);
+  });
+
+  test("is left as it was when a newer release wrote it", async () => {
+    const file = newFile();
+    await createSqliteStore({ file }).close();
+    const database = new DatabaseSync(file);
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+    refusesAndLeaves(file, /version 99, and this release knows versions up to \d+\. Start the newer release/);
+  });
+
+  test("is named when its place is a folder or below a file", () => {
+    const file = newFile();
+    mkdirSync(file, { recursive: true });
+    refuses(file, /cannot be opened: .*Check that/);
+    const other = newFile();
+    mkdirSync(dirname(other));
+    writeFileSync(other, "");
+    refuses(join(other, "below.db"), /cannot be opened: .*Check that/);
+  });
+});
+
+describe("a SQLite store in trouble", () => {
+  test("rejects all commits of a tick and keeps none of them while another process holds the file", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const other = new DatabaseSync(file);
+    other.exec("BEGIN IMMEDIATE");
+    const turns = [makeTurn({}), makeTurn({})];
+    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turn })));
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status, "rejected");
+      assert.equal(outcome.reason.code, "store_unavailable");
+      assert.equal(outcome.reason.retryAfterSeconds, 1);
+    }
+    other.exec("ROLLBACK");
+    other.close();
+    for (const turn of turns) assert.equal(await store.findTurn("alice", turn.id), undefined);
+    assert.equal(await store.commit({ turn: turns[0]! }), true);
+    await store.close();
+  });
+
+  test("keeps nothing of a tick whose transaction was given up in the middle", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const saboteur = new DatabaseSync(file);
+    saboteur.exec(`CREATE TABLE fault (model TEXT); INSERT INTO fault VALUES ('bad');
+      CREATE TRIGGER give_up BEFORE INSERT ON turns WHEN new.model IN (SELECT model FROM fault)
+      BEGIN SELECT RAISE(ROLLBACK, 'given up'); END`);
+    const turns = [makeTurn({}), makeTurn({ model: "bad" }), makeTurn({})];
+    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turn })));
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status, "rejected");
+      assert.equal(outcome.reason.code, "store_unavailable");
+    }
+    for (const turn of turns) assert.equal(await store.findTurn("alice", turn.id), undefined);
+    saboteur.exec("DELETE FROM fault");
+    saboteur.close();
+    assert.equal(await store.commit({ turn: turns[1]! }), true);
+    await store.close();
+  });
+
+  test("rejects a turn that cannot be written as JSON, and keeps its neighbour", async () => {
+    const store = createSqliteStore({ file: ":memory:" });
+    const good = makeTurn({});
+    const fields: { self?: unknown } = {};
+    fields.self = fields;
+    const extra = { dialect: "chat", fields } as const;
+    const bad = makeTurn({ input: [{ type: "message", role: "user", content: "", extra }] });
+    const outcomes = await Promise.allSettled([store.commit({ turn: bad }), store.commit({ turn: good })]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ["rejected", "fulfilled"],
+    );
+    await store.close();
+  });
+
+  test("says so when its file was moved away", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.check();
+    renameSync(file, `${file}.moved`);
+    await assert.rejects(store.check(), { code: "store_unavailable" });
+    await store.close();
+  });
+});
+
+describe("a SQLite store and other processes", () => {
+  const sources = new URL("../../src/stores/sqlite.ts", import.meta.url).href;
+  const contract = new URL("contract.ts", import.meta.url).href;
+
+  /** Runs a program that has `createSqliteStore`, the contract's makers and `file` at hand. */
+  function startProcess(file: string, program: string) {
+    const source = `
+      import { createSqliteStore } from ${JSON.stringify(sources)};
+      import { keepThread } from ${JSON.stringify(contract)};
+      const file = ${JSON.stringify(file)};
+      ${program}`;
+    return spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+  }
+
+  test("loses nothing that was acknowledged when its process is killed", async () => {
+    const file = newFile();
+    const child = startProcess(
+      file,
+      `const store = createSqliteStore({ file });
+       const thread = await keepThread(store, 5);
+       process.stdout.write(thread.at(-1).id);
+       setInterval(() => {}, 1_000);`,
+    );
+    const [tip] = await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    const [, signal] = await once(child, "exit");
+    assert.equal(signal, "SIGKILL");
+    const store = createSqliteStore({ file });
+    assert.equal((await store.findSession("alice", "hint"))?.tip, String(tip));
+    assert.equal((await store.readPath(String(tip))).length, 5);
+    await store.close();
+  });
+
+  test("lets a second process read while the first one writes", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const thread = await keepThread(store, 3);
+    const child = startProcess(
+      file,
+      `const store = createSqliteStore({ file });
+       const session = await store.findSession("alice", "hint");
+       const path = await store.readPath(session.tip);
+       await store.close();
+       process.stdout.write(path.map(({ id }) => id).join(" "));`,
+    );
+    let told = "";
+    child.stdout.on("data", (chunk) => (told += chunk));
+    const exit = once(child, "close");
+    let written = 0;
+    while (child.exitCode === null && child.signalCode === null) {
+      assert.equal(await store.commit({ turn: makeTurn({}) }), true);
+      written += 1;
+    }
+    assert.deepEqual(await exit, [0, null]);
+    assert.equal(told, thread.map(({ id }) => id).join(" "));
+    assert.ok(written > 0);
+    await store.close();
+  });
+});
+
+function refuses(file: string, reason: RegExp): void {
+  assert.throws(
+    () => createSqliteStore({ file }),
+    (error: Error & { code?: string }) => {
+      assert.equal(error.code, "store_unavailable");
+      assert.ok(error.message.includes(file), error.message);
+      assert.match(error.message, reason);
+      return true;
+    },
+  );
+}
+
+function refusesAndLeaves(file: string, reason: RegExp): void {
+  const before = readFileSync(file);
+  const { mtimeMs } = statSync(file);
+  refuses(file, reason);
+  assert.ok(readFileSync(file).equals(before));
+  assert.equal(statSync(file).mtimeMs, mtimeMs);
+}
+
+/** The column `value` of the one row of a query. */
+function look(file: string, query: string): unknown {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    return database.prepare(query).get()?.value;
+  } finally {
+    database.close();
+  }
+}
