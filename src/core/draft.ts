@@ -75,15 +75,14 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
       written += delta.text;
       return { kind: "arguments", part: 0, text: delta.text };
     },
-    isWhole: () => kind === "custom" || isJson(written),
+    isWhole: () => kind === "function" && isJsonObject(written),
     finish: () => ({ type: "tool-call", kind, callId, name, arguments: written }),
   };
 }
 
-function isJson(text: string): boolean {
+function isJsonObject(text: string): boolean {
   try {
-    JSON.parse(text);
-    return true;
+    return typeof JSON.parse(text) === "object";
   } catch {
     return false;
   }

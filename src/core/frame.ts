@@ -1,6 +1,6 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
 import type { Delta } from "./delta.ts";
-import type { GatewayError } from "./errors.ts";
+import { GatewayError } from "./errors.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning } from "./draft.ts";
 import type { Event, OutputItem } from "./event.ts";
 import type { Answer, Finish, Notes, Usage } from "./turn.ts";
@@ -124,8 +124,13 @@ function createScript(turnId: string) {
         openCall = delta.index;
         return;
       case "tool-arguments":
-        if (delta.index !== openCall) return void waiting.push(delta);
-        return tell(delta, events);
+        if (delta.index === openCall) return tell(delta, events);
+        if (waiting.some((held) => held.type === "tool-call" && held.index === delta.index))
+          return void waiting.push(delta);
+        throw new GatewayError(
+          "adapter_protocol",
+          "The adapter sent arguments for a tool call that it had not begun, or had ended.",
+        );
       case "usage":
         usage = delta.usage;
         return;

@@ -109,6 +109,26 @@ test("calls whose arguments arrive interleaved are told one after the other, non
   }
 });
 
+test("interleaved inputs of custom tools are kept apart too", async () => {
+  const custom = (index: number): Delta => ({
+    type: "tool-call",
+    index,
+    name: "patch",
+    callId: `c${index}`,
+    kind: "custom",
+  });
+  const events = await collect([[custom(0), custom(1), args(0, "a"), args(1, "x"), args(0, "b")]]);
+  assert.deepEqual(
+    answerOf(events).items.map((item) => item.type === "tool-call" && item.arguments),
+    ["ab", "x"],
+  );
+});
+
+test("arguments for a call that is not open fail the turn instead of vanishing", async () => {
+  const events = await collect([[{ type: "text", text: "Hm" }], [args(3, "{}")]]);
+  assert.equal(answerOf(events).error?.code, "adapter_protocol");
+});
+
 test("reasoning, text and a call are three items in the order in which they began", async () => {
   const events = await collect([
     [
@@ -217,19 +237,27 @@ const deltas = fc.oneof(
 );
 
 /** Calls with whole JSON arguments, cut in pieces and shuffled among each other, each call's own pieces in order. */
-const interleavedCalls = fc.array(fc.tuple(fc.json(), fc.nat(10)), { maxLength: 4 }).chain((calls) => {
-  const order = calls.flatMap((_call, index) => [index, index, index]);
-  return fc.shuffledSubarray(order, { minLength: order.length }).map((shuffled) => {
-    const told = new Map<number, number>();
-    return shuffled.map((index): Delta => {
-      const [json, at] = calls[index]!;
-      const step = told.get(index) ?? 0;
-      told.set(index, step + 1);
-      if (step === 0) return call(index, `f${index}`, `id${index}`);
-      return args(index, step === 1 ? json.slice(0, at) : json.slice(at));
+const interleavedCalls = fc
+  .array(
+    fc.tuple(
+      fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value)),
+      fc.nat(10),
+    ),
+    { maxLength: 4 },
+  )
+  .chain((calls) => {
+    const order = calls.flatMap((_call, index) => [index, index, index]);
+    return fc.shuffledSubarray(order, { minLength: order.length }).map((shuffled) => {
+      const told = new Map<number, number>();
+      return shuffled.map((index): Delta => {
+        const [json, at] = calls[index]!;
+        const step = told.get(index) ?? 0;
+        told.set(index, step + 1);
+        if (step === 0) return call(index, `f${index}`, `id${index}`);
+        return args(index, step === 1 ? json.slice(0, at) : json.slice(at));
+      });
     });
   });
-});
 
 test("whatever an adapter says, the events are well formed and add up to the answer", async () => {
   await fc.assert(

@@ -4,16 +4,15 @@ import { readRequest } from "./request.ts";
 import { createVoice } from "./reply.ts";
 
 export interface ChatOptions {
-  /** Tell the model's reasoning, in `reasoning_content`, to every caller; otherwise only to those who ask for it. */
+  /** Tell the model's reasoning, in `reasoning_content`, to callers who do not say whether they want it. */
   readonly exposeReasoning: boolean;
 }
 
 export function createChatProtocol(options: ChatOptions): Protocol {
   return {
     parse(body) {
-      const { ask, wants } = readRequest(body);
-      const voice = createVoice({ ...wants, reasoning: wants.reasoning || options.exposeReasoning });
-      return { ask, voice };
+      const { ask, wants } = readRequest(body, options.exposeReasoning);
+      return { ask, voice: createVoice(wants) };
     },
   };
 }

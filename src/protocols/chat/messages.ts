@@ -14,8 +14,9 @@ import {
   requireObject,
   requireString,
   toFields,
-  wrongType,
 } from "../fields.ts";
+import { readContent, requireContent } from "./content.ts";
+import { toExtra } from "./extra.ts";
 
 export function readMessages(body: Fields): readonly Item[] {
   const list = readArray(body, "messages") ?? missing("messages");
@@ -33,25 +34,18 @@ export function readMessages(body: Fields): readonly Item[] {
 
 function readMessage(message: Fields, items: Item[]): void {
   const role = requireString(message, "role");
-  const read = readers[role] ?? notAllowed(pathOf(message, "role"), role, Object.keys(readers));
+  const read = readers.get(role) ?? notAllowed(pathOf(message, "role"), role, [...readers.keys()]);
   read(message, items);
 }
 
-const readers: Readonly<Record<string, (message: Fields, items: Item[]) => void>> = {
-  system: readSaid("system"),
-  developer: readSaid("developer"),
-  user: readSaid("user"),
-  assistant: readAssistant,
-  tool(message, items) {
-    const callId = requireName(message, "tool_call_id");
-    items.push({ type: "tool-output", kind: "function", callId, output: requireContent(message) });
-  },
-  // The form before tools had ids: the function's name is all that ties an output to its call.
-  function(message, items) {
-    const callId = requireName(message, "name");
-    items.push({ type: "tool-output", kind: "function", callId, output: readContent(message) ?? "" });
-  },
-};
+const readers: ReadonlyMap<string, (message: Fields, items: Item[]) => void> = new Map([
+  ["system", readSaid("system")],
+  ["developer", readSaid("developer")],
+  ["user", readSaid("user")],
+  ["assistant", readAssistant],
+  ["tool", readOutput],
+  ["function", readLegacyOutput],
+]);
 
 function readSaid(role: Role): (message: Fields, items: Item[]) => void {
   return (message, items) => {
@@ -67,12 +61,12 @@ function readSaid(role: Role): (message: Fields, items: Item[]) => void {
 
 function readAssistant(message: Fields, items: Item[]): void {
   const content = readContent(message);
-  const refusal = readString(message, "refusal");
+  const refusal = readString(message, "refusal") || undefined;
   const calls = readObjects(message, "tool_calls")?.map(readCall) ?? [];
   const legacy = readObject(message, "function_call");
   if (legacy !== undefined) calls.push(readLegacyCall(legacy));
   const extra = readExtra(message);
-  if (calls.length === 0 || refusal !== undefined || extra !== undefined || (content !== undefined && content !== "")) {
+  if (calls.length === 0 || refusal !== undefined || extra !== undefined || (content?.length ?? 0) > 0) {
     items.push({
       type: "message",
       role: "assistant",
@@ -93,14 +87,15 @@ function withRefusal(content: Content, refusal: string | undefined): Content {
 
 function readCall(call: Fields): ToolCall {
   const callId = requireName(call, "id");
+  const extra = toExtra(call, knownOfCall);
   const custom = readObject(call, "custom");
   if (custom !== undefined) {
     const name = requireName(custom, "name");
-    return { type: "tool-call", kind: "custom", callId, name, arguments: readString(custom, "input") ?? "" };
+    return { type: "tool-call", kind: "custom", callId, name, arguments: readString(custom, "input") ?? "", extra };
   }
   const called = requireObject(call, "function");
   const name = requireName(called, "name");
-  return { type: "tool-call", kind: "function", callId, name, arguments: readString(called, "arguments") ?? "" };
+  return { type: "tool-call", kind: "function", callId, name, arguments: readString(called, "arguments") ?? "", extra };
 }
 
 function readLegacyCall(call: Fields): ToolCall {
@@ -108,56 +103,25 @@ function readLegacyCall(call: Fields): ToolCall {
   return { type: "tool-call", kind: "function", callId: name, name, arguments: readString(call, "arguments") ?? "" };
 }
 
-function requireContent(message: Fields): Content {
-  return readContent(message) ?? missing(pathOf(message, "content"));
+/** The message of an output does not say what kind of tool gave it; the call does. */
+function readOutput(message: Fields, items: Item[]): void {
+  const callId = requireName(message, "tool_call_id");
+  const call = items.findLast((item) => item.type === "tool-call" && item.callId === callId);
+  const kind = call?.type === "tool-call" ? call.kind : "function";
+  items.push({ type: "tool-output", kind, callId, output: requireContent(message) });
 }
 
-function readContent(message: Fields): Content | undefined {
-  const { content } = message.values;
-  if (content === undefined || content === null) return undefined;
-  if (typeof content === "string") return content;
-  const path = pathOf(message, "content");
-  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
-  return content.map((value: unknown, index) => readPart(toFields(value, `${path}[${index}]`)));
-}
-
-function readPart(part: Fields): Part {
-  const type = requireString(part, "type");
-  return (partReaders[type] ?? keepPart)(part);
-}
-
-const partReaders: Readonly<Record<string, (part: Fields) => Part>> = {
-  text: (part) => ({ type: "text", text: requireString(part, "text"), extra: toExtra(part, knownOfText) }),
-  refusal: (part) => ({ type: "refusal", text: requireString(part, "refusal") }),
-  image_url(part) {
-    const image = requireObject(part, "image_url");
-    return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail") };
-  },
-  input_audio(part) {
-    const audio = requireObject(part, "input_audio");
-    return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format") };
-  },
-  file(part) {
-    const file = requireObject(part, "file");
-    return {
-      type: "file",
-      fileId: readString(file, "file_id"),
-      data: readString(file, "file_data"),
-      name: readString(file, "filename"),
-    };
-  },
-};
-
-/** A part we have no word for goes through to a model of the same dialect. */
-function keepPart(part: Fields): Part {
-  return { type: "other", extra: { dialect: "chat", fields: part.values } };
+/** The form before tools had ids: the function's name is all that ties an output to its call. */
+function readLegacyOutput(message: Fields, items: Item[]): void {
+  const callId = requireName(message, "name");
+  items.push({ type: "tool-output", kind: "function", callId, output: readContent(message) ?? "" });
 }
 
 function readName(message: Fields): string | undefined {
   return readString(message, "name") || undefined;
 }
 
-const knownOfText = new Set(["type", "text"]);
+const knownOfCall = new Set(["id", "type", "function", "custom", "index"]);
 const knownOfMessage = new Set([
   "role",
   "content",
@@ -166,19 +130,11 @@ const knownOfMessage = new Set([
   "tool_calls",
   "function_call",
   "tool_call_id",
-  // What our own answers carry and nobody needs back.
+  // What our own answers carry, and what the official client adds to them: nobody needs it back.
   "annotations",
+  "parsed",
 ]);
 
 function readExtra(message: Fields): Extra | undefined {
   return toExtra(message, knownOfMessage);
-}
-
-function toExtra(fields: Fields, known: ReadonlySet<string>): Extra | undefined {
-  let extra: Record<string, unknown> | undefined;
-  for (const key in fields.values) {
-    const value = fields.values[key];
-    if (!known.has(key) && value !== null) (extra ??= {})[key] = value;
-  }
-  return extra === undefined ? undefined : { dialect: "chat", fields: extra };
 }

@@ -1,9 +1,9 @@
 /** Says an answer as a chat completion: whole, or as a stream of chunks. */
 import { toWireError } from "../../core/errors.ts";
-import type { Event, OutputItem } from "../../core/event.ts";
+import type { Event, ItemDelta, OutputItem } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
-import type { Answer, Finish, Usage } from "../../core/turn.ts";
+import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
 import type { Wants } from "./request.ts";
 
 export function createVoice(wants: Wants): Voice {
@@ -33,13 +33,12 @@ function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
           ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
           ...(calls.length > 0 && { tool_calls: calls }),
         },
-        logprobs: said.logprobs === undefined ? null : { content: said.logprobs, refusal: null },
+        logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
         finish_reason: finishReasons[answer.finish],
       },
     ],
     ...(answer.usage && { usage: toUsage(answer.usage) }),
-    service_tier: answer.notes.serviceTier ?? "default",
-    system_fingerprint: answer.notes.fingerprint ?? null,
+    ...toServed(answer.notes),
   };
 }
 
@@ -49,7 +48,7 @@ function collect(items: readonly OutputItem[]) {
   let reasoning = "";
   let logprobs: unknown[] | undefined;
   for (const item of items) {
-    if (item.type === "reasoning") reasoning += item.text + item.summary.join("\n\n");
+    if (item.type === "reasoning") reasoning += item.text + item.summary.join(betweenSections);
     if (item.type !== "message") continue;
     text += textOf(item.content);
     if (typeof item.content === "string") continue;
@@ -68,8 +67,8 @@ function collect(items: readonly OutputItem[]) {
 function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) => string {
   const head =
     `data: {"id":${JSON.stringify(toCompletionId(about))},"object":"chat.completion.chunk",` +
-    `"created":${toSeconds(about.createdAt)},"model":${JSON.stringify(about.model)},"system_fingerprint":null,"choices":[`;
-  const open = `${head}{"index":0,"delta":`;
+    `"created":${toSeconds(about.createdAt)},"model":${JSON.stringify(about.model)},`;
+  const open = `${head}"system_fingerprint":null,"choices":[{"index":0,"delta":`;
   const tail = wants.usage ? `}],"usage":null}\n\n` : "}]}\n\n";
   const close = `,"logprobs":null,"finish_reason":null${tail}`;
   const textOpen = `${open}{"content":`;
@@ -77,6 +76,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   let introduced = false;
   let calls = 0;
   let argumentsOpen = "";
+  let section = 0;
 
   /** The first chunk alone names the role; a tool call that comes first stands in it. */
   function introduce(calls = ""): string {
@@ -86,6 +86,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   }
 
   function startItem(item: OutputItem): string {
+    section = 0;
     if (item.type === "reasoning" && !wants.reasoning) return "";
     if (item.type !== "tool-call") return introduced ? "" : introduce();
     argumentsOpen = item.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
@@ -95,37 +96,50 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
 
   function end(answer: Answer): string {
     if (answer.error !== undefined) return `data: ${JSON.stringify({ error: toWireError(answer.error) })}\n\n${done}`;
-    const reason = `${open}{},"logprobs":null,"finish_reason":"${finishReasons[answer.finish]}"${tail}`;
-    const usage = wants.usage && answer.usage ? `${head}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";
+    // What served the answer is known at its end; readers that gather chunks keep the last word on it.
+    const last = `${head}${JSON.stringify(toServed(answer.notes)).slice(1, -1)},"choices":[`;
+    const reason = `${last}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${finishReasons[answer.finish]}"${tail}`;
+    const usage = wants.usage && answer.usage ? `${last}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";
     return (introduced ? "" : introduce()) + reason + usage + done;
+  }
+
+  /** The sections of a summary stand apart, as in the whole answer. */
+  function reason(delta: ItemDelta): string {
+    if (!wants.reasoning) return "";
+    const isNext = delta.kind === "summary" && delta.part !== section;
+    if (isNext) section = delta.part;
+    return `${open}{"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}}${close}`;
+  }
+
+  function add(delta: ItemDelta): string {
+    switch (delta.kind) {
+      case "text": {
+        const text = textOpen + JSON.stringify(delta.text);
+        if (delta.logprobs === undefined) return text + textClose;
+        return `${text}},"logprobs":${JSON.stringify(toLogprobs(delta.logprobs))},"finish_reason":null${tail}`;
+      }
+      case "refusal":
+        return `${open}{"refusal":${JSON.stringify(delta.text)}}${close}`;
+      case "arguments":
+        return `${open}{"tool_calls":[{"index":${calls - 1},${argumentsOpen}${JSON.stringify(delta.text)}}}]}${close}`;
+      case "reasoning":
+      case "summary":
+        return reason(delta);
+    }
   }
 
   function say(event: Event): string {
     switch (event.type) {
       case "item-start":
         return startItem(event.item);
-      case "item-delta": {
-        const text = JSON.stringify(event.text);
-        switch (event.kind) {
-          case "text":
-            if (event.logprobs === undefined) return textOpen + text + textClose;
-            return `${textOpen}${text}},"logprobs":{"content":${JSON.stringify(event.logprobs)},"refusal":null},"finish_reason":null${tail}`;
-          case "refusal":
-            return `${open}{"refusal":${text}}${close}`;
-          case "arguments":
-            return `${open}{"tool_calls":[{"index":${calls - 1},${argumentsOpen}${text}}}]}${close}`;
-          case "reasoning":
-          case "summary":
-            return wants.reasoning ? `${open}{"reasoning_content":${text}}${close}` : "";
-        }
-        break;
-      }
+      case "item-delta":
+        return add(event);
       case "turn-end":
         return end(event.answer);
       case "turn-start":
       case "item-end":
+        return "";
     }
-    return "";
   }
 
   return (events) => {
@@ -136,6 +150,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
 }
 
 const done = "data: [DONE]\n\n";
+const betweenSections = "\n\n";
 
 const finishReasons: Readonly<Record<Finish, string>> = {
   stop: "stop",
@@ -149,6 +164,14 @@ function toCall(item: Extract<OutputItem, { type: "tool-call" }>) {
   return item.kind === "custom"
     ? { id, type: "custom", custom: { name, input: written } }
     : { id, type: "function", function: { name, arguments: written } };
+}
+
+function toLogprobs(content: readonly unknown[]) {
+  return { content, refusal: null };
+}
+
+function toServed(notes: Notes) {
+  return { service_tier: notes.serviceTier ?? "default", system_fingerprint: notes.fingerprint ?? null };
 }
 
 function toUsage(usage: Usage) {

@@ -4,6 +4,7 @@ import type { Ask, Format, Settings } from "../../core/turn.ts";
 import {
   type Fields,
   isObject,
+  missing,
   pathOf,
   readArray,
   readBody,
@@ -29,7 +30,7 @@ export interface Wants {
   readonly reasoning: boolean;
 }
 
-export function readRequest(body: unknown): { readonly ask: Ask; readonly wants: Wants } {
+export function readRequest(body: unknown, exposeReasoning: boolean): { readonly ask: Ask; readonly wants: Wants } {
   const fields = readBody(body);
   refuseUnanswerable(fields);
   const stream = readBoolean(fields, "stream") ?? false;
@@ -43,7 +44,8 @@ export function readRequest(body: unknown): { readonly ask: Ask; readonly wants:
     user: readString(fields, "user") || undefined,
     keep: store === undefined ? "in-session" : store ? "yes" : "no",
   };
-  return { ask, wants: { usage: readStreamOptions(fields, stream), reasoning: asksForReasoning(fields) } };
+  const reasoning = asksForReasoning(fields) ?? exposeReasoning;
+  return { ask, wants: { usage: readStreamOptions(fields, stream), reasoning } };
 }
 
 function readSettings(fields: Fields): Settings {
@@ -112,15 +114,16 @@ function readStreamOptions(fields: Fields, stream: boolean): boolean {
 }
 
 /** Live chat completions hide the reasoning; these two fields are how clients of other servers ask to see it. */
-function asksForReasoning(fields: Fields): boolean {
+function asksForReasoning(fields: Fields): boolean | undefined {
   const { include_reasoning: include, reasoning } = fields.values;
-  return include === true || (isObject(reasoning) && reasoning.exclude !== true);
+  if (typeof include === "boolean") return include;
+  return isObject(reasoning) ? reasoning.exclude !== true : undefined;
 }
 
 function readFormat(fields: Fields): Format | undefined {
   const format = readObject(fields, "response_format");
   if (format === undefined) return undefined;
-  switch (readChoice(format, "type", ["text", "json_object", "json_schema"])) {
+  switch (readChoice(format, "type", ["text", "json_object", "json_schema"]) ?? missing(pathOf(format, "type"))) {
     case "json_object":
       return { type: "json" };
     case "json_schema": {
@@ -134,7 +137,6 @@ function readFormat(fields: Fields): Format | undefined {
       };
     }
     case "text":
-    case undefined:
       return { type: "text" };
   }
 }

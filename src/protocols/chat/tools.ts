@@ -63,14 +63,14 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
   switch (type) {
     case "function":
     case "custom":
-      return { type: "tool", name: requireKnown(requireName(requireObject(fields, type), "name"), tools) };
+      return { type: "tool", name: requireKnown(type, requireObject(fields, type), tools) };
     case "allowed_tools": {
       const allowed = requireObject(fields, "allowed_tools");
       const names = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
       return {
         type: "allowed",
         mode: readChoice(allowed, "mode", ["auto", "required"]) ?? "auto",
-        names: names.map((tool) => requireKnown(readToolName(tool), tools)),
+        names: names.flatMap((tool) => readAllowed(tool, tools)),
       };
     }
     default:
@@ -78,13 +78,16 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
   }
 }
 
-function readToolName(tool: Fields): string {
-  const nested = readObject(tool, "function") ?? readObject(tool, "custom") ?? tool;
-  return requireName(nested, "name");
+/** A tool that only this dialect knows has no name to go by. */
+function readAllowed(tool: Fields, tools: readonly Tool[]): readonly string[] {
+  const type = requireString(tool, "type");
+  if (type !== "function" && type !== "custom") return [];
+  return [requireKnown(type, readObject(tool, type) ?? tool, tools)];
 }
 
-function requireKnown(name: string, tools: readonly Tool[]): string {
-  if (tools.some((tool) => tool.type !== "other" && tool.name === name)) return name;
+function requireKnown(type: "function" | "custom", named: Fields, tools: readonly Tool[]): string {
+  const name = requireName(named, "name");
+  if (tools.some((tool) => tool.type === type && tool.name === name)) return name;
   throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
     param: "tool_choice",
   });

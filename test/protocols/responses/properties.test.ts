@@ -4,48 +4,10 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
+import { batches } from "../deltas.ts";
 import { checkStream } from "../grammar.ts";
 import { play } from "./script.ts";
 
-const text = fc.string({ unit: "grapheme", maxLength: 6 });
-const index = fc.nat(2);
-
-const delta: fc.Arbitrary<Delta> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ type: fc.constant("text" as const), text }) },
-  fc.record({ type: fc.constant("text" as const), text, logprobs: fc.constant([{ token: "t", logprob: -1 }]) }),
-  fc.record({ type: fc.constant("refusal" as const), text }),
-  { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.constant(0) }) },
-  fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
-  fc.record({
-    type: fc.constant("tool-call" as const),
-    index,
-    name: fc.constantFrom("f", 'g"'),
-    kind: fc.constantFrom("function" as const, "custom" as const),
-  }),
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      type: fc.constant("tool-arguments" as const),
-      index,
-      text: fc.constantFrom("{", "}", '"a":1', "{}"),
-    }),
-  },
-  fc.record({
-    type: fc.constant("finish" as const),
-    reason: fc.constantFrom("stop", "length", "content-filter", "tool-calls"),
-  }),
-  fc.record({
-    type: fc.constant("usage" as const),
-    usage: fc.record({
-      inputTokens: fc.nat(),
-      cachedTokens: fc.nat(),
-      outputTokens: fc.nat(),
-      reasoningTokens: fc.nat(),
-    }),
-  }),
-);
-const batches = fc.array(fc.array(delta, { maxLength: 6 }), { maxLength: 6 });
 const body = fc.constantFrom({}, { include: ["reasoning.encrypted_content"] });
 
 test("every stream is well formed, and ends with the very object that the whole answer is", async () => {

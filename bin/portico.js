@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+/* Starts Portico. Written so that the oldest Node can read it and say what is missing. */
+var major = parseInt(process.versions.node, 10);
+
+if (major < 24) {
+  process.stderr.write(
+    "Portico needs Node 24 or newer, and this is Node " +
+      process.versions.node +
+      ": install Node 24, or run `npm start` in a checkout, which brings its own.\n",
+  );
+  process.exitCode = 1;
+} else {
+  process.getBuiltinModule("module").enableCompileCache();
+  import("../src/cli/main.ts")
+    .catch(function (error) {
+      /* The published package has no src/. Anything else that is missing is told as it is. */
+      if (error.code === "ERR_MODULE_NOT_FOUND" && error.url.endsWith("/src/cli/main.ts")) {
+        return import("../dist/cli/main.js");
+      }
+      throw error;
+    })
+    .then(function (cli) {
+      return cli.main();
+    });
+}

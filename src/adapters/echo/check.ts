@@ -1,0 +1,83 @@
+/** Tells whether a value satisfies a part of a JSON Schema, without ever running a regular expression of the caller's. */
+import { CheckContext, CheckSchema, Stack } from "typebox/schema";
+import type { JsonSchema } from "../../core/turn.ts";
+
+/** Undefined: the schema is so entangled that checking against it could take for ever. */
+export type Check = ((part: unknown, value: unknown) => boolean) | undefined;
+
+/** `root` is what the references of its parts are read from. */
+export function createCheck(root: JsonSchema): Check {
+  if (!isModest(root)) return undefined;
+  const stack = Stack({}, root);
+  return (part, value) => {
+    if (typeof part === "boolean") return part;
+    if (!isObject(part)) return true;
+    try {
+      return CheckSchema(stack, new CheckContext(), part, value);
+    } catch {
+      return false; // the schema itself is malformed here, so nothing is known to satisfy it
+    }
+  };
+}
+
+/** Where the patterns of a quiet schema are kept. */
+export const quietPattern = "x-pattern";
+
+/** The schema with its patterns put where no validator runs them: a caller's pattern may take exponential time. */
+export function quieten(schema: JsonSchema): JsonSchema {
+  const entries: [string, unknown][] = [];
+  for (const [key, value] of Object.entries(schema)) {
+    if (key === "pattern" && typeof value === "string") entries.push([quietPattern, value]);
+    else if (key !== "patternProperties") entries.push([key, quietenValue(value)]);
+  }
+  return Object.fromEntries(entries);
+}
+
+function quietenValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(quietenValue);
+  return isObject(value) ? quieten(value) : value;
+}
+
+/** The part of the schema that a reference inside it points to; anything goes where it points elsewhere. */
+export function resolveReference(root: JsonSchema, reference: string): unknown {
+  if (!reference.startsWith("#")) return true;
+  let part: unknown = root;
+  for (const step of reference.split("/").slice(1)) {
+    const key = decodeStep(step);
+    if (Array.isArray(part)) part = part[Number(key)];
+    else if (isObject(part) && Object.hasOwn(part, key)) part = part[key];
+    else return true;
+  }
+  return part ?? true;
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function decodeStep(step: string): string {
+  const plain = step.replaceAll("~1", "/").replaceAll("~0", "~");
+  try {
+    return decodeURIComponent(plain);
+  } catch {
+    return plain;
+  }
+}
+
+const maxParts = 20_000;
+
+/** A small schema can refer to itself in so many ways that it unfolds without end in practice. */
+function isModest(root: JsonSchema): boolean {
+  let parts = 0;
+  function walk(part: unknown, references: readonly string[]): boolean {
+    parts += 1;
+    if (parts > maxParts) return false;
+    if (Array.isArray(part)) return part.every((inner) => walk(inner, references));
+    if (!isObject(part)) return true;
+    return Object.entries(part).every(([key, inner]) => {
+      if (key !== "$ref" || typeof inner !== "string") return walk(inner, references);
+      return references.includes(inner) || walk(resolveReference(root, inner), [...references, inner]);
+    });
+  }
+  return walk(root, []);
+}

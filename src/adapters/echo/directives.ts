@@ -1,0 +1,85 @@
+/** Directives: what a client author writes at the start of a user text to see the model fail, refuse, wait or talk long. */
+import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Plan } from "./speech.ts";
+
+export interface Directives {
+  readonly sleepMs: number;
+  readonly failure: Plan["failure"];
+  readonly refuses: boolean;
+  /** How often the text is said. */
+  readonly times: number;
+  /** What is left to say. */
+  readonly text: string;
+}
+
+/** Follows directives one after the other; each stands on a line of its own or in front of the text. */
+export function readDirectives(text: string): Directives {
+  let directives: Directives = { sleepMs: 0, failure: undefined, refuses: false, times: 1, text };
+  for (let next = followOne(directives); next !== undefined; next = followOne(directives)) directives = next;
+  // There must be words to fail after.
+  if (directives.failure !== undefined && directives.text === "") return { ...directives, text };
+  return directives.times === 1 ? directives : { ...directives, text: repeat(directives.text, directives.times) };
+}
+
+interface Directive {
+  /** Matches at the start of the text; its one group is the directive's argument. */
+  readonly pattern: RegExp;
+  follow(argument: string): Partial<Directives>;
+}
+
+/** The failures that `ERROR <code>` may ask for. */
+const failures = [
+  "adapter_error",
+  "adapter_refused",
+  "adapter_protocol",
+  "adapter_bad_request",
+  "adapter_not_found",
+  "adapter_rate_limit",
+  "adapter_timeout",
+  "overloaded",
+] as const satisfies readonly ErrorCode[];
+
+const table: readonly Directive[] = [
+  { pattern: /^FAIL before(?:\s+|$)/, follow: () => ({ failure: fail("adapter_error", 0) }) },
+  {
+    pattern: /^FAIL after (\d{1,6})(?:\s+|$)/,
+    follow: (count) => ({ failure: fail("adapter_error", Number(count)) }),
+  },
+  {
+    pattern: new RegExp(`^ERROR (${failures.join("|")})(?:\\s+|$)`),
+    follow: (code) => ({ failure: fail(code, 0) }),
+  },
+  { pattern: /^SLEEP (\d{1,6})(?:\s+|$)/, follow: (milliseconds) => ({ sleepMs: Number(milliseconds) }) },
+  { pattern: /^REPEAT (\d{1,6})\s+(?=\S)/, follow: (times) => ({ times: Number(times) }) },
+  { pattern: /^REFUSE\s+(?=\S)/, follow: () => ({ refuses: true }) },
+];
+
+/** A refusal is the last directive: what comes after it is what is refused with. */
+function followOne(directives: Directives): Directives | undefined {
+  if (directives.refuses) return undefined;
+  for (const { pattern, follow } of table) {
+    const match = pattern.exec(directives.text);
+    if (match === null) continue;
+    return { ...directives, text: directives.text.slice(match[0].length), ...follow(match[1] ?? "") };
+  }
+  return undefined;
+}
+
+function fail(name: string, afterWords: number): Plan["failure"] {
+  const code = failures.find((known) => known === name) ?? "adapter_error";
+  const retryAfterSeconds = code === "adapter_rate_limit" || code === "overloaded" ? 1 : undefined;
+  const message = "The echo adapter failed, because the user text told it to.";
+  return { afterWords, error: new GatewayError(code, message, { retryAfterSeconds }) };
+}
+
+const maxRepeatedCharacters = 10_000_000;
+
+function repeat(text: string, times: number): string {
+  if ((text.length + 1) * times > maxRepeatedCharacters) {
+    throw new GatewayError(
+      "adapter_bad_request",
+      `REPEAT ${times} would say more than ${maxRepeatedCharacters} characters. Repeat less, or a shorter text.`,
+    );
+  }
+  return `${text} `.repeat(times).slice(0, -1);
+}

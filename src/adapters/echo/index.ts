@@ -1,0 +1,62 @@
+/** The echo adapter: a deterministic model in a box that says the caller's text back, word by word. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Type } from "typebox";
+import type { Delta } from "../../core/delta.ts";
+import { GatewayError } from "../../core/errors.ts";
+import type { Turn } from "../../core/turn.ts";
+import { defineAdapter } from "../type.ts";
+import { planAnswer } from "./plan.ts";
+import { isWord, speak } from "./speech.ts";
+
+const options = Type.Object({
+  delay_ms: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 60_000,
+      default: 0,
+      description: "Milliseconds to pause before each word; 0 says everything at once.",
+    }),
+  ),
+});
+
+/** For demos, client authors and tests: no network, no clock, no chance. */
+export const echo = defineAdapter(options, ({ delay_ms: delayMs = 0 }) => ({
+  stream: (turn, signal) => answer(turn, delayMs, signal),
+  models: () => Promise.resolve(["echo"]),
+}));
+
+/** So many words go out together when there is no delay: enough for any talk, and a long text cannot flood its reader. */
+const maxBatchWords = 1_000;
+
+async function* answer(turn: Turn, delayMs: number, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
+  const plan = planAnswer(turn);
+  await pause(plan.sleepMs, signal);
+  let batch: Delta[] = [];
+  for (const delta of speak(plan)) {
+    const word = isWord(delta);
+    if (word && delayMs > 0) await pause(delayMs, signal);
+    batch.push(delta);
+    if (word && (delayMs > 0 || batch.length >= maxBatchWords)) {
+      yield batch;
+      batch = [];
+      if (signal.aborted) throw callerLeft();
+    }
+  }
+  if (batch.length > 0) yield batch;
+  if (plan.failure !== undefined) throw plan.failure.error;
+}
+
+/** An abort ends the pause at once and takes its timer away. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw callerLeft();
+  if (milliseconds === 0) return;
+  try {
+    await sleep(milliseconds, undefined, { signal });
+  } catch (thrown) {
+    throw callerLeft(thrown);
+  }
+}
+
+function callerLeft(cause?: unknown): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
+}

@@ -1,0 +1,192 @@
+/** Makes a value that satisfies a JSON Schema: always the same one, and with what the caller has said of its properties. */
+import { GatewayError } from "../../core/errors.ts";
+import type { JsonSchema } from "../../core/turn.ts";
+import { createCheck, isObject, quieten, quietPattern } from "./check.ts";
+import { numberOf, numbers, strings } from "./scalars.ts";
+import { type Variant, unfold } from "./variants.ts";
+
+export interface Wish {
+  /** Fill in the properties that are not required, too. */
+  readonly optional: boolean;
+  /** Values for properties, by their names; used where the schema allows them. */
+  readonly told: ReadonlyMap<string, string>;
+}
+
+/** For a schema that only exotic keywords make hard to satisfy it is the best that could be found. */
+export function makeSample(schema: JsonSchema, wish: Wish): unknown {
+  const root = quieten(schema);
+  for (const value of createMaker(root, wish)(root, [], 0)) return value;
+  throw new GatewayError("adapter_bad_request", "The echo adapter finds no value that satisfies the JSON Schema.");
+}
+
+/** Values that satisfy a part of the schema; `nth` asks for others than before, `told` is what the caller said of it. */
+type Make = (part: unknown, references: readonly string[], nth: number, told?: string) => Generator<unknown>;
+
+const maxSteps = 20_000;
+/** After so many steps only what is required is made. */
+const maxGenerousSteps = 5_000;
+const maxCandidates = 64;
+
+function createMaker(root: JsonSchema, wish: Wish): Make {
+  const check = createCheck(root);
+  const whole = { root, countStep };
+  let steps = 0;
+
+  function* make(part: unknown, references: readonly string[], nth: number, told?: string): ReturnType<Make> {
+    let spare: { readonly value: unknown } | undefined;
+    let made = false;
+    let tried = 0;
+    const given = told === undefined ? [] : readTold(told);
+    for (const variant of unfold(part, whole, references)) {
+      for (const value of candidates(variant, nth, given)) {
+        countStep();
+        // The variant too: for the part, a choice with a pattern would let pass what was made for another.
+        if (check === undefined || (check(variant.schema, value) && check(part, value))) {
+          made = true;
+          yield value;
+        } else if (!given.includes(value)) spare ??= { value };
+        tried += 1;
+        if (tried >= maxCandidates) break;
+      }
+      if (tried >= maxCandidates) break;
+    }
+    if (made) return;
+    if (isObject(part) && part.nullable === true) yield null;
+    else if (spare !== undefined) yield spare.value;
+  }
+
+  function* candidates(variant: Variant, nth: number, told: readonly unknown[]): Generator<unknown> {
+    const { schema } = variant;
+    // What is told cannot be checked against a pattern without running the pattern.
+    if (check !== undefined && schema[quietPattern] === undefined) yield* told;
+    if ("const" in schema) return yield schema.const;
+    if (Array.isArray(schema.enum)) {
+      const first = nth % Math.max(schema.enum.length, 1);
+      yield* schema.enum.slice(first);
+      return yield* schema.enum.slice(0, first);
+    }
+    if (nth === 0 && "default" in schema) yield schema.default;
+    if (nth === 0 && Array.isArray(schema.examples)) yield* schema.examples;
+    for (const type of typesOf(schema)) yield* build(type, variant, nth);
+  }
+
+  function* build(type: unknown, variant: Variant, nth: number): Generator<unknown> {
+    if (type === "null") yield null;
+    if (type === "boolean") yield nth % 2 === 0;
+    if (type === "string") yield* strings(variant.schema, nth);
+    if (type === "integer" || type === "number") yield* numbers(variant.schema, type === "integer", nth);
+    const value =
+      type === "object" ? buildObject(variant, nth) : type === "array" ? buildArray(variant, nth) : undefined;
+    if (value !== undefined) yield value;
+  }
+
+  function buildObject({ schema, references }: Variant, nth: number): object | undefined {
+    const properties = isObject(schema.properties) ? schema.properties : {};
+    const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
+    const entries: [string, unknown][] = [];
+    for (const name of chooseNames(schema, Object.keys(properties), required)) {
+      const part = Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? true);
+      const [value] = take(1, make(part, references, nth, wish.told.get(name)));
+      if (value !== undefined) entries.push([name, value]);
+      else if (required.has(name)) return undefined;
+    }
+    return Object.fromEntries(entries);
+  }
+
+  function chooseNames(schema: JsonSchema, known: readonly string[], required: ReadonlySet<unknown>): Set<string> {
+    const max = numberOf(schema, "maxProperties") ?? Infinity;
+    const min = Math.min(numberOf(schema, "minProperties") ?? 0, max, maxSteps);
+    const generous = wish.optional && steps < maxGenerousSteps;
+    const free = known.filter((name) => !required.has(name));
+    const wanted = new Set(
+      free.filter((name) => generous || wish.told.has(name)).slice(0, Math.max(0, max - required.size)),
+    );
+    const names = new Set(known.filter((name) => required.has(name) || wanted.has(name)));
+    for (const name of required) if (typeof name === "string") names.add(name);
+    for (const name of free) if (names.size < min) names.add(name);
+    for (let extra = 1; names.size < min; extra += 1) names.add(`property${extra}`);
+    return names;
+  }
+
+  function buildArray({ schema, references }: Variant, nth: number): unknown[] | undefined {
+    const max = numberOf(schema, "maxItems") ?? Infinity;
+    const min = numberOf(schema, "minItems") ?? 0;
+    const { heads, rest } = readItems(schema);
+    const list: unknown[] = [];
+    for (const part of heads.slice(0, max)) {
+      const found = schema.uniqueItems === true ? others(part, references, list, 1) : make(part, references, nth);
+      const [value] = take(1, found);
+      if (value === undefined) break;
+      list.push(value);
+    }
+    const wanted = Math.min(Math.max(min, isObject(rest) ? 1 : 0), max) - list.length;
+    if (schema.uniqueItems === true) list.push(...others(rest, references, list, wanted, nth));
+    else for (let added = 0; added < wanted; added += 1) list.push(...take(1, make(rest, references, nth)));
+    return list.length < min ? undefined : list;
+  }
+
+  /** Values that are neither in the list nor twice among themselves. */
+  function others(part: unknown, references: readonly string[], list: readonly unknown[], wanted: number, from = 0) {
+    const seen = new Set(list.map((value) => JSON.stringify(value)));
+    const found: unknown[] = [];
+    for (let nth = from; nth < from + 2 * (list.length + wanted) && found.length < wanted; nth += 1) {
+      for (const value of make(part, references, nth)) {
+        const text = JSON.stringify(value);
+        if (!seen.has(text)) found.push(value);
+        seen.add(text);
+        if (found.length === wanted) break;
+      }
+    }
+    return found;
+  }
+
+  function countStep(): void {
+    steps += 1;
+    if (steps <= maxSteps) return;
+    throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
+  }
+
+  return make;
+}
+
+/** The first of many, without making the others. No JSON value is undefined. */
+function take(count: number, values: Iterable<unknown>): unknown[] {
+  const taken: unknown[] = [];
+  if (count > 0) {
+    for (const value of values) if (taken.push(value) === count) break;
+  }
+  return taken;
+}
+
+/** The parts for the first items one by one, and the part for all others. */
+function readItems(schema: JsonSchema): { readonly heads: readonly unknown[]; readonly rest: unknown } {
+  const heads = Array.isArray(schema.prefixItems) ? schema.prefixItems : [];
+  if (Array.isArray(schema.items)) return { heads: schema.items, rest: schema.additionalItems ?? true };
+  if (schema.contains === undefined) return { heads, rest: schema.items ?? true };
+  return { heads: [...heads, { allOf: [schema.items ?? true, schema.contains] }], rest: schema.items ?? true };
+}
+
+/** As a number or the like, if it is one, and as a string. */
+function readTold(told: string): readonly unknown[] {
+  try {
+    const value: unknown = JSON.parse(told);
+    return typeof value === "object" && value !== null ? [told] : [value, told];
+  } catch {
+    return [told];
+  }
+}
+
+const keywordTypes = [
+  ["object", ["properties", "required", "additionalProperties", "minProperties"]],
+  ["array", ["items", "prefixItems", "minItems", "contains", "uniqueItems"]],
+  ["number", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]],
+] as const;
+
+/** The types to try, the telling ones first: null is the least telling. */
+function typesOf(schema: JsonSchema): readonly unknown[] {
+  const { type } = schema;
+  if (Array.isArray(type)) return type.toSorted((one, other) => Number(one === "null") - Number(other === "null"));
+  if (type !== undefined) return [type];
+  const hinted = keywordTypes.filter(([, keywords]) => keywords.some((keyword) => keyword in schema));
+  return [...hinted.map(([hint]) => hint), "string", "number", "boolean", "object", "array", "null"];
+}

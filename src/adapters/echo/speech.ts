@@ -1,0 +1,66 @@
+/** Says a plan as deltas, one for each word, and keeps to the limit on tokens. A token is a word. */
+import type { Delta } from "../../core/delta.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { argumentPieces, words } from "./words.ts";
+
+/** What the model is going to say. */
+export interface Plan {
+  readonly sleepMs: number;
+  /** It breaks off after so many words, or when it has no more. */
+  readonly failure: { readonly afterWords: number; readonly error: GatewayError } | undefined;
+  readonly utterances: readonly Utterance[];
+  readonly inputTokens: number;
+  readonly maxOutputTokens: number;
+}
+
+export type Utterance =
+  | { readonly type: "text" | "refusal"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string; readonly summary: number | undefined }
+  | { readonly type: "call"; readonly kind: "function" | "custom"; readonly name: string; readonly text: string };
+
+/** Usage and finish come last; a plan that fails has neither. */
+export function* speak(plan: Plan): Generator<Delta, void, void> {
+  const { failure, maxOutputTokens, inputTokens } = plan;
+  const lastWord = Math.min(maxOutputTokens, failure?.afterWords ?? Infinity);
+  let said = 0;
+  let reasoningTokens = 0;
+  let cut = false;
+  for (const [index, utterance] of plan.utterances.entries()) {
+    if (cut) break;
+    if (utterance.type === "call") {
+      cut = said === lastWord;
+      if (cut) break;
+      yield { type: "tool-call", index, name: utterance.name, kind: utterance.kind };
+    }
+    for (const piece of utterance.type === "call" ? argumentPieces(utterance.text) : words(utterance.text)) {
+      if (said === lastWord) {
+        cut = true;
+        break;
+      }
+      said += 1;
+      if (utterance.type === "reasoning") reasoningTokens += 1;
+      yield toDelta(utterance, index, piece);
+    }
+  }
+  if (failure !== undefined) return;
+  yield { type: "usage", usage: { inputTokens, cachedTokens: 0, outputTokens: said, reasoningTokens } };
+  const called = plan.utterances.some(({ type }) => type === "call");
+  yield { type: "finish", reason: cut ? "length" : called ? "tool-calls" : "stop" };
+}
+
+/** Whether the delta is something said, and so worth a pause. */
+export function isWord(delta: Delta): boolean {
+  return "text" in delta;
+}
+
+function toDelta(utterance: Utterance, index: number, text: string): Delta {
+  switch (utterance.type) {
+    case "text":
+    case "refusal":
+      return { type: utterance.type, text };
+    case "reasoning":
+      return { type: "reasoning", text, summary: utterance.summary };
+    case "call":
+      return { type: "tool-arguments", index, text };
+  }
+}

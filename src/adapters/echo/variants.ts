@@ -1,0 +1,158 @@
+/** Unfolds a JSON Schema into plain ones: references followed, `allOf` merged, each choice of `anyOf` and `oneOf` on its own. */
+import type { JsonSchema } from "../../core/turn.ts";
+import { isObject, resolveReference } from "./check.ts";
+
+export interface Variant {
+  /** Without `$ref`, `allOf`, `anyOf` and `oneOf`. */
+  readonly schema: JsonSchema;
+  /** The references that led here. None is followed again below, and so every recursion ends. */
+  readonly references: readonly string[];
+}
+
+/** The schema that the parts belong to. */
+export interface Whole {
+  readonly root: JsonSchema;
+  /** Called for each part that is unfolded; it throws when that never seems to end. */
+  countStep(): void;
+}
+
+export function* unfold(part: unknown, whole: Whole, references: readonly string[]): Generator<Variant, void, void> {
+  whole.countStep();
+  if (part === false) return;
+  if (!isObject(part)) return yield { schema: {}, references };
+  const { $ref, allOf, anyOf, oneOf, ...rest } = part;
+  if (typeof $ref === "string") {
+    if (references.includes($ref)) return;
+    const others = { ...rest, ...defined({ allOf, anyOf, oneOf }) };
+    yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
+  } else if (Array.isArray(allOf)) {
+    yield* unfoldAll([{ ...rest, ...defined({ anyOf, oneOf }) }, ...allOf], whole, references);
+  } else if (Array.isArray(anyOf)) {
+    for (const choice of anyOf) yield* unfoldAll([{ ...rest, ...defined({ oneOf }) }, choice], whole, references);
+  } else if (Array.isArray(oneOf)) {
+    for (const choice of oneOf) yield* unfoldAll([rest, choice], whole, references);
+  } else {
+    yield { schema: rest, references };
+  }
+}
+
+/** Every way in which all the parts can hold together. */
+function* unfoldAll(
+  parts: readonly unknown[],
+  whole: Whole,
+  references: readonly string[],
+): Generator<Variant, void, void> {
+  const [first, ...others] = parts;
+  for (const one of unfold(first, whole, references)) {
+    if (others.length === 0) {
+      yield one;
+      continue;
+    }
+    for (const other of unfoldAll(others, whole, references)) {
+      const schema = merge(one.schema, other.schema);
+      if (schema === undefined) continue;
+      yield { schema, references: [...new Set([...one.references, ...other.references])] };
+    }
+  }
+}
+
+/** One schema that demands what both demand, or nothing when they contradict each other. */
+function merge(one: JsonSchema, other: JsonSchema): JsonSchema | undefined {
+  const merged: Record<string, unknown> = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    const joined = key in one ? (mergers.get(key)?.(one[key], value) ?? value) : value;
+    if (joined === contradiction) return undefined;
+    merged[key] = joined;
+  }
+  return merged;
+}
+
+const contradiction = Symbol("contradiction");
+
+/** How two demands of the same keyword become one; for other keywords the second stands. */
+const mergers: ReadonlyMap<string, (one: unknown, other: unknown) => unknown> = new Map([
+  ["type", mergeTypes],
+  ["enum", mergeEnums],
+  ["const", (one: unknown, other: unknown) => (isSame(one, other) ? one : contradiction)],
+  ["properties", mergeProperties],
+  ["required", (one: unknown, other: unknown) => [...new Set([...toList(one), ...toList(other)])]],
+  ["items", both],
+  ["contains", both],
+  ["additionalProperties", both],
+  ["prefixItems", mergePrefixes],
+  ["uniqueItems", (one: unknown, other: unknown) => one === true || other === true],
+  ["multipleOf", mergeSteps],
+  ...["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"].map((key) => [key, higher] as const),
+  ...["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"].map((key) => [key, lower] as const),
+]);
+
+function mergeTypes(one: unknown, other: unknown): unknown {
+  const others = toList(other);
+  const shared = new Set<unknown>();
+  for (const type of toList(one)) {
+    if (others.includes(type)) shared.add(type);
+    else if (type === "number" && others.includes("integer")) shared.add("integer");
+    else if (type === "integer" && others.includes("number")) shared.add("integer");
+  }
+  return shared.size === 0 ? contradiction : [...shared];
+}
+
+function mergeEnums(one: unknown, other: unknown): unknown {
+  const others = toList(other);
+  const shared = toList(one).filter((value) => others.some((known) => isSame(value, known)));
+  return shared.length === 0 ? contradiction : shared;
+}
+
+function mergeProperties(one: unknown, other: unknown): unknown {
+  if (!isObject(one) || !isObject(other)) return other;
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
+  return Object.fromEntries(
+    names.map((name) => {
+      if (!Object.hasOwn(one, name)) return [name, other[name]];
+      return [name, Object.hasOwn(other, name) ? both(one[name], other[name]) : one[name]];
+    }),
+  );
+}
+
+function mergePrefixes(one: unknown, other: unknown): unknown {
+  const [left, right] = [toList(one), toList(other)];
+  const longer = left.length > right.length ? left : right;
+  return longer.map((part, index) =>
+    index < left.length && index < right.length ? both(left[index], right[index]) : part,
+  );
+}
+
+function both(one: unknown, other: unknown): unknown {
+  return one === false || other === false ? false : { allOf: [one, other] };
+}
+
+function mergeSteps(one: unknown, other: unknown): unknown {
+  if (!isWhole(one) || !isWhole(other)) return other;
+  let [divisor, rest] = [one, other];
+  while (rest !== 0) [divisor, rest] = [rest, divisor % rest];
+  return (one / divisor) * other;
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) > 0;
+}
+
+function higher(one: unknown, other: unknown): unknown {
+  return typeof one === "number" && typeof other === "number" ? Math.max(one, other) : other;
+}
+
+function lower(one: unknown, other: unknown): unknown {
+  return typeof one === "number" && typeof other === "number" ? Math.min(one, other) : other;
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}
+
+function defined(keywords: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(keywords).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,80 @@
+/** The way to an upstream: straight, over a unix socket, or through a proxy. */
+import { Socket } from "node:net";
+import { type Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent, buildConnector } from "undici";
+import type { Target } from "./target.ts";
+import type { UpstreamOptions } from "./upstream.ts";
+
+export interface Route {
+  /** Sends a request, and gives the socket that had to be dialled for it, if any. */
+  dispatch(request: Dispatcher.DispatchOptions, hearer: Dispatcher.DispatchHandler): Socket | undefined;
+  destroy(): Promise<void>;
+}
+
+/**
+ * Every stream has a connection of its own: over HTTP/2 they would share one window, and a slow reader would hold up the
+ * others. Deadlines are the exchange's, so undici's own are off.
+ */
+const common = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const;
+
+export function createRoute(target: Target, options: UpstreamOptions): Route {
+  const proxy = chooseProxy(target, options);
+  return proxy === undefined ? createStraightRoute(target, options.connectMs) : createProxyRoute(proxy);
+}
+
+function createStraightRoute(target: Target, connectMs: number): Route {
+  const connect = buildConnector({ allowH2: false, timeout: connectMs, socketPath: target.socketPath });
+  let dialled: Socket | undefined;
+  const pool = new Pool(target.origin, {
+    ...common,
+    connect(options, callback) {
+      const socket: unknown = connect(options, callback);
+      if (socket instanceof Socket) dialled = socket;
+    },
+  });
+  return {
+    dispatch(request, hearer) {
+      // A pool dials within the call that needs the connection, so what it dialled now is this request's.
+      dialled = undefined;
+      pool.dispatch(request, hearer);
+      return dialled;
+    },
+    destroy: () => pool.destroy(),
+  };
+}
+
+/** A proxy's agent dials out of our sight; what it dials for a caller who left ends by its own time limit. */
+function createProxyRoute(proxy: Dispatcher): Route {
+  return {
+    dispatch(request, hearer) {
+      proxy.dispatch(request, hearer);
+      return undefined;
+    },
+    destroy: () => proxy.destroy(),
+  };
+}
+
+function chooseProxy(target: Target, options: UpstreamOptions): Dispatcher | undefined {
+  const { proxy, environment, connectMs } = options;
+  const settings = {
+    ...common,
+    connectTimeout: connectMs,
+    requestTls: { allowH2: false },
+    proxyTls: { allowH2: false },
+  };
+  if (proxy === false || target.socketPath !== undefined) return undefined;
+  if (proxy !== undefined) return new ProxyAgent({ ...settings, uri: proxy });
+  // The environment's proxy is meant for the world outside; nobody's proxy can reach our own loopback.
+  if (isLoopback(target.origin)) return undefined;
+  const httpProxy = environment["http_proxy"] ?? environment["HTTP_PROXY"] ?? "";
+  const httpsProxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"] ?? "";
+  if ((target.origin.startsWith("https:") ? httpsProxy : httpProxy) === "") return undefined;
+  const noProxy = environment["no_proxy"] ?? environment["NO_PROXY"] ?? "";
+  return new EnvHttpProxyAgent({ ...settings, httpProxy, httpsProxy, noProxy });
+}
+
+function isLoopback(origin: string): boolean {
+  const { hostname } = new URL(origin);
+  return (
+    hostname === "localhost" || hostname.endsWith(".localhost") || hostname === "[::1]" || hostname.startsWith("127.")
+  );
+}

@@ -1,0 +1,53 @@
+/** The HTTP client of every adapter that speaks to a server: kept-alive connections, firm deadlines, and bytes that wait to be pulled. */
+import { startExchange } from "./exchange.ts";
+import { createRoute } from "./route.ts";
+import { readTarget } from "./target.ts";
+
+export interface UpstreamOptions {
+  /** `http://…`, `https://…` or `unix:/path/to.sock`, with an optional path that stands before every request's own. */
+  readonly baseUrl: string;
+  /** A proxy's URL, or false for none; absent: what the environment says. */
+  readonly proxy?: string | false | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+}
+
+export interface UpstreamRequest {
+  readonly method: "GET" | "POST";
+  /** Below the base URL: `/chat/completions`. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** The longest that the whole exchange may last; absent: as long as bytes come. */
+  readonly totalMs?: number | undefined;
+}
+
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** All that has arrived since the last pull, as soon as there is something; nothing at the end. Throws when the upstream fails. */
+  pull(): Promise<readonly Buffer[] | undefined>;
+  /** To be called when no more will be pulled: an answer about to end keeps its connection, any other is cut. */
+  leave(): void;
+}
+
+export interface Upstream {
+  /** Host and port, the way errors name it. */
+  readonly address: string;
+  /** Resolves with the head of the answer. An abort closes the socket at once, whatever it is doing. Nothing is ever sent twice. */
+  send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse>;
+  /** Cuts what still runs and closes every connection. */
+  close(): Promise<void>;
+}
+
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const target = readTarget(options.baseUrl);
+  const route = createRoute(target, options);
+  return {
+    address: target.address,
+    send: (request, signal) => startExchange(route, target, request, options, signal),
+    close: () => route.destroy(),
+  };
+}

@@ -1,0 +1,61 @@
+/** The deadlines of one exchange, kept by one timer: a byte that arrives costs a timestamp, not a timer. */
+
+export type Limit = "connect" | "first_byte" | "idle" | "total" | "leave";
+
+export interface Watch {
+  /** From now on this limit counts, from the last sign of life. */
+  enter(limit: Exclude<Limit, "total">, limitMs: number): void;
+  /** A sign of life. */
+  touch(): void;
+  /** No limit counts until the next `enter`, except the total one. */
+  rest(): void;
+  stop(): void;
+}
+
+/** `late` is called at most once, with the limit that was passed. */
+export function createWatch(totalMs: number | undefined, late: (limit: Limit, limitMs: number) => void): Watch {
+  const total = totalMs ?? Infinity;
+  const endsAt = performance.now() + total;
+  let current: Limit = "connect";
+  let currentMs = Infinity;
+  let since = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let firesAt = Infinity;
+
+  function check(): void {
+    const now = performance.now();
+    timer = undefined;
+    firesAt = Infinity;
+    if (now >= endsAt) late("total", total);
+    else if (now >= since + currentMs) late(current, currentMs);
+    else arm(now);
+  }
+
+  /** A timer that fires too early only looks again; one that would fire too late is set anew. */
+  function arm(now: number): void {
+    const due = Math.min(endsAt, since + currentMs);
+    if (due >= firesAt) return;
+    clearTimeout(timer);
+    firesAt = due;
+    timer = setTimeout(check, Math.max(1, Math.ceil(due - now)));
+  }
+
+  return {
+    enter(limit, limitMs) {
+      current = limit;
+      currentMs = limitMs;
+      since = performance.now();
+      arm(since);
+    },
+    touch() {
+      since = performance.now();
+    },
+    rest() {
+      currentMs = Infinity;
+    },
+    stop() {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
+}

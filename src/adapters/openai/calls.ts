@@ -1,0 +1,73 @@
+/** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
+import type { Delta } from "../../core/delta.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { isObject, objectAt, textAt } from "./json.ts";
+
+interface Call {
+  readonly number: number;
+  id: string | undefined;
+  /** Until the call has a name, it has not begun. */
+  begun: boolean;
+  /** What came before the name. */
+  held: string;
+}
+
+export interface CallReader {
+  /** One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. */
+  hear(entry: unknown, deltas: Delta[]): void;
+  /** Throws if a call never got its name. */
+  end(): void;
+}
+
+export function createCallReader(): CallReader {
+  const calls: Call[] = [];
+  /** The call that stands under a server's index now. */
+  const byIndex = new Map<number, Call>();
+  let last: Call | undefined;
+
+  /** A name together with an id that is new begins another call, even under an index that was used before. */
+  function find(index: unknown, id: string | undefined, named: boolean): Call {
+    const known = id === undefined ? undefined : calls.find((call) => call.id === id);
+    const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !named ? last : undefined;
+    const isOther = here !== undefined && here.begun && id !== undefined && named && here.id !== id;
+    const found = known ?? (isOther ? undefined : here) ?? begin(id);
+    if (!found.begun) found.id ??= id;
+    if (typeof index === "number") byIndex.set(index, found);
+    last = found;
+    return found;
+  }
+
+  function begin(id: string | undefined): Call {
+    const call: Call = { number: calls.length, id, begun: false, held: "" };
+    calls.push(call);
+    return call;
+  }
+
+  return {
+    hear(entry, deltas) {
+      if (!isObject(entry)) return;
+      const custom = objectAt(entry, "custom");
+      const body = custom ?? objectAt(entry, "function") ?? {};
+      const name = textAt(body, "name");
+      const call = find(entry["index"], textAt(entry, "id"), name !== undefined);
+      if (!call.begun && name !== undefined) {
+        call.begun = true;
+        const kind = custom === undefined ? "function" : "custom";
+        deltas.push({ type: "tool-call", index: call.number, callId: call.id, name, kind });
+      }
+      const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
+      call.held = call.begun ? "" : piece;
+      if (call.begun && piece !== "") deltas.push({ type: "tool-arguments", index: call.number, text: piece });
+    },
+    end() {
+      if (calls.every((call) => call.begun)) return;
+      throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
+    },
+  };
+}
+
+/** Some servers write arguments as the object itself. */
+function toText(written: unknown): string {
+  if (typeof written === "string") return written;
+  return isObject(written) ? JSON.stringify(written) : "";
+}

@@ -1,0 +1,154 @@
+/** The openai adapter: speaks chat completions to any compatible server. */
+import { type Static, Type } from "typebox";
+import { GatewayError } from "../../core/errors.ts";
+import type { Adapter } from "../../core/ports.ts";
+import { baseUrlPattern } from "../http/target.ts";
+import { type Upstream, createUpstream } from "../http/upstream.ts";
+import { readWhole } from "../http/whole.ts";
+import { defineAdapter } from "../type.ts";
+import { createScrubber, toRefusal } from "./failure.ts";
+import { isObject, parseJson } from "./json.ts";
+import { createReplyReader, readWholeReply } from "./reply.ts";
+import { writeRequest } from "./request.ts";
+
+const milliseconds = (description: string, value: number) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
+
+const options = Type.Object({
+  base_url: Type.Optional(
+    Type.String({
+      pattern: baseUrlPattern,
+      default: "https://api.openai.com/v1",
+      description:
+        "Where the server is, up to the part before /chat/completions: http://…, https://…, or unix:/path/to.sock, " +
+        "which may go on with a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
+    }),
+  ),
+  api_key: Type.Optional(Type.String({ description: "Sent as Authorization: Bearer. Absent: no such header." })),
+  headers: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: "More headers for every request; they win over ours." }),
+  ),
+  organization: Type.Optional(Type.String({ description: "Sent as OpenAI-Organization." })),
+  project: Type.Optional(Type.String({ description: "Sent as OpenAI-Project." })),
+  proxy: Type.Optional(
+    Type.Union([Type.String({ pattern: "^(https?|socks5?)://" }), Type.Literal(false)], {
+      description:
+        "A proxy's URL, or false for none. Absent: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment; " +
+        "loopback addresses and unix sockets are then never proxied.",
+    }),
+  ),
+  connect_timeout_ms: milliseconds("The longest wait for a connection.", 5_000),
+  first_byte_timeout_ms: milliseconds("The longest wait for the first byte of an answer's body.", 120_000),
+  idle_timeout_ms: milliseconds("The longest silence within an answer.", 120_000),
+  total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+  max_response_bytes: Type.Optional(
+    Type.Integer({ minimum: 1024, default: 64 * 1024 * 1024, description: "The largest whole answer that is read." }),
+  ),
+});
+
+export const openai = defineAdapter(options, (chosen) => createOpenai(chosen, process.env));
+
+/** The same with an environment of the maker's choice, which is read once. */
+export function createOpenai(
+  chosen: Static<typeof options>,
+  environment: Readonly<Record<string, string | undefined>>,
+): Adapter {
+  const {
+    base_url: baseUrl = "https://api.openai.com/v1",
+    total_timeout_ms: totalMs = 600_000,
+    max_response_bytes: maxBytes = 64 * 1024 * 1024,
+  } = chosen;
+  const headers = toHeaders(chosen);
+  const scrub = createScrubber(chosen.api_key, chosen.headers ?? {});
+  const upstream = createUpstream({
+    baseUrl,
+    proxy: chosen.proxy,
+    environment,
+    connectMs: chosen.connect_timeout_ms ?? 5_000,
+    firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
+    idleMs: chosen.idle_timeout_ms ?? 120_000,
+  });
+
+  return {
+    async *stream(turn, signal) {
+      const response = await upstream.send(
+        {
+          method: "POST",
+          path: "/chat/completions",
+          headers,
+          body: writeRequest(turn),
+          totalMs: turn.stream ? undefined : totalMs,
+        },
+        signal,
+      );
+      try {
+        if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
+        // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
+        if (contentTypeOf(response.headers) !== "text/event-stream") {
+          checkContentType(response.headers);
+          yield readWholeReply(await readWhole(response, maxBytes), scrub);
+          return;
+        }
+        const reader = createReplyReader(scrub);
+        while (!reader.isDone()) {
+          const buffers = await response.pull();
+          const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
+          if (deltas.length > 0) yield deltas;
+          reader.check();
+        }
+      } finally {
+        response.leave();
+      }
+    },
+    models: () => readModels(upstream, headers, scrub),
+    close: () => upstream.close(),
+  };
+}
+
+function toHeaders(chosen: Static<typeof options>): Readonly<Record<string, string>> {
+  const headers = new Map([
+    ["content-type", "application/json"],
+    ["accept", "application/json, text/event-stream"],
+    ["user-agent", "portico"],
+  ]);
+  if (chosen.api_key !== undefined) headers.set("authorization", `Bearer ${chosen.api_key}`);
+  if (chosen.organization !== undefined) headers.set("openai-organization", chosen.organization);
+  if (chosen.project !== undefined) headers.set("openai-project", chosen.project);
+  for (const [name, value] of Object.entries(chosen.headers ?? {})) headers.set(name.toLowerCase(), value);
+  return Object.fromEntries(headers);
+}
+
+async function readModels(
+  upstream: Upstream,
+  headers: Readonly<Record<string, string>>,
+  scrub: (text: string) => string,
+): Promise<readonly string[]> {
+  const request = { method: "GET", path: "/models", headers, totalMs: 5_000 } as const;
+  const response = await upstream.send(request, new AbortController().signal);
+  try {
+    if (response.status !== 200) throw await toRefusal(response, scrub);
+    const list = parseJson((await readWhole(response, 4 * 1024 * 1024)).toString("utf8"), scrub);
+    const entries: readonly unknown[] | undefined =
+      isObject(list) && Array.isArray(list["data"]) ? list["data"] : undefined;
+    if (entries === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");
+    return entries.flatMap((entry) => (isObject(entry) && typeof entry["id"] === "string" ? [entry["id"]] : []));
+  } finally {
+    response.leave();
+  }
+}
+
+function contentTypeOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
+  const value = headers["content-type"];
+  const [type = ""] = (typeof value === "string" ? value : "").split(";", 1);
+  return type.trim().toLowerCase();
+}
+
+function checkContentType(headers: Readonly<Record<string, string | string[] | undefined>>): void {
+  const type = contentTypeOf(headers);
+  if (type === "application/json" || type.endsWith("+json")) return;
+  const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "no content type that we know";
+  throw new GatewayError(
+    "adapter_protocol",
+    `The upstream answered with ${found} instead of JSON or server-sent events. Check the adapter's base_url.`,
+  );
+}

@@ -1,0 +1,132 @@
+/** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Content, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../core/item.ts";
+
+interface AssistantMessage {
+  readonly role: "assistant";
+  content: string | unknown[] | null;
+  tool_calls?: unknown[];
+}
+
+export function writeMessages(instructions: string | undefined, items: readonly Item[]): readonly unknown[] {
+  const messages: unknown[] = [];
+  /** The assistant's message that calls may still join. */
+  let open: AssistantMessage | undefined;
+  /** What tools gave back and a tool's message cannot hold; it follows the last of their outputs. */
+  let shown: unknown[] = [];
+
+  function openAssistant(extra: Extra | undefined): AssistantMessage {
+    open = { ...fieldsOf(extra), role: "assistant", content: null };
+    messages.push(open);
+    return open;
+  }
+
+  function say(message: Message): void {
+    const content = writeContent(message.content);
+    // Nothing may come between calls and their outputs, so later words join the calls.
+    if (open?.tool_calls !== undefined) open.content = joinContents(open.content, content);
+    else {
+      const assistant = openAssistant(message.extra);
+      assistant.content = content;
+      if (message.name !== undefined) Object.assign(assistant, { name: message.name });
+    }
+  }
+
+  if (instructions !== undefined) messages.push({ role: "system", content: instructions });
+  for (const item of items) {
+    if (shown.length > 0 && item.type !== "tool-output") {
+      messages.push({ role: "user", content: shown });
+      shown = [];
+    }
+    switch (item.type) {
+      case "reasoning":
+        break; // chat has no place for it
+      case "tool-call": {
+        const assistant = open ?? openAssistant(undefined);
+        (assistant.tool_calls ??= []).push(writeCall(item));
+        break;
+      }
+      case "tool-output":
+        open = undefined;
+        messages.push({ role: "tool", tool_call_id: item.callId, content: writeOutput(item, shown) });
+        break;
+      case "message":
+        if (item.role === "assistant") say(item);
+        else {
+          open = undefined;
+          messages.push({
+            ...fieldsOf(item.extra),
+            role: item.role,
+            content: writeContent(item.content),
+            name: item.name,
+          });
+        }
+    }
+  }
+  if (shown.length > 0) messages.push({ role: "user", content: shown });
+  return messages;
+}
+
+function writeCall(call: ToolCall): unknown {
+  const { callId: id, name } = call;
+  return call.kind === "custom"
+    ? { ...fieldsOf(call.extra), id, type: "custom", custom: { name, input: call.arguments } }
+    : { ...fieldsOf(call.extra), id, type: "function", function: { name, arguments: call.arguments } };
+}
+
+/** A tool's message holds text only; the rest is shown by the user's message that follows. */
+function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
+  if (typeof item.output === "string") return item.output;
+  const texts = item.output.filter((part) => part.type === "text" || part.type === "refusal");
+  const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal").flatMap(writePart);
+  if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` }, ...others);
+  return writeContent(texts.map((part) => ({ type: "text", text: part.text })));
+}
+
+/** One plain text is written as a string: some servers know no other form. */
+function writeContent(content: Content): string | unknown[] {
+  if (typeof content === "string") return content;
+  const [first] = content;
+  if (first === undefined) return "";
+  if (content.length === 1 && first.type === "text" && first.extra === undefined) return first.text;
+  const parts = content.flatMap(writePart);
+  return parts.length === 0 ? "" : parts;
+}
+
+function writePart(part: Part): readonly unknown[] {
+  switch (part.type) {
+    case "text":
+      return [{ ...fieldsOf(part.extra), type: "text", text: part.text }];
+    case "refusal":
+      return [{ type: "refusal", refusal: part.text }];
+    case "image":
+      if (part.url === undefined) return [{ type: "file", file: { file_id: part.fileId } }];
+      return [{ type: "image_url", image_url: { url: part.url, detail: part.detail } }];
+    case "audio":
+      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+    case "file":
+      if (part.fileId === undefined && part.data === undefined) {
+        throw new GatewayError(
+          "unsupported_parameter",
+          "This gateway's adapter takes no file by its URL. Send the file's content, or the id of an uploaded one.",
+        );
+      }
+      return [{ type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } }];
+    case "other":
+      return part.extra.dialect === "chat" ? [part.extra.fields] : [];
+  }
+}
+
+function joinContents(before: string | unknown[] | null, after: string | unknown[]): string | unknown[] {
+  if (before === null || before === "") return after;
+  return [...toParts(before), ...toParts(after)];
+}
+
+function toParts(content: string | unknown[]): unknown[] {
+  if (typeof content !== "string") return content;
+  return content === "" ? [] : [{ type: "text", text: content }];
+}
+
+function fieldsOf(extra: Extra | undefined): Readonly<Record<string, unknown>> | undefined {
+  return extra?.dialect === "chat" ? extra.fields : undefined;
+}

@@ -1,0 +1,163 @@
+/** Reads a chat completions answer, whole or as server-sent events, into deltas. */
+import type { Delta } from "../../core/delta.ts";
+import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import type { Finish, Usage } from "../../core/turn.ts";
+import { createEventReader } from "../http/events.ts";
+import { createCallReader } from "./calls.ts";
+import { type Scrub, toReportedFailure } from "./failure.ts";
+import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "./json.ts";
+
+export interface ReplyReader {
+  /** The deltas of one network read. */
+  read(buffers: readonly Buffer[]): readonly Delta[];
+  /** What is left when the upstream has ended its answer. */
+  end(): readonly Delta[];
+  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
+  check(): void;
+  /** Nothing that comes now belongs to the answer. */
+  isDone(): boolean;
+}
+
+const maxEventBytes = 8 * 1024 * 1024;
+
+/** Reads a stream. */
+export function createReplyReader(scrub: Scrub): ReplyReader {
+  const events = createEventReader(maxEventBytes);
+  const answer = createAnswerReader(scrub, "delta");
+  let done = false;
+  let failure: GatewayError | undefined;
+
+  function hear(texts: readonly string[], deltas: Delta[]): void {
+    for (const text of texts) {
+      if (text !== "[DONE]") answer.hear(parseJson(text, scrub), deltas);
+      else {
+        answer.end();
+        done = true;
+        return;
+      }
+    }
+  }
+
+  function gather(listen: (deltas: Delta[]) => void): readonly Delta[] {
+    const deltas: Delta[] = [];
+    try {
+      listen(deltas);
+    } catch (thrown) {
+      failure = toGatewayError(thrown);
+    }
+    return deltas;
+  }
+
+  return {
+    read: (buffers) => gather((deltas) => hear(events.read(buffers), deltas)),
+    end: () =>
+      gather((deltas) => {
+        hear(events.end(), deltas);
+        if (done) return;
+        if (!answer.isFinished()) {
+          throw new GatewayError("adapter_protocol", "The upstream's stream broke off before the end of its answer.");
+        }
+        answer.end();
+        done = true;
+      }),
+    check() {
+      if (failure !== undefined) throw failure;
+    },
+    isDone: () => done,
+  };
+}
+
+/** Reads an answer that came whole. */
+export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
+  const deltas: Delta[] = [];
+  const answer = createAnswerReader(scrub, "message");
+  const heard = answer.hear(parseJson(body.toString("utf8"), scrub), deltas);
+  if (!heard) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
+  answer.end();
+  return deltas;
+}
+
+/** A chunk and a whole answer have the same form, but for the word under which the message stands. */
+function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
+  const calls = createCallReader();
+  let finished = false;
+  let fingerprint: string | undefined;
+  let serviceTier: string | undefined;
+
+  function hearNotes(body: JsonObject, deltas: Delta[]): void {
+    const newFingerprint = textAt(body, "system_fingerprint") ?? fingerprint;
+    const newTier = textAt(body, "service_tier") ?? serviceTier;
+    if (newFingerprint === fingerprint && newTier === serviceTier) return;
+    fingerprint = newFingerprint;
+    serviceTier = newTier;
+    deltas.push({ type: "notes", notes: { fingerprint, serviceTier } });
+  }
+
+  function hearMessage(message: JsonObject, logprobs: readonly unknown[] | undefined, deltas: Delta[]): void {
+    const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
+    if (reasoning !== undefined) deltas.push({ type: "reasoning", text: reasoning });
+    const content = message["content"];
+    const text = Array.isArray(content) ? joinTexts(content) : content;
+    if (typeof text === "string" && text !== "") deltas.push({ type: "text", text, logprobs });
+    const refusal = textAt(message, "refusal");
+    if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
+    const called = message["tool_calls"];
+    if (Array.isArray(called)) for (const call of called) calls.hear(call, deltas);
+    const legacy = message["function_call"];
+    if (isObject(legacy)) calls.hear({ function: legacy }, deltas);
+  }
+
+  return {
+    /** Whether there was something of the answer in it. */
+    hear(body: unknown, deltas: Delta[]): boolean {
+      if (!isObject(body)) throw new GatewayError("adapter_protocol", "The upstream's answer is no JSON object.");
+      const error = body["error"];
+      if (error !== undefined && error !== null) throw toReportedFailure(error, scrub);
+      if (body["object"] === "error") throw toReportedFailure(body, scrub);
+      hearNotes(body, deltas);
+      let heard = false;
+      for (const choice of listAt(body, "choices") ?? []) {
+        // We ask for one answer; what another says is not ours.
+        if (!isObject(choice) || countAt(choice, "index") !== 0) continue;
+        const message = objectAt(choice, word);
+        if (message !== undefined) {
+          const logprobs = objectAt(choice, "logprobs");
+          hearMessage(message, logprobs === undefined ? undefined : listAt(logprobs, "content"), deltas);
+          heard = true;
+        }
+        const reason = textAt(choice, "finish_reason");
+        if (reason !== undefined) {
+          deltas.push({ type: "finish", reason: finishes[reason] ?? "stop" });
+          finished = true;
+        }
+      }
+      const usage = objectAt(body, "usage");
+      if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
+      return heard;
+    },
+    isFinished: () => finished,
+    end: () => calls.end(),
+  };
+}
+
+const finishes: Readonly<Record<string, Finish>> = {
+  stop: "stop",
+  length: "length",
+  content_filter: "content-filter",
+  tool_calls: "tool-calls",
+  function_call: "tool-calls",
+};
+
+function readUsage(usage: JsonObject): Usage {
+  return {
+    inputTokens: countAt(usage, "prompt_tokens"),
+    cachedTokens: countAt(objectAt(usage, "prompt_tokens_details"), "cached_tokens"),
+    outputTokens: countAt(usage, "completion_tokens"),
+    reasoningTokens: countAt(objectAt(usage, "completion_tokens_details"), "reasoning_tokens"),
+  };
+}
+
+/** Some servers write content as a list of parts. */
+function joinTexts(parts: readonly unknown[]): string {
+  return parts.map((part) => (isObject(part) ? (textAt(part, "text") ?? "") : "")).join("");
+}

@@ -1,0 +1,25 @@
+/** `portico check`: validates the configuration, and shows what it comes to. */
+import { maskSecrets } from "../config/mask.ts";
+import type { Command } from "./command.ts";
+import { configOption, listProblems, readSettings } from "./settings.ts";
+
+export const check: Command = {
+  summary: "Validate the configuration, and print it complete with secrets masked.",
+  usage: "check [--config FILE]",
+  options: configOption,
+  maxPositionals: 0,
+  notes: [
+    "Prints the effective configuration as JSON on the standard output, warnings and problems on the standard error.",
+    "Exits with 0 when the gateway would start with it, else with 1.",
+  ],
+  async run({ options }, terminal, house) {
+    const { config, effective, warnings, reason } = await readSettings(options, terminal, house);
+    terminal.print(JSON.stringify(maskSecrets(effective), undefined, 2));
+    if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));
+    terminal.complain(`adapter ${config.defaultAdapter}: ${reason}`);
+    terminal.complain(
+      config.file === undefined ? "No config file: these are the settings without one." : `${config.file} is valid.`,
+    );
+    return 0;
+  },
+};

@@ -1,0 +1,87 @@
+/** What a command is, and how its arguments are read. */
+import { parseArgs } from "node:util";
+import { nearest } from "../config/nearest.ts";
+import type { House } from "./house.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface Command {
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** What stands after `portico` in the usage line. */
+  readonly usage: string;
+  readonly options: Readonly<Record<string, Option>>;
+  readonly maxPositionals: number;
+  /** What else its help says. */
+  readonly notes: readonly string[];
+  /** Gives the exit code. */
+  run(given: Arguments, terminal: Terminal, house: House): Promise<number>;
+}
+
+interface Option {
+  /** The name of its value. */
+  readonly value: string;
+  readonly summary: string;
+}
+
+export interface Arguments {
+  readonly options: Readonly<Record<string, string | undefined>>;
+  readonly positionals: readonly string[];
+  readonly wantsHelp: boolean;
+}
+
+/** Happens when a command line makes no sense; says what was probably meant. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export function readArguments(name: string, command: Command, args: readonly string[]): Arguments {
+  const known = Object.keys(command.options);
+  const { tokens } = parseArgs({
+    args: [...args],
+    strict: false,
+    tokens: true,
+    options: {
+      help: { type: "boolean", short: "h" },
+      ...Object.fromEntries(known.map((option) => [option, { type: "string" as const }])),
+    },
+  });
+  const options: Record<string, string> = {};
+  const positionals: string[] = [];
+  let wantsHelp = false;
+  for (const token of tokens) {
+    if (token.kind === "positional") positionals.push(token.value);
+    if (token.kind !== "option") continue;
+    if (token.name === "help") wantsHelp = true;
+    else if (known.includes(token.name))
+      options[token.name] = requireValue(token.rawName, token.value, token.inlineValue);
+    else
+      throw unknownWord(
+        "option",
+        token.rawName,
+        [...known, "help"].map((option) => `--${option}`),
+        `portico ${name} --help`,
+      );
+  }
+  const extra = positionals[command.maxPositionals];
+  if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
+  return { options, positionals, wantsHelp };
+}
+
+export function unknownWord(
+  kind: "command" | "option",
+  word: string,
+  known: readonly string[],
+  help: string,
+): UsageError {
+  const meant = nearest(word, known);
+  const question = meant === undefined ? "" : ` Did you mean '${meant}'?`;
+  return new UsageError(`Unknown ${kind} '${word}'.${question} See '${help}'.`);
+}
+
+function requireValue(name: string, value: string | undefined, isInline: boolean | undefined): string {
+  // Without the equals sign a value that begins with a dash is the next option, and this one's value is missing.
+  if (value === undefined || (isInline !== true && value.startsWith("-"))) {
+    throw new UsageError(`The option '${name}' needs a value.`);
+  }
+  return value;
+}

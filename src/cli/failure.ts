@@ -1,0 +1,22 @@
+/** Says in one sentence why the gateway could not start. */
+import type { HttpConfig } from "../config/config.ts";
+
+export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  if (!isListening) return `Portico could not start: ${reason}`;
+  if (bind.startsWith("unix:")) {
+    return `gateway.http.bind: cannot listen on the socket ${bind.slice("unix:".length)} (${String(code)}); choose another path, or remove what stands there.`;
+  }
+  switch (code) {
+    case "EADDRINUSE":
+      return `gateway.http.port: port ${port} of ${bind} is in use by another program; stop it, or choose another port (--port).`;
+    case "EACCES":
+      return `gateway.http.port: no permission to listen on port ${port} of ${bind}; choose a port from 1024 up (--port).`;
+    case "EADDRNOTAVAIL":
+      return `gateway.http.bind: this machine has no address ${bind}; choose one of its own, or 127.0.0.1 (--bind).`;
+    default:
+      return `gateway.http.bind: cannot listen on ${bind}, port ${port}: ${reason}`;
+  }
+}

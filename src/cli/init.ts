@@ -1,0 +1,75 @@
+/** `portico init`: writes a commented config file with a fresh token. */
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { createToken } from "../config/token.ts";
+import type { Command } from "./command.ts";
+
+export const init: Command = {
+  summary: "Write a commented config file with a fresh token.",
+  usage: "init [FILE]",
+  options: {},
+  maxPositionals: 1,
+  notes: ["FILE is ./portico.json when absent. A file that exists is never overwritten."],
+  async run({ positionals }, terminal) {
+    const name = positionals[0] ?? "portico.json";
+    const file = resolve(terminal.folder, name);
+    try {
+      writeFileSync(file, composeFile(createToken()), { mode: 0o600, flag: "wx" });
+    } catch (thrown) {
+      terminal.complain(explain(thrown, file));
+      return 1;
+    }
+    const option = positionals[0] === undefined ? "" : ` --config ${name}`;
+    terminal.print(`Wrote ${file}, readable by you alone, with a fresh token in it.\nStart it: portico start${option}`);
+    return 0;
+  },
+};
+
+function explain(thrown: unknown, file: string): string {
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
+  if (code === "ENOENT") return `${file} cannot be written, because its folder does not exist.`;
+  return `${file} cannot be written: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+}
+
+function composeFile(token: string): string {
+  return `// Portico's configuration: JSON in which comments and trailing commas are allowed.
+// Any string may hold \${ENV_NAME}; a secret may also be {"file": "path"}. Paths start from this file's folder.
+// See every key: portico schema. See what it comes to: portico check.
+{
+  "gateway": {
+    "http": {
+      // Other addresses than loopback let other machines in: put a proxy with TLS in front.
+      "bind": "127.0.0.1",
+      "port": 8600,
+
+      // Clients send it as "Authorization: Bearer <token>".
+      "auth_token": "${token}",
+
+      // Whoever holds the token may send requests to these.
+      "endpoints": {
+        "compat_chat": true, // POST /v1/chat/completions
+        "compat_responses": true, // POST /v1/responses
+      },
+
+      // A token for each app, each with sessions of its own.
+      // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
+
+      // "limits": { "requests_per_minute": 600, "burst": 60 },
+    },
+
+    // What answers. Without it: OPENAI_API_KEY, ANTHROPIC_API_KEY, a local Ollama, else an echo.
+    // "adapters": {
+    //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },
+    // },
+    // "default_adapter": "main",
+
+    // Where the database lives.
+    "data_dir": ".portico",
+
+    // "sessions": { "store": "memory:" },
+    // "log": { "level": "debug" },
+  },
+}
+`;
+}

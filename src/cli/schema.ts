@@ -1,0 +1,15 @@
+/** `portico schema`: prints the JSON Schema of the config file. */
+import { toJsonSchema } from "../config/editor.ts";
+import type { Command } from "./command.ts";
+
+export const schema: Command = {
+  summary: "Print the JSON Schema of the config file, for editors.",
+  usage: "schema",
+  options: {},
+  maxPositionals: 0,
+  notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
+  async run(_given, terminal, house) {
+    terminal.print(JSON.stringify(toJsonSchema(await house.adapterOptions()), undefined, 2));
+    return 0;
+  },
+};

@@ -1,0 +1,67 @@
+/** Finds the config file, reads it, and loads it. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { type Loaded, loadConfig, type Source } from "../config/load.ts";
+import { ConfigError, type Problem } from "../config/problem.ts";
+import { createToken } from "../config/token.ts";
+import type { House } from "./house.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** The options of the command line that change the settings. */
+export interface SettingsOptions {
+  readonly config?: string | undefined;
+  readonly bind?: string | undefined;
+  readonly port?: string | undefined;
+}
+
+/** Throws a ConfigError with everything that is wrong. */
+export async function readSettings(options: SettingsOptions, terminal: Terminal, house: House): Promise<Loaded> {
+  const source = readSource(findFile(options.config, terminal), terminal.folder);
+  return loadConfig(source, {
+    env: terminal.env,
+    probe: (url) => terminal.probe(url),
+    adapterOptions: await house.adapterOptions(),
+    readText: (file) => readFileSync(file, "utf8"),
+    modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
+    now: terminal.now(),
+    overrides: { bind: toBind(options.bind, terminal.folder), port: toPort(options.port) },
+  });
+}
+
+export const configOption = {
+  config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, or ./portico.json if it exists." },
+};
+
+/** Lines that tell of problems or warnings, one each. */
+export function listProblems(problems: readonly Problem[], indent: string): string {
+  return problems.map(({ path, message }) => `${indent}${path}: ${message}`).join("\n");
+}
+
+function findFile(given: string | undefined, { folder, env }: Terminal): string | undefined {
+  const named = given ?? (env.PORTICO_CONFIG === "" ? undefined : env.PORTICO_CONFIG);
+  if (named !== undefined) return resolve(folder, named);
+  const usual = resolve(folder, "portico.json");
+  return existsSync(usual) ? usual : undefined;
+}
+
+function readSource(file: string | undefined, folder: string): Source {
+  if (file === undefined) return { folder, generatedToken: createToken() };
+  try {
+    return { file, text: readFileSync(file, "utf8") };
+  } catch (thrown) {
+    const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    const message = `the config file cannot be read (${reason}); write one with \`portico init\`, or name another with --config`;
+    throw new ConfigError([{ path: file, message }]);
+  }
+}
+
+/** A path on the command line starts from the current folder, not from the file's. */
+function toBind(bind: string | undefined, folder: string): string | undefined {
+  const path = bind?.startsWith("unix:") ? bind.slice("unix:".length) : "";
+  return path === "" ? bind : `unix:${resolve(folder, path)}`;
+}
+
+/** What is no number stays as it is, for the schema to refuse. */
+function toPort(port: string | undefined): string | number | undefined {
+  return port !== undefined && /^\d+$/.test(port) ? Number(port) : port;
+}

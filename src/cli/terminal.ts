@@ -1,0 +1,46 @@
+/** What a command meets outside: the streams, the environment, the clock, the signals. */
+
+export type StopSignal = "SIGINT" | "SIGTERM";
+
+export interface Terminal {
+  /** The folder that relative paths of arguments start from. */
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  now(): Date;
+  /** A line on the standard output. */
+  print(line: string): void;
+  /** A line on the standard error. */
+  complain(line: string): void;
+  /** Whether something answers there within 300 ms. */
+  probe(url: string): Promise<boolean>;
+  onStop(listener: (signal: StopSignal) => void): void;
+  /** Ends the process at once. */
+  exit(code: number): void;
+}
+
+/** The terminal of this process. */
+export function createTerminal(): Terminal {
+  // A reader that has seen enough, like `head`, is no failure.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  return {
+    folder: process.cwd(),
+    env: process.env,
+    now: () => new Date(),
+    print: (line) => void process.stdout.write(`${line}\n`),
+    complain: (line) => void process.stderr.write(`${line}\n`),
+    async probe(url) {
+      try {
+        const response = await fetch(url, { signal: AbortSignal.timeout(300) });
+        await response.body?.cancel();
+        return response.ok;
+      } catch {
+        return false;
+      }
+    },
+    onStop(listener) {
+      process.on("SIGINT", () => listener("SIGINT"));
+      process.on("SIGTERM", () => listener("SIGTERM"));
+    },
+    exit: (code) => process.exit(code),
+  };
+}

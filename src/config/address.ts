@@ -1,0 +1,25 @@
+/** Reads the address of a listener. */
+import { isIP } from "node:net";
+
+export const allowedAddresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
+
+/** What is wrong with the address, or nothing. */
+export function faultOfAddress(bind: string): string | undefined {
+  if (bind.startsWith("unix:")) return faultOfSocket(bind.slice("unix:".length));
+  if (bind === "localhost" || isIP(bind) !== 0) return undefined;
+  const bracketed = /^\[(.*)\](:\d+)?$/.exec(bind);
+  if (bracketed?.[1] !== undefined && isIP(bracketed[1]) === 6) return `write it without brackets: "${bracketed[1]}"`;
+  if (/^[^:]*:\d+$/.test(bind)) return "the port belongs into gateway.http.port";
+  return "it is none of these";
+}
+
+/** Whether only programs on this machine can reach it. */
+export function isLoopback(bind: string): boolean {
+  return bind.startsWith("unix:") || bind === "localhost" || bind === "::1" || /^(::ffff:)?127\./i.test(bind);
+}
+
+/** The operating system keeps the path of a socket in 108 bytes, with a zero at the end. */
+function faultOfSocket(path: string): string | undefined {
+  if (path === "") return "the path is missing";
+  return Buffer.byteLength(path) > 107 ? "the path is longer than 107 bytes" : undefined;
+}

@@ -1,0 +1,94 @@
+/** What the operator has decided, complete: every default filled in, every reference resolved, every path absolute. */
+
+export interface Config {
+  /** The file that was read; none on a run without one. */
+  readonly file: string | undefined;
+  /** Where the database and the generated token live. */
+  readonly dataDir: string;
+  readonly auth: {
+    /** The general token. */
+    readonly token: string | undefined;
+  };
+  readonly http: HttpConfig;
+  readonly adapters: Readonly<Record<string, AdapterConfig>>;
+  /** The name of the adapter to which turns go; `adapters` has it. */
+  readonly defaultAdapter: string;
+  readonly sessions: {
+    readonly store: StoreConfig;
+    /** Where a request may name its session, in the order in which they are looked at. */
+    readonly hints: readonly Hint[];
+  };
+  readonly log: { readonly level: LogLevel };
+}
+
+export interface HttpConfig {
+  /** An IP address, `localhost`, or `unix:` and an absolute path. */
+  readonly bind: string;
+  readonly port: number;
+  /** The endpoints' own token; when it is there, the general one does not open them. */
+  readonly authToken: string | undefined;
+  readonly endpoints: { readonly compatChat: boolean; readonly compatResponses: boolean };
+  readonly tokens: readonly NamedToken[];
+  readonly limits: Limits;
+  readonly cors: { readonly origins: readonly string[] };
+  readonly exposeReasoning: boolean;
+}
+
+/** A token of its own for one app: its name is the owner of what it makes. */
+export interface NamedToken {
+  readonly name: string;
+  /** The SHA-256 digest of the token, in lower-case hexadecimal digits. */
+  readonly sha256: string;
+  readonly expiresAt: Date | undefined;
+  /** The endpoints that it opens. */
+  readonly endpoints: readonly EndpointName[];
+  /** Its own rate in place of the general one. */
+  readonly rate: Rate | undefined;
+}
+
+type EndpointName = (typeof endpointNames)[number];
+
+/** The endpoints that can be switched on, by their keys. */
+export const endpointNames = ["compat_chat", "compat_responses"] as const;
+
+/** A token bucket: so many requests a minute, and so many at once. */
+export interface Rate {
+  readonly requestsPerMinute: number;
+  readonly burst: number;
+}
+
+export interface Limits {
+  readonly maxBodyBytes: number;
+  readonly maxJsonDepth: number;
+  readonly maxMessages: number;
+  readonly maxConcurrentTurns: number;
+  readonly maxQueuedPerThread: number;
+  readonly headersTimeoutMs: number;
+  readonly bodyIdleTimeoutMs: number;
+  readonly heartbeatMs: number;
+  readonly maxUnsentBytes: number;
+  readonly stalledClientTimeoutMs: number;
+  /** None: as many as come. */
+  readonly rate: Rate | undefined;
+  readonly maxAuthFailuresPerMinute: number;
+  readonly drainTimeoutMs: number;
+}
+
+export interface AdapterConfig {
+  readonly type: string;
+  readonly model: string | undefined;
+  readonly models: Readonly<Record<string, string>>;
+  /** The type's own options; they have passed its schema. */
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export type StoreConfig = { readonly type: "memory" } | { readonly type: "sqlite"; readonly file: string };
+
+export type Hint =
+  /** `name` is in lower case. */
+  { readonly from: "header"; readonly name: string } | { readonly from: "user" };
+
+type LogLevel = (typeof logLevels)[number];
+
+/** From nothing to everything. */
+export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;

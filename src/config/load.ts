@@ -1,0 +1,180 @@
+/** Text and environment in, one complete configuration out, or everything that is wrong with it. */
+import { dirname, resolve } from "node:path";
+import { Value } from "typebox/value";
+import type { Config } from "./config.ts";
+import { detectAdapter, type Environment } from "./detect.ts";
+import { parseJson } from "./json.ts";
+import { nearest } from "./nearest.ts";
+import { isObject, isSecret, type Path } from "./path.ts";
+import { ConfigError, misfit, problem, type Problem } from "./problem.ts";
+import { resolveReferences, type Shown, unresolved } from "./references.ts";
+import { findConflicts, findDangers } from "./rules.ts";
+import { type AdapterOptions, adapterSchema, type FileShape, fileSchema } from "./schema.ts";
+import { toConfig } from "./translate.ts";
+import { validate } from "./validate.ts";
+
+/** A file that was read, or what stands in for it on a run without one. */
+export type Source =
+  | { readonly file: string; readonly text: string }
+  | { readonly folder: string; readonly generatedToken: string };
+
+export interface LoadSurroundings extends Environment {
+  readonly adapterOptions: AdapterOptions;
+  readonly readText: (file: string) => string;
+  /** The permission bits of a file, where the system has them. */
+  readonly modeOf: (file: string) => number | undefined;
+  readonly now: Date;
+  /** Settings that stand above the file's. */
+  readonly overrides?: { readonly bind?: unknown; readonly port?: unknown };
+}
+
+export interface Loaded {
+  readonly config: Config;
+  /** The same in the shape of the file, complete; it holds secrets. */
+  readonly effective: unknown;
+  readonly warnings: readonly Problem[];
+  /** Why this adapter answers. */
+  readonly reason: string;
+  /** A model's name for a first request. */
+  readonly exampleModel: string;
+}
+
+/** Throws a ConfigError with every problem. */
+export async function loadConfig(source: Source, surroundings: LoadSurroundings): Promise<Loaded> {
+  const folder = "file" in source ? dirname(source.file) : source.folder;
+  const written = override(
+    "file" in source ? readSource(source.text) : withoutFile(source.generatedToken),
+    surroundings,
+  );
+  const { value, problems, shown } = resolveReferences(written, {
+    env: surroundings.env,
+    readSecret: (file) => surroundings.readText(resolve(folder, file)),
+  });
+  const complete = Value.Default(fileSchema, value);
+  const found = [
+    ...problems,
+    ...validate(fileSchema, complete, [], shown),
+    ...completeAdapters(complete, surroundings.adapterOptions, shown),
+    ...(isObject(complete) && isObject(complete.gateway) ? findConflicts(complete, shown) : []),
+  ];
+  if (found.length > 0) throw new ConfigError(found);
+
+  const shape = complete as FileShape;
+  const choice = await chooseAdapter(shape, surroundings);
+  const effective = withPlaces(shape, folder, choice.name);
+  const warnings = [...findDangers(effective, surroundings.now), ...judgeMode(source, written, surroundings.modeOf)];
+  const config = toConfig(effective, "file" in source ? source.file : undefined);
+  return { config, effective, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
+}
+
+function readSource(text: string): unknown {
+  const parsed = parseJson(text);
+  if ("value" in parsed) return parsed.value;
+  throw new ConfigError([problem([], `not valid JSON: ${parsed.fault}`)]);
+}
+
+/** Without a file both endpoints are on: nobody has said otherwise, and only this machine can reach them. */
+function withoutFile(token: string): unknown {
+  return { gateway: { auth: { token }, http: { endpoints: { compat_chat: true, compat_responses: true } } } };
+}
+
+/** A file that has no place for an override has a problem of its own there, which is told instead. */
+function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown {
+  const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
+  if (Object.keys(given).length === 0 || !isObject(file)) return file;
+  const { gateway = {} } = file;
+  if (!isObject(gateway)) return file;
+  const { http = {} } = gateway;
+  return isObject(http) ? { ...file, gateway: { ...gateway, http: { ...http, ...given } } } : file;
+}
+
+/** Fills in each adapter's defaults, and holds it against the schema of its type. */
+function completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: Shown): readonly Problem[] {
+  const gateway = isObject(file) ? file.gateway : undefined;
+  const adapters = isObject(gateway) ? gateway.adapters : undefined;
+  if (!isObject(adapters)) return [];
+  const types = Object.keys(adapterOptions);
+  return Object.entries(adapters).flatMap(([name, adapter]): readonly Problem[] => {
+    const path = ["gateway", "adapters", name];
+    if (!isObject(adapter)) return [misfit(path, adapter, "an object with a 'type'")];
+    const { type } = adapter;
+    if (type === undefined) return [problem([...path, "type"], `missing; required: ${quote(types)}`)];
+    if (type === unresolved) return [];
+    const options = typeof type === "string" && types.includes(type) ? adapterOptions[type] : undefined;
+    if (typeof type !== "string" || options === undefined) {
+      const meant = typeof type === "string" ? nearest(type, types) : undefined;
+      const question = meant === undefined ? "" : `; did you mean '${meant}'?`;
+      return [misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}${question}`)];
+    }
+    const schema = adapterSchema(type, options);
+    adapters[name] = Value.Default(schema, adapter);
+    return validate(schema, adapters[name], path, shown);
+  });
+}
+
+async function chooseAdapter(
+  file: FileShape,
+  environment: LoadSurroundings,
+): Promise<{ readonly name: string; readonly reason: string; readonly exampleModel: string }> {
+  const { adapters, default_adapter } = file.gateway;
+  const name = default_adapter ?? Object.keys(adapters)[0];
+  if (name !== undefined) {
+    const { type, model, models } = adapters[name] as { type: string; model?: string; models: Record<string, string> };
+    return { name, reason: `type ${type}, configured`, exampleModel: Object.keys(models)[0] ?? model ?? type };
+  }
+  const detected = await detectAdapter(environment);
+  const type = String(detected.adapter.type);
+  const options = environment.adapterOptions[type];
+  if (options === undefined) throw new Error(`There is no adapter of the type '${type}' to fall back on.`);
+  adapters[detected.name] = Value.Default(adapterSchema(type, options), { ...detected.adapter });
+  return detected;
+}
+
+/** Names the default adapter, and makes every path absolute. */
+function withPlaces(file: FileShape, folder: string, adapterName: string): FileShape {
+  const { gateway } = file;
+  const dataDir = resolve(folder, gateway.data_dir);
+  const absolute = (text: string, scheme: string) =>
+    text.startsWith(scheme) ? `${scheme}${resolve(folder, text.slice(scheme.length))}` : text;
+  return {
+    ...file,
+    gateway: {
+      ...gateway,
+      data_dir: dataDir,
+      default_adapter: adapterName,
+      http: { ...gateway.http, bind: absolute(gateway.http.bind, "unix:") },
+      sessions: {
+        ...gateway.sessions,
+        store: absolute(gateway.sessions.store ?? `sqlite:${resolve(dataDir, "portico.db")}`, "sqlite:"),
+      },
+    },
+  };
+}
+
+function judgeMode(source: Source, written: unknown, modeOf: LoadSurroundings["modeOf"]): readonly Problem[] {
+  const mode = "file" in source ? modeOf(source.file) : undefined;
+  if (mode === undefined || (mode & 0o077) === 0) return [];
+  const place = findPlainSecret(written, []);
+  if (place === undefined) return [];
+  return [
+    problem(
+      place,
+      `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); chmod 600 it, or refer to \${NAME} or a file`,
+    ),
+  ];
+}
+
+function findPlainSecret(value: unknown, path: Path): Path | undefined {
+  if (typeof value === "string") return isSecret(path) && !value.includes("${") ? path : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const [key, entry] of Object.entries(value)) {
+    const place = findPlainSecret(entry, [...path, Array.isArray(value) ? Number(key) : key]);
+    // The path of a secret's file is no secret.
+    if (place !== undefined && key !== "file") return place;
+  }
+  return undefined;
+}
+
+function quote(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join(", ");
+}

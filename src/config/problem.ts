@@ -1,0 +1,52 @@
+/** What is wrong with a configuration, said so that the operator can mend it without reading anything else. */
+import { formatPath, isObject, isSecret, type Path } from "./path.ts";
+
+export interface Problem {
+  /** The place in the file, e.g. `gateway.http.port`. */
+  readonly path: string;
+  /** What was found there, and what is allowed. */
+  readonly message: string;
+}
+
+/** Happens when a configuration cannot be used; carries all that is wrong with it, not only the first. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  readonly problems: readonly Problem[];
+
+  constructor(problems: readonly Problem[]) {
+    super(problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
+    this.problems = problems;
+  }
+}
+
+export function problem(path: Path, message: string): Problem {
+  return { path: formatPath(path), message };
+}
+
+/** A value that is not what its place allows. */
+export function misfit(path: Path, value: unknown, allowed: string): Problem {
+  return problem(path, `found ${describeValue(path, value)}; allowed: ${allowed}`);
+}
+
+/** A value as a problem may show it: secrets by their kind only. */
+function describeValue(path: Path, value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (isObject(value)) return "an object";
+  if (isSecret(path)) return typeof value === "string" && value !== "" ? "a string" : `${kindOf(value)}`;
+  if (typeof value === "string") return `the string ${JSON.stringify(hideUserinfo(shorten(value)))}`;
+  return String(value);
+}
+
+function kindOf(value: unknown): string {
+  return value === "" ? "an empty string" : `a ${typeof value}`;
+}
+
+/** A URL may carry a password. */
+export function hideUserinfo(text: string): string {
+  return text.replace(/(:\/\/)[^/@\s]*@/g, "$1***@");
+}
+
+function shorten(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}

@@ -1,0 +1,79 @@
+/** Replaces `${ENV_NAME}` in any string and `{"file": "..."}` at any secret by what they stand for. */
+import { isObject, isSecret, formatPath, type Path } from "./path.ts";
+import { misfit, problem, type Problem } from "./problem.ts";
+
+export interface Resolved {
+  readonly value: unknown;
+  readonly problems: readonly Problem[];
+  readonly shown: Shown;
+}
+
+/** A value as problems may show it: what came through a reference, as it is written in the file. */
+export type Shown = (path: Path, value: unknown) => unknown;
+
+/** Stands where a reference could not be resolved, so that it is told once and not again as a missing or wrong value. */
+export const unresolved = Symbol("unresolved");
+
+export interface ReferenceSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The text of a file that a secret stands in; relative paths are the reader's to resolve. */
+  readonly readSecret: (file: string) => string;
+}
+
+export function resolveReferences(file: unknown, { env, readSecret }: ReferenceSources): Resolved {
+  const problems: Problem[] = [];
+  const written = new Map<string, unknown>();
+
+  function resolve(value: unknown, path: Path): unknown {
+    if (typeof value === "string") return expand(value, path);
+    if (Array.isArray(value)) return value.map((entry, index) => resolve(entry, [...path, index]));
+    if (!isObject(value)) return value;
+    if (isSecret(path) && Object.hasOwn(value, "file")) return readReference(value, path);
+    return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, resolve(entry, [...path, key])]));
+  }
+
+  function expand(text: string, path: Path): string | typeof unresolved {
+    if (!text.includes("${")) return text;
+    const before = problems.length;
+    const expanded = text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (reference: string, name: string | undefined) => {
+      if (name === undefined) return "${";
+      if (!/^[A-Za-z_]\w*$/.test(name) || !reference.endsWith("}")) {
+        const remedy = "write ${NAME}, or $${ where ${ itself is meant";
+        problems.push(problem(path, `a reference to the environment that cannot be read; ${remedy}`));
+      } else if (env[name] === undefined) {
+        problems.push(problem(path, `refers to the environment variable ${name}, which is not set`));
+      }
+      return env[name] ?? "";
+    });
+    written.set(formatPath(path), text);
+    return problems.length === before ? expanded : unresolved;
+  }
+
+  function readReference(reference: Readonly<Record<string, unknown>>, path: Path): string | typeof unresolved {
+    written.set(formatPath(path), reference);
+    const other = Object.keys(reference).find((key) => key !== "file");
+    if (other !== undefined) {
+      problems.push(problem([...path, other], `unknown key; a reference to a file has the one key 'file'`));
+      return unresolved;
+    }
+    if (typeof reference.file !== "string" || reference.file === "") {
+      problems.push(misfit([...path, "file"], reference.file, "the path of a file"));
+      return unresolved;
+    }
+    const file = expand(reference.file, [...path, "file"]);
+    if (file === unresolved) return unresolved;
+    try {
+      return readSecret(file).replace(/\r?\n$/, "");
+    } catch (thrown) {
+      const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+      problems.push(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));
+      return unresolved;
+    }
+  }
+
+  return {
+    value: resolve(file, []),
+    problems,
+    shown: (path, value) => written.get(formatPath(path)) ?? value,
+  };
+}

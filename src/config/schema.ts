@@ -1,0 +1,235 @@
+/** The schema of the configuration file: every key with its type, its default and what it means. */
+import { type Static, type TObject, Type } from "typebox";
+import { endpointNames, logLevels } from "./config.ts";
+
+/** The options of each type of adapter, by the type's name. */
+export type AdapterOptions = Readonly<Record<string, TObject>>;
+
+/** A file that has passed the schema, with its defaults filled in. */
+export type FileShape = Static<typeof fileSchema>;
+
+const closed = { additionalProperties: false } as const;
+const maxTimerMs = 2_147_483_647;
+
+function count(fallback: number, description: string, minimum = 1) {
+  return Type.Integer({ minimum, maximum: 2_147_483_647, default: fallback, description });
+}
+
+function milliseconds(fallback: number, description: string, minimum = 1) {
+  return Type.Integer({ minimum, maximum: maxTimerMs, default: fallback, description });
+}
+
+const rateKeys = {
+  requests_per_minute: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests that one token may send in a minute." }),
+  ),
+  burst: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 1_000_000_000,
+      description: "Requests that may come at once; as many as requests_per_minute when absent.",
+    }),
+  ),
+};
+
+const limits = Type.Object(
+  {
+    max_body_bytes: Type.Integer({
+      minimum: 1,
+      maximum: 536_870_912,
+      default: 20 * 1024 * 1024,
+      description: "The largest request body, in bytes.",
+    }),
+    max_json_depth: count(64, "How deeply the JSON of a body may be nested."),
+    max_messages: count(4096, "The most messages or items in one request."),
+    max_concurrent_turns: count(1000, "Turns that may run at the same time; more are refused with 503."),
+    max_queued_per_thread: count(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
+    headers_timeout_ms: milliseconds(10_000, "How long a client may take to send the headers."),
+    body_idle_timeout_ms: milliseconds(30_000, "How long a body may make no progress."),
+    heartbeat_ms: milliseconds(10_000, "A comment is sent on a stream that has been silent for so long."),
+    max_unsent_bytes: count(1024 * 1024, "Bytes that a slow reader may leave unread before the adapter is paused."),
+    stalled_client_timeout_ms: milliseconds(60_000, "A stream whose reader takes nothing for so long is cut."),
+    ...rateKeys,
+    max_auth_failures_per_minute: count(10, "Wrong tokens from one address before further ones are refused with 429."),
+    drain_timeout_ms: milliseconds(30_000, "How long running turns may go on when the gateway stops.", 0),
+  },
+  { ...closed, default: {}, description: "Bounds on size, number, rate and time." },
+);
+
+const token = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      description: "The owner of what is made with this token. Unique, and not `default`.",
+    }),
+    token: Type.Optional(Type.String({ description: "The token itself. Either this or sha256." })),
+    sha256: Type.Optional(
+      Type.String({
+        pattern: "^[0-9a-fA-F]{64}$",
+        title: "64 hexadecimal digits",
+        description: "The SHA-256 digest of the token, so that the file does not hold it. Either this or token.",
+      }),
+    ),
+    expires_at: Type.Optional(
+      Type.String({
+        pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(:\\d{2}(\\.\\d+)?)?(Z|[+-]\\d{2}:\\d{2})$",
+        title: 'a date and time like "2030-01-31T00:00:00Z"',
+        description: "From then on the token opens nothing.",
+      }),
+    ),
+    endpoints: Type.Optional(
+      Type.Array(Type.Enum([...endpointNames]), {
+        description: "The endpoints that this token opens; every one when absent.",
+      }),
+    ),
+    limits: Type.Object(rateKeys, {
+      ...closed,
+      default: {},
+      description: "This token's own rate, in place of the general one.",
+    }),
+  },
+  { ...closed },
+);
+
+const http = Type.Object(
+  {
+    bind: Type.String({
+      default: "127.0.0.1",
+      description: "Address of the listener: IPv4, IPv6, `0.0.0.0`, `::`, `localhost`, or `unix:/path`.",
+    }),
+    port: Type.Integer({
+      minimum: 0,
+      maximum: 65_535,
+      default: 8600,
+      description: "Port of the listener; 0 takes any free one.",
+    }),
+    auth_token: Type.Optional(
+      Type.String({
+        description: "Token that opens the endpoints. When set, the general token no longer opens them.",
+      }),
+    ),
+    endpoints: Type.Object(
+      {
+        compat_chat: Type.Boolean({ default: false, description: "Enables `POST /v1/chat/completions`." }),
+        compat_responses: Type.Boolean({
+          default: false,
+          description: "Enables `POST /v1/responses` and what belongs to it.",
+        }),
+      },
+      {
+        ...closed,
+        default: {},
+        description: "What is open to whoever holds a token. With both off there is no listener.",
+      },
+    ),
+    tokens: Type.Array(token, {
+      default: [],
+      description: "Named tokens: one for each app, or an old and a new one side by side.",
+    }),
+    limits,
+    cors: Type.Object(
+      {
+        origins: Type.Array(Type.String(), {
+          default: [],
+          description: 'Exact origins like "https://app.example.com"; none sends no CORS headers.',
+        }),
+      },
+      { ...closed, default: {}, description: "Which web pages may call the endpoints." },
+    ),
+    expose_reasoning: Type.Boolean({
+      default: false,
+      description: "Chat answers carry the model's reasoning in `reasoning_content`.",
+    }),
+  },
+  { ...closed, default: {}, description: "The front door." },
+);
+
+const adapterKeys = {
+  model: Type.Optional(
+    Type.String({ minLength: 1, description: "The model that is asked whatever name a caller sends." }),
+  ),
+  models: Type.Record(Type.String(), Type.String({ minLength: 1 }), {
+    default: {},
+    description: "Names that callers may send, each with the adapter's own name for it.",
+  }),
+};
+
+/** The file without its adapters' own options, which are known by their type only. */
+export const fileSchema = Type.Object(
+  {
+    $schema: Type.Optional(Type.String({ description: "Where an editor finds this schema." })),
+    gateway: Type.Object(
+      {
+        auth: Type.Object(
+          {
+            token: Type.Optional(
+              Type.String({
+                description:
+                  "The general token: opens the operator routes, and the endpoints when http.auth_token is not set.",
+              }),
+            ),
+          },
+          { ...closed, default: {}, description: "Who may operate the gateway." },
+        ),
+        data_dir: Type.String({
+          minLength: 1,
+          default: ".portico",
+          description: "Folder of the database and of the generated token.",
+        }),
+        http,
+        adapters: Type.Record(Type.String(), Type.Unknown(), {
+          default: {},
+          description: "What answers, by a name of your choice; when empty, what the environment offers.",
+        }),
+        default_adapter: Type.Optional(
+          Type.String({ description: "The name of the adapter to which turns go; needed when there are several." }),
+        ),
+        sessions: Type.Object(
+          {
+            store: Type.Optional(
+              Type.String({
+                pattern: "^(memory:|sqlite:(?!:memory:).+)$",
+                title: '"memory:" or "sqlite:" and a file',
+                description: "Where turns are kept; `portico.db` in the data folder when absent.",
+              }),
+            ),
+            hints: Type.Array(
+              Type.String({
+                pattern: "^(user|header:[A-Za-z0-9!#$%&'*+.^_`|~-]+)$",
+                title: '"user" or "header:" and the name of a header',
+              }),
+              {
+                default: ["header:X-Session-Id", "header:X-OpenWebUI-Chat-Id", "header:X-Conversation-Id", "user"],
+                description: "Where a request may name its session; the first that is there counts.",
+              },
+            ),
+          },
+          { ...closed, default: {}, description: "What the gateway remembers." },
+        ),
+        log: Type.Object(
+          {
+            level: Type.Enum([...logLevels], {
+              default: "info",
+              description: "The least important line that is logged.",
+            }),
+          },
+          { ...closed, default: {}, description: "What the gateway tells about itself." },
+        ),
+      },
+      { ...closed, default: {}, description: "The gateway." },
+    ),
+  },
+  closed,
+);
+
+/** One adapter of a type: `type`, the keys that every adapter has, and its own. */
+export function adapterSchema(type: string, options: TObject) {
+  return Type.Object(
+    {
+      type: Type.Literal(type, { description: "The kind of adapter." }),
+      ...adapterKeys,
+      ...options.properties,
+    },
+    closed,
+  );
+}

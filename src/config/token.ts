@@ -1,0 +1,64 @@
+/** The general token of a run without a config file: made once, kept for its owner alone. */
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { tokenPrefix } from "./detect.ts";
+import { ConfigError } from "./problem.ts";
+
+export interface KeptToken {
+  readonly token: string;
+  readonly file: string;
+  /** Whether it was made just now, and so has never been shown. */
+  readonly isNew: boolean;
+}
+
+/** Reads the token of the data folder, or makes folder and token. */
+export function keepToken(dataDir: string): KeptToken {
+  const file = join(dataDir, "token");
+  try {
+    return readToken(file) ?? writeToken(dataDir, file);
+  } catch (thrown) {
+    if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
+    const message = `the generated token cannot be kept here (${String(thrown.code)}); make the folder writable, or run with a config file`;
+    throw new ConfigError([{ path: file, message }]);
+  }
+}
+
+/** Takes a token back that was just made. */
+export function forgetToken({ file }: KeptToken): void {
+  rmSync(file, { force: true });
+}
+
+/** Nobody guesses 192 random bits. */
+export function createToken(): string {
+  return tokenPrefix + randomBytes(24).toString("hex");
+}
+
+function readToken(file: string): KeptToken | undefined {
+  let token: string;
+  try {
+    token = readFileSync(file, "utf8").trim();
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    throw thrown;
+  }
+  if (token !== "") return { token, file, isNew: false };
+  throw new ConfigError([
+    { path: file, message: "the generated token is empty; delete this file, and a new one is made" },
+  ]);
+}
+
+function writeToken(dataDir: string, file: string): KeptToken {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const token = createToken();
+  // "wx": of two gateways that start at once, one makes the token and the other reads it.
+  try {
+    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
+  } catch (thrown) {
+    const other = thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST" ? readToken(file) : undefined;
+    if (other === undefined) throw thrown;
+    return other;
+  }
+  chmodSync(file, 0o600);
+  return { token, file, isNew: true };
+}

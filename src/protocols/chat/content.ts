@@ -1,0 +1,75 @@
+/** Reads the content of a message: a string, or parts of which each is a text, a picture, a sound, a file or a refusal. */
+import type { Content, Part } from "../../core/item.ts";
+import {
+  type Fields,
+  missing,
+  pathOf,
+  readString,
+  requireName,
+  requireObject,
+  requireString,
+  toFields,
+  wrongType,
+} from "../fields.ts";
+import { toExtra } from "./extra.ts";
+
+/** The content of a message that must have one. */
+export function requireContent(message: Fields): Content {
+  return readContent(message) ?? missing(pathOf(message, "content"));
+}
+
+/** A string, a list of parts, or nothing. */
+export function readContent(message: Fields): Content | undefined {
+  const { content } = message.values;
+  if (content === undefined || content === null) return undefined;
+  if (typeof content === "string") return content;
+  const path = pathOf(message, "content");
+  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of content parts", content);
+  return content.map((value: unknown, index) => readPart(toFields(value, `${path}[${index}]`)));
+}
+
+function readPart(part: Fields): Part {
+  const type = requireString(part, "type");
+  return (partReaders.get(type) ?? keepPart)(part);
+}
+
+const partReaders: ReadonlyMap<string, (part: Fields) => Part> = new Map([
+  ["text", readText],
+  ["refusal", readRefusal],
+  ["image_url", readImage],
+  ["input_audio", readAudio],
+  ["file", readFile],
+]);
+
+function readText(part: Fields): Part {
+  return { type: "text", text: requireString(part, "text"), extra: toExtra(part, knownOfText) };
+}
+
+function readRefusal(part: Fields): Part {
+  return { type: "refusal", text: requireString(part, "refusal") };
+}
+
+function readImage(part: Fields): Part {
+  const image = requireObject(part, "image_url");
+  return { type: "image", url: requireName(image, "url"), detail: readString(image, "detail") };
+}
+
+function readAudio(part: Fields): Part {
+  const audio = requireObject(part, "input_audio");
+  return { type: "audio", data: requireName(audio, "data"), format: requireName(audio, "format") };
+}
+
+function readFile(part: Fields): Part {
+  const file = requireObject(part, "file");
+  const fileId = readString(file, "file_id");
+  const content = readString(file, "file_data");
+  if (fileId === undefined && content === undefined) missing(pathOf(file, "file_id"));
+  return { type: "file", fileId, data: content, name: readString(file, "filename") };
+}
+
+/** A part we have no word for goes through to a model of the same dialect. */
+function keepPart(part: Fields): Part {
+  return { type: "other", extra: { dialect: "chat", fields: part.values } };
+}
+
+const knownOfText = new Set(["type", "text"]);

@@ -1,0 +1,234 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { echo } from "../../src/adapters/echo/index.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Settings, Turn } from "../../src/core/turn.ts";
+
+const adapter = echo.create({});
+const never = new AbortController().signal;
+
+function user(text: string): Item {
+  return { type: "message", role: "user", content: text };
+}
+
+function turnOf(items: readonly Item[], settings: Partial<Settings> = {}): Turn {
+  return { id: "resp_1", model: "echo", items, settings: { tools: [], ...settings }, stream: true };
+}
+
+async function hear(items: readonly Item[], settings: Partial<Settings> = {}, using = adapter): Promise<Delta[][]> {
+  const batches: Delta[][] = [];
+  for await (const batch of using.stream(turnOf(items, settings), never)) batches.push([...batch]);
+  return batches;
+}
+
+function textIn(deltas: readonly Delta[], type: Delta["type"] = "text"): string {
+  return deltas.map((delta) => (delta.type === type && "text" in delta ? delta.text : "")).join("");
+}
+
+function callsIn(deltas: readonly Delta[]): { name: string; text: string }[] {
+  return deltas.flatMap((call) => {
+    if (call.type !== "tool-call") return [];
+    const mine = deltas.filter((delta) => delta.type === "tool-arguments" && delta.index === call.index);
+    return [{ name: call.name, text: textIn(mine, "tool-arguments") }];
+  });
+}
+
+const weather = { type: "function", name: "weather", parameters: { type: "object" } } as const;
+const news = { type: "function", name: "news", parameters: { type: "object" } } as const;
+
+function activeTimers(): number {
+  return process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
+}
+
+test("the echo adapter offers one model, echo", async () => {
+  assert.deepEqual(await adapter.models?.(), ["echo"]);
+});
+
+test("words joined are the text exactly, in one batch when there is no delay", async () => {
+  for (const text of ["  two  blanks\n\tand lines\n", "one", " ", "naïve 😀 — text", ""]) {
+    const batches = await hear([user(text)]);
+    assert.equal(batches.length, 1);
+    assert.equal(textIn(batches[0]!), text);
+  }
+  const [batch] = await hear([user("a b  c")]);
+  assert.deepEqual(
+    batch!.flatMap((delta) => (delta.type === "text" ? [delta.text] : [])),
+    ["a ", "b  ", "c"],
+  );
+});
+
+test("a long text comes in several batches, so that its reader can keep up", async () => {
+  const batches = await hear([user("REPEAT 2500 word")]);
+  assert.equal(batches.length, 3);
+  assert.equal(textIn(batches.flat()).length, 2500 * 5 - 1);
+});
+
+test("with a delay each word is a batch of its own", async () => {
+  const batches = await hear([user("one two three")], {}, echo.create({ delay_ms: 1 }));
+  assert.deepEqual(
+    batches.map((batch) => textIn(batch)),
+    ["one ", "two ", "three", ""],
+  );
+});
+
+test("the last user message is answered, and nothing is invented without one", async () => {
+  const talk = [user("first"), { type: "message", role: "assistant", content: "said" } as const, user("second")];
+  assert.equal(textIn((await hear(talk)).flat()), "second");
+  const [deltas] = await hear([{ type: "message", role: "system", content: "Be brief." }]);
+  assert.deepEqual(
+    deltas!.map(({ type }) => type),
+    ["usage", "finish"],
+  );
+});
+
+test("images and files are told in brackets only when there is no text", async () => {
+  const parts = [
+    { type: "image", url: "https://example.com/cat.png" },
+    { type: "file", name: "report.pdf", fileId: "file_1" },
+    { type: "file", fileId: "file_2" },
+  ] as const;
+  const alone: Item = { type: "message", role: "user", content: parts };
+  assert.equal(textIn((await hear([alone])).flat()), "[image] [file report.pdf] [file]");
+  const told: Item = { type: "message", role: "user", content: [...parts, { type: "text", text: "look" }] };
+  assert.equal(textIn((await hear([told])).flat()), "look");
+});
+
+test("after tool outputs it tells what the tools said, and follows the user's directives no more", async () => {
+  const items: Item[] = [
+    user("FAIL after 0 weather news"),
+    { type: "tool-call", kind: "function", callId: "1", name: "weather", arguments: "{}" },
+    { type: "tool-call", kind: "function", callId: "2", name: "news", arguments: "{}" },
+    { type: "tool-output", kind: "function", callId: "1", output: "sunny" },
+    { type: "tool-output", kind: "function", callId: "2", output: [{ type: "text", text: "all quiet" }] },
+    { type: "message", role: "developer", content: "Be brief." },
+  ];
+  const deltas = (await hear(items, { tools: [weather, news] })).flat();
+  assert.equal(textIn(deltas), "tool said: sunny\ntool said: all quiet");
+  assert.deepEqual(callsIn(deltas), []);
+});
+
+test("a choice of allowed tools is kept to, whatever the text says", async () => {
+  const tools = [weather, news];
+  const allowed = { type: "allowed", names: ["news"] } as const;
+  const asked = await hear([user("CALL weather")], { tools, toolChoice: { ...allowed, mode: "auto" } });
+  assert.deepEqual(callsIn(asked.flat()), []);
+  const demanded = await hear([user("CALL weather")], { tools, toolChoice: { ...allowed, mode: "required" } });
+  assert.deepEqual(callsIn(demanded.flat()), [{ name: "news", text: "{}" }]);
+});
+
+test("tools are named by whole words, and called in the order in which they are named", async () => {
+  const tools = [weather, news];
+  const named = await hear([user("the news, then the weather!")], { tools });
+  assert.deepEqual(
+    callsIn(named.flat()).map(({ name }) => name),
+    ["news", "weather"],
+  );
+  const [finish] = named.flat().slice(-1);
+  assert.deepEqual(finish, { type: "finish", reason: "tool-calls" });
+  assert.deepEqual(callsIn((await hear([user("newspaper weather-vane")], { tools })).flat()), []);
+});
+
+test("a call's arguments are streamed in several pieces", async () => {
+  const deltas = (await hear([user('CALL weather {"city":"Paris"}')], { tools: [weather] })).flat();
+  assert.ok(deltas.filter(({ type }) => type === "tool-arguments").length > 1);
+  assert.deepEqual(callsIn(deltas), [{ name: "weather", text: '{"city":"Paris"}' }]);
+});
+
+test("strict tools and formats have their optional properties filled in", async () => {
+  const parameters = { type: "object", properties: { city: { type: "string" } } };
+  for (const strict of [true, false]) {
+    const deltas = (await hear([user("weather")], { tools: [{ ...weather, parameters, strict }] })).flat();
+    assert.equal(callsIn(deltas)[0]?.text, strict ? '{"city":"text"}' : "{}");
+    const format = { type: "schema", name: "answer", schema: parameters, strict } as const;
+    assert.equal(textIn((await hear([user("hi")], { format })).flat()), strict ? '{"city": "text"}' : "{}");
+  }
+});
+
+test("reasoning is told raw, or as a summary when one is asked for, and counts as output", async () => {
+  const raw = (await hear([user("why not")], { reasoningEffort: "high" })).flat();
+  assert.equal(textIn(raw, "reasoning"), "thinking about: why not");
+  assert.ok(raw.every((delta) => delta.type !== "reasoning" || delta.summary === undefined));
+  assert.deepEqual(
+    raw.find(({ type }) => type === "usage"),
+    {
+      type: "usage",
+      usage: { inputTokens: 2, cachedTokens: 0, outputTokens: 6, reasoningTokens: 4 },
+    },
+  );
+  const summed = (await hear([user("why")], { reasoningEffort: "high", reasoningSummary: "auto" })).flat();
+  assert.ok(summed.every((delta) => delta.type !== "reasoning" || delta.summary === 0));
+  for (const reasoningEffort of ["none", "minimal"]) {
+    assert.equal(textIn((await hear([user("why")], { reasoningEffort })).flat(), "reasoning"), "");
+  }
+});
+
+test("the limit on tokens counts reasoning, and an answer that just fits is not cut", async () => {
+  const finishOf = async (settings: Partial<Settings>) => (await hear([user("one two")], settings)).flat().at(-1);
+  assert.deepEqual(await finishOf({ maxOutputTokens: 2 }), { type: "finish", reason: "stop" });
+  assert.deepEqual(await finishOf({ maxOutputTokens: 1 }), { type: "finish", reason: "length" });
+  const settings = { maxOutputTokens: 4, reasoningEffort: "low" };
+  assert.equal(textIn((await hear([user("one two")], settings)).flat()), "");
+  assert.deepEqual(await finishOf(settings), { type: "finish", reason: "length" });
+});
+
+test("input tokens are the words of all items and of the instructions", async () => {
+  const items: Item[] = [
+    { type: "message", role: "system", content: "be kind" },
+    user("one two"),
+    { type: "reasoning", summary: ["three"], text: "four five" },
+    { type: "tool-call", kind: "function", callId: "1", name: "weather", arguments: '{"a": 1}' },
+    { type: "tool-output", kind: "function", callId: "1", output: "nine" },
+  ];
+  const usage = (await hear(items, { instructions: "ten eleven" })).flat().find((delta) => delta.type === "usage");
+  assert.equal(usage?.usage.inputTokens, 12);
+});
+
+test("an abort ends a pending pause at once, with an error and no timer left", { timeout: 10_000 }, async () => {
+  for (const [delayMs, text] of [
+    [60_000, "one two"],
+    [0, "SLEEP 600000 late"],
+  ] as const) {
+    const before = activeTimers();
+    const caller = new AbortController();
+    const stream = echo.create({ delay_ms: delayMs }).stream(turnOf([user(text)]), caller.signal);
+    const rejected = assert.rejects(Promise.resolve(stream[Symbol.asyncIterator]().next()), { code: "client_closed" });
+    while (activeTimers() === before) await nextTick();
+    caller.abort();
+    await rejected;
+    assert.equal(activeTimers(), before);
+  }
+});
+
+test("a caller that has left already gets no word", async () => {
+  const stream = adapter.stream(turnOf([user("hello")]), AbortSignal.abort());
+  await assert.rejects(Promise.resolve(stream[Symbol.asyncIterator]().next()), { code: "client_closed" });
+});
+
+test("a reader that stops early leaves nothing behind", async () => {
+  const before = activeTimers();
+  for await (const batch of echo.create({ delay_ms: 1 }).stream(turnOf([user("one two three")]), never)) {
+    assert.equal(textIn(batch), "one ");
+    break;
+  }
+  assert.equal(activeTimers(), before);
+});
+
+test("a repetition beyond measure is refused as a bad request", async () => {
+  await assert.rejects(hear([user(`REPEAT 999999 ${"long ".repeat(10)}`)]), { code: "adapter_bad_request" });
+});
+
+test("a failure that passes tells when to try again", async () => {
+  for (const code of ["adapter_rate_limit", "overloaded"]) {
+    await assert.rejects(hear([user(`ERROR ${code}`)]), { code, retryAfterSeconds: 1 });
+  }
+  await assert.rejects(hear([user("FAIL before")]), { code: "adapter_error", retryAfterSeconds: undefined });
+});
+
+test("a custom tool called without input gets the whole text", async () => {
+  const tools = [{ type: "custom", name: "note" }] as const;
+  assert.deepEqual(callsIn((await hear([user("milk\nCALL note")], { tools })).flat()), [
+    { name: "note", text: "milk\nCALL note" },
+  ]);
+});

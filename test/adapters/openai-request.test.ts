@@ -1,0 +1,278 @@
+/** What the openai adapter asks its upstream, word for word. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { writeRequest } from "../../src/adapters/openai/request.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Settings, Turn } from "../../src/core/turn.ts";
+
+const hello: Item = { type: "message", role: "user", content: "Hello" };
+
+function asked(items: readonly Item[], settings: Partial<Settings> = {}, stream = false): unknown {
+  const turn: Turn = { id: "resp_1", model: "model-1", items, settings: { tools: [], ...settings }, stream };
+  return JSON.parse(writeRequest(turn));
+}
+
+function messages(...items: readonly Item[]): readonly unknown[] {
+  return (asked(items) as { messages: unknown[] }).messages;
+}
+
+test("a plain turn is a model and its messages, and no more", () => {
+  assert.deepEqual(asked([hello]), { model: "model-1", messages: [{ role: "user", content: "Hello" }] });
+});
+
+test("a streamed turn asks for its usage too", () => {
+  assert.deepEqual(asked([hello], {}, true), {
+    model: "model-1",
+    messages: [{ role: "user", content: "Hello" }],
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+});
+
+test("the fields of a chat caller go on as they are, under our model, and never its user", () => {
+  const fields = { temperature: 0.5, logit_bias: { 5: 1 }, model: "other", user: "someone", stream_options: {} };
+  assert.deepEqual(asked([hello], { temperature: 1, native: { dialect: "chat", fields } }), {
+    temperature: 0.5,
+    logit_bias: { 5: 1 },
+    model: "model-1",
+    messages: [{ role: "user", content: "Hello" }],
+  });
+});
+
+test("the settings of a caller of another dialect are written in chat's words", () => {
+  const settings: Settings = {
+    instructions: "Be brief.",
+    native: { dialect: "responses", fields: { truncation: "auto" } },
+    tools: [
+      { type: "function", name: "add", description: "Adds.", parameters: { type: "object" }, strict: true },
+      { type: "custom", name: "shell", format: { type: "grammar", syntax: "lark", definition: "start: X" } },
+      { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
+      { type: "other", extra: { dialect: "chat", fields: { type: "native_tool" } } },
+    ],
+    toolChoice: { type: "allowed", mode: "required", names: ["add", "shell"] },
+    parallelToolCalls: false,
+    format: { type: "schema", name: "sum", schema: { type: "object" }, strict: true },
+    temperature: 0,
+    topP: 0.9,
+    presencePenalty: 0.1,
+    frequencyPenalty: 0.2,
+    seed: 7,
+    stop: ["END"],
+    maxOutputTokens: 100,
+    topLogprobs: 2,
+    reasoningEffort: "low",
+    reasoningSummary: "auto",
+    verbosity: "high",
+    serviceTier: "flex",
+  };
+  assert.deepEqual(asked([hello], settings), {
+    temperature: 0,
+    top_p: 0.9,
+    presence_penalty: 0.1,
+    frequency_penalty: 0.2,
+    seed: 7,
+    stop: ["END"],
+    max_completion_tokens: 100,
+    logprobs: true,
+    top_logprobs: 2,
+    reasoning_effort: "low",
+    verbosity: "high",
+    service_tier: "flex",
+    tools: [
+      {
+        type: "function",
+        function: { name: "add", description: "Adds.", parameters: { type: "object" }, strict: true },
+      },
+      {
+        type: "custom",
+        custom: { name: "shell", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: X" } } },
+      },
+      { type: "native_tool" },
+    ],
+    tool_choice: {
+      type: "allowed_tools",
+      allowed_tools: {
+        mode: "required",
+        tools: [
+          { type: "function", function: { name: "add" } },
+          { type: "custom", custom: { name: "shell" } },
+        ],
+      },
+    },
+    parallel_tool_calls: false,
+    response_format: { type: "json_schema", json_schema: { name: "sum", schema: { type: "object" }, strict: true } },
+    model: "model-1",
+    messages: [
+      { role: "system", content: "Be brief." },
+      { role: "user", content: "Hello" },
+    ],
+  });
+});
+
+test("without tools nothing is said about choosing them", () => {
+  const settings = { toolChoice: { type: "auto" }, parallelToolCalls: true, format: { type: "json" } } as const;
+  assert.deepEqual(asked([hello], settings), {
+    model: "model-1",
+    messages: [{ role: "user", content: "Hello" }],
+    response_format: { type: "json_object" },
+  });
+});
+
+test("what the assistant thought, said and called in one go is one message", () => {
+  assert.deepEqual(
+    messages(
+      { type: "message", role: "developer", content: "Rules", name: "boss" },
+      hello,
+      { type: "reasoning", summary: ["hm"], text: "" },
+      { type: "message", role: "assistant", content: "I look it up." },
+      { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: '{"a":1}' },
+      { type: "reasoning", summary: [], text: "and" },
+      { type: "tool-call", kind: "custom", callId: "call_2", name: "shell", arguments: "ls -l" },
+      { type: "tool-output", kind: "function", callId: "call_1", output: "2" },
+      { type: "tool-output", kind: "custom", callId: "call_2", output: [{ type: "text", text: "a file" }] },
+      { type: "tool-call", kind: "function", callId: "call_3", name: "add", arguments: "{}" },
+      { type: "tool-output", kind: "function", callId: "call_3", output: "3" },
+      { type: "message", role: "assistant", content: "It is 2." },
+    ),
+    [
+      { role: "developer", content: "Rules", name: "boss" },
+      { role: "user", content: "Hello" },
+      {
+        role: "assistant",
+        content: "I look it up.",
+        tool_calls: [
+          { id: "call_1", type: "function", function: { name: "add", arguments: '{"a":1}' } },
+          { id: "call_2", type: "custom", custom: { name: "shell", input: "ls -l" } },
+        ],
+      },
+      { role: "tool", tool_call_id: "call_1", content: "2" },
+      { role: "tool", tool_call_id: "call_2", content: "a file" },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_3", type: "function", function: { name: "add", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "call_3", content: "3" },
+      { role: "assistant", content: "It is 2." },
+    ],
+  );
+});
+
+test("words between a call and its output join the call's message; words after words do not", () => {
+  assert.deepEqual(
+    messages(
+      { type: "message", role: "assistant", content: "One." },
+      { type: "message", role: "assistant", content: "Two." },
+      { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" },
+      { type: "message", role: "assistant", content: "Three." },
+      { type: "tool-output", kind: "function", callId: "call_1", output: "2" },
+    ),
+    [
+      { role: "assistant", content: "One." },
+      {
+        role: "assistant",
+        content: [
+          { type: "text", text: "Two." },
+          { type: "text", text: "Three." },
+        ],
+        tool_calls: [{ id: "call_1", type: "function", function: { name: "add", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "call_1", content: "2" },
+    ],
+  );
+});
+
+test("every kind of part has its place", () => {
+  assert.deepEqual(
+    messages(
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
+          { type: "image", url: "data:image/png;base64,AA==", detail: "low" },
+          { type: "audio", data: "AA==", format: "wav" },
+          { type: "file", data: "data:application/pdf;base64,AA==", name: "a.pdf" },
+          { type: "file", fileId: "file-1" },
+          { type: "image", fileId: "file-2" },
+          { type: "other", extra: { dialect: "chat", fields: { type: "video_url", video_url: { url: "v" } } } },
+          { type: "other", extra: { dialect: "responses", fields: { type: "computer_screenshot" } } },
+        ],
+        extra: { dialect: "chat", fields: { custom_field: 1 } },
+      },
+      {
+        type: "message",
+        role: "assistant",
+        content: [{ type: "refusal", text: "No." }],
+        extra: { dialect: "responses", fields: { phase: "final" } },
+      },
+      { type: "message", role: "user", content: [{ type: "text", text: "Why?" }] },
+    ),
+    [
+      {
+        custom_field: 1,
+        role: "user",
+        content: [
+          { cache_control: { type: "ephemeral" }, type: "text", text: "Look" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } },
+          { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+          { type: "file", file: { file_data: "data:application/pdf;base64,AA==", filename: "a.pdf" } },
+          { type: "file", file: { file_id: "file-1" } },
+          { type: "file", file: { file_id: "file-2" } },
+          { type: "video_url", video_url: { url: "v" } },
+        ],
+      },
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+      { role: "user", content: "Why?" },
+    ],
+  );
+});
+
+test("an image that a tool gave back is shown by a user's message after the last output", () => {
+  assert.deepEqual(
+    messages(
+      { type: "tool-call", kind: "function", callId: "call_1", name: "look", arguments: "{}" },
+      { type: "tool-call", kind: "function", callId: "call_2", name: "look", arguments: "{}" },
+      {
+        type: "tool-output",
+        kind: "function",
+        callId: "call_1",
+        output: [
+          { type: "text", text: "one" },
+          { type: "text", text: "two" },
+          { type: "image", url: "https://example.com/a.png" },
+        ],
+      },
+      { type: "tool-output", kind: "function", callId: "call_2", output: "none" },
+      hello,
+    ).slice(1),
+    [
+      {
+        role: "tool",
+        tool_call_id: "call_1",
+        content: [
+          { type: "text", text: "one" },
+          { type: "text", text: "two" },
+        ],
+      },
+      { role: "tool", tool_call_id: "call_2", content: "none" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Output of tool call call_1:" },
+          { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+        ],
+      },
+      { role: "user", content: "Hello" },
+    ],
+  );
+});
+
+test("a file that chat cannot name is refused, never left out", () => {
+  const file: Item = { type: "message", role: "user", content: [{ type: "file", url: "https://example.com/a.pdf" }] };
+  assert.throws(
+    () => messages(file),
+    (thrown) => thrown instanceof GatewayError && thrown.code === "unsupported_parameter",
+  );
+});

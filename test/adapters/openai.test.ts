@@ -1,0 +1,394 @@
+/** The openai adapter against a scripted upstream on a real socket. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { createOpenai, openai } from "../../src/adapters/openai/index.ts";
+import { createReplyReader } from "../../src/adapters/openai/reply.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { type Script, answerEvents, answerJson, beginEvents, chunk, startUpstream, writeEvent } from "../upstream.ts";
+
+const apiKey = "sk-very-secret-key";
+
+function turnOf(stream: boolean): Turn {
+  const items = [{ type: "message", role: "user", content: "Hello" }] as const;
+  return { id: "resp_1", model: "model-1", items, settings: { tools: [] }, stream };
+}
+
+async function collect(adapter: Adapter, stream: boolean, signal = new AbortController().signal): Promise<Delta[]> {
+  const deltas: Delta[] = [];
+  for await (const batch of adapter.stream(turnOf(stream), signal)) deltas.push(...batch);
+  return deltas;
+}
+
+async function startBoth(script: Script, options: Partial<Parameters<typeof createOpenai>[0]> = {}) {
+  const server = await startUpstream(script);
+  const adapter = createOpenai({ base_url: `${server.url}/v1`, api_key: apiKey, ...options }, {});
+  return {
+    server,
+    adapter,
+    async [Symbol.asyncDispose]() {
+      await adapter.close?.();
+      await server.close();
+    },
+  };
+}
+
+async function answerTo(script: Script, stream = true): Promise<Delta[]> {
+  await using both = await startBoth(script);
+  return await collect(both.adapter, stream);
+}
+
+async function failureOf(script: Script, stream = true): Promise<GatewayError> {
+  try {
+    await answerTo(script, stream);
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    return thrown;
+  }
+  return assert.fail("It did not fail.");
+}
+
+function whole(message: unknown, finish = "stop", more: Record<string, unknown> = {}): Script {
+  return answerJson({ id: "chatcmpl-1", choices: [{ index: 0, message, finish_reason: finish, ...more }] });
+}
+
+/** Events without the `[DONE]` that should follow them. */
+function eventsOnly(...events: readonly unknown[]): Script {
+  return (_, response) => {
+    beginEvents(response);
+    for (const event of events) writeEvent(response, event);
+    response.end();
+  };
+}
+
+function answerAs(contentType: string, body: string): Script {
+  return (_, response) => void response.writeHead(200, { "content-type": contentType }).end(body);
+}
+
+function limited(retryAfter: string): Promise<GatewayError> {
+  return failureOf(answerJson({}, 429, { "retry-after": retryAfter }));
+}
+
+const usage = {
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  total_tokens: 15,
+  prompt_tokens_details: { cached_tokens: 4 },
+  completion_tokens_details: { reasoning_tokens: 2 },
+};
+const usageDelta = {
+  type: "usage",
+  usage: { inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 },
+};
+
+test("a whole answer is one batch of deltas", async () => {
+  const message = { role: "assistant", content: "Hi", reasoning_content: "Hm.", refusal: null };
+  await using both = await startBoth(
+    answerJson({
+      choices: [{ index: 0, message, finish_reason: "length", logprobs: { content: [{ token: "Hi" }] } }],
+      usage,
+      system_fingerprint: "fp_1",
+      service_tier: "default",
+    }),
+    { headers: { "X-Extra": "more" }, organization: "org-1", project: "proj-1" },
+  );
+  const batches: (readonly Delta[])[] = [];
+  for await (const batch of both.adapter.stream(turnOf(false), new AbortController().signal)) batches.push(batch);
+  assert.deepEqual(batches, [
+    [
+      { type: "notes", notes: { fingerprint: "fp_1", serviceTier: "default" } },
+      { type: "reasoning", text: "Hm." },
+      { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+      { type: "finish", reason: "length" },
+      usageDelta,
+    ],
+  ]);
+  const [received] = both.server.received;
+  assert.equal(`${received?.method} ${received?.path}`, "POST /v1/chat/completions");
+  assert.equal(received?.headers.authorization, `Bearer ${apiKey}`);
+  assert.equal(received?.headers["x-extra"], "more");
+  assert.equal(received?.headers["openai-organization"], "org-1");
+  assert.equal(received?.headers["openai-project"], "proj-1");
+  assert.deepEqual(received?.json, { model: "model-1", messages: [{ role: "user", content: "Hello" }] });
+});
+
+test("a streamed answer tells text, refusal, reasoning, finish and usage as they come", async () => {
+  const notes = { system_fingerprint: "fp_1", service_tier: "default" };
+  const deltas = await answerTo(
+    answerEvents(
+      { ...(chunk({ role: "assistant", content: "" }) as object), ...notes, usage: null },
+      chunk({ reasoning: "Hm." }),
+      { ...(chunk({ content: "Hi" }, null, { logprobs: { content: [{ token: "Hi" }] } }) as object), ...notes },
+      chunk({ content: " there" }),
+      chunk({ refusal: "No." }),
+      chunk({}, "content_filter"),
+      { choices: [], usage },
+    ),
+  );
+  assert.deepEqual(deltas, [
+    { type: "notes", notes: { fingerprint: "fp_1", serviceTier: "default" } },
+    { type: "reasoning", text: "Hm." },
+    { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+    { type: "text", text: " there", logprobs: undefined },
+    { type: "refusal", text: "No." },
+    { type: "finish", reason: "content-filter" },
+    usageDelta,
+  ]);
+});
+
+test("a burst of events leaves in few batches, and the connection is used again after [DONE]", async () => {
+  const texts = Array.from({ length: 50 }, (_, index) => chunk({ content: `${index} ` }));
+  await using both = await startBoth(answerEvents(...texts, chunk({}, "stop")));
+  let batches = 0;
+  for await (const batch of both.adapter.stream(turnOf(true), new AbortController().signal))
+    batches += batch.length && 1;
+  assert.ok(batches < 10, `${batches} batches`);
+  await new Promise((resolve) => setImmediate(resolve));
+  await collect(both.adapter, true);
+  assert.equal(both.server.sockets.length, 1);
+});
+
+const first = { type: "tool-call", index: 0, callId: "call_a", name: "add", kind: "function" };
+const second = { type: "tool-call", index: 1, callId: "call_b", name: "sub", kind: "function" };
+
+test("parallel calls whose arguments come in turns keep them apart", async () => {
+  const deltas = await answerTo(
+    answerEvents(
+      chunk({ tool_calls: [{ index: 0, id: "call_a", type: "function", function: { name: "add", arguments: "" } }] }),
+      chunk({ tool_calls: [{ index: 1, id: "call_b", type: "function", function: { name: "sub", arguments: "{" } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] }),
+      chunk({ tool_calls: [{ index: 1, function: { name: "sub", arguments: "}" } }] }),
+      chunk({}, "tool_calls"),
+    ),
+  );
+  assert.deepEqual(deltas, [
+    first,
+    second,
+    { type: "tool-arguments", index: 1, text: "{" },
+    { type: "tool-arguments", index: 0, text: "{}" },
+    { type: "tool-arguments", index: 1, text: "}" },
+    { type: "finish", reason: "tool-calls" },
+  ]);
+});
+
+const inWholePieces = [
+  first,
+  { type: "tool-arguments", index: 0, text: '{"a":1}' },
+  second,
+  { type: "tool-arguments", index: 1, text: "{}" },
+];
+
+test("calls without an index, or all under the same one, are told apart by their ids", async () => {
+  const calls = [
+    { id: "call_a", function: { name: "add", arguments: { a: 1 } } },
+    { id: "call_b", function: { name: "sub", arguments: "{}" } },
+  ];
+  const together = await answerTo(answerEvents(chunk({ tool_calls: calls }), chunk({}, "stop")));
+  assert.deepEqual(together.slice(0, 4), inWholePieces);
+  const same = calls.map((call) => chunk({ tool_calls: [{ ...call, index: 0 }] }));
+  assert.deepEqual((await answerTo(answerEvents(...same, chunk({}, "stop")))).slice(0, 4), inWholePieces);
+  assert.deepEqual((await answerTo(whole({ content: null, tool_calls: calls }), false)).slice(0, 4), inWholePieces);
+});
+
+test("pieces without index or id belong to the last call, custom and legacy calls are calls too", async () => {
+  const custom = await answerTo(
+    answerEvents(
+      chunk({ tool_calls: [{ id: "call_c", type: "custom", custom: { name: "shell", input: "ls" } }] }),
+      chunk({ tool_calls: [{ custom: { input: " -l" } }] }),
+      chunk({}, "tool_calls"),
+    ),
+  );
+  assert.deepEqual(custom.slice(0, 3), [
+    { type: "tool-call", index: 0, callId: "call_c", name: "shell", kind: "custom" },
+    { type: "tool-arguments", index: 0, text: "ls" },
+    { type: "tool-arguments", index: 0, text: " -l" },
+  ]);
+  const legacy = await answerTo(
+    answerEvents(
+      chunk({ function_call: { name: "add", arguments: "" } }),
+      chunk({ function_call: { arguments: "{}" } }),
+      chunk({}, "function_call"),
+    ),
+  );
+  assert.deepEqual(legacy, [
+    { type: "tool-call", index: 0, callId: undefined, name: "add", kind: "function" },
+    { type: "tool-arguments", index: 0, text: "{}" },
+    { type: "finish", reason: "tool-calls" },
+  ]);
+});
+
+test("a name that comes after the arguments still begins the call, and no name at all is an error", async () => {
+  const late = [
+    chunk({ tool_calls: [{ index: 0, id: "call_a", function: { arguments: "{" } }] }),
+    chunk({ tool_calls: [{ index: 0, function: { name: "add", arguments: "}" } }] }),
+  ];
+  const deltas = await answerTo(answerEvents(...late, chunk({}, "stop")));
+  assert.deepEqual(deltas.slice(0, 2), [first, { type: "tool-arguments", index: 0, text: "{}" }]);
+  assert.equal((await failureOf(answerEvents(late[0], chunk({}, "stop")))).code, "adapter_protocol");
+});
+
+test("a character cut at any byte arrives whole", () => {
+  const bytes = Buffer.from(`data: ${JSON.stringify(chunk({ content: "é€😀" }))}\r\n\r\ndata: [DONE]\n\n`);
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    const reader = createReplyReader((text) => text);
+    const deltas = [...reader.read([bytes.subarray(0, cut)]), ...reader.read([bytes.subarray(cut)])];
+    assert.deepEqual(deltas, [{ type: "text", text: "é€😀", logprobs: undefined }]);
+    assert.ok(reader.isDone());
+  }
+});
+
+test("a server that streams, or does not, whatever it was asked for, is understood", async () => {
+  const hi = { type: "text", text: "Hi", logprobs: undefined };
+  const stop = { type: "finish", reason: "stop" };
+  assert.deepEqual(await answerTo(whole({ content: "Hi" }), true), [hi, stop]);
+  assert.deepEqual(await answerTo(answerEvents(chunk({ content: "Hi" }), chunk({}, "stop")), false), [hi, stop]);
+});
+
+test("a stream may end without [DONE] once it has said why, and may not break off before", async () => {
+  assert.equal((await answerTo(eventsOnly(chunk({ content: "Hi" }, "stop")))).length, 2);
+  assert.match((await failureOf(eventsOnly(chunk({ content: "Hi" })))).message, /broke off/);
+  assert.equal((await failureOf(eventsOnly())).code, "adapter_protocol");
+});
+
+const statuses: readonly (readonly [status: number, code: string, told: number])[] = [
+  [301, "adapter_protocol", 502],
+  [400, "adapter_bad_request", 400],
+  [401, "adapter_refused", 502],
+  [402, "adapter_refused", 502],
+  [403, "adapter_refused", 502],
+  [404, "adapter_not_found", 404],
+  [408, "adapter_timeout", 504],
+  [409, "adapter_error", 502],
+  [413, "body_too_large", 413],
+  [422, "adapter_bad_request", 400],
+  [429, "adapter_rate_limit", 429],
+  [500, "adapter_error", 502],
+  [502, "adapter_error", 502],
+  [503, "overloaded", 503],
+  [504, "adapter_timeout", 504],
+  [529, "overloaded", 503],
+];
+
+test("every status of an upstream has its meaning, and none tells our secrets", async () => {
+  for (const [status, code, told] of statuses) {
+    const error = { message: `Bad ${apiKey} given`, type: "x", param: "messages", code: "some_code" };
+    const failure = await failureOf(answerJson({ error }, status));
+    assert.equal(failure.code, code, `${status}`);
+    assert.equal(failure.status, told, `${status}`);
+    assert.doesNotMatch(`${failure.message} ${String(failure.cause)}`, /very-secret/, `${status}`);
+    assert.equal(failure.wireCode, code === "adapter_refused" ? code : "some_code");
+    if (told === 429 || told === 503) assert.equal(failure.retryAfterSeconds, 1);
+  }
+});
+
+test("a bad request keeps the upstream's message, param and code", async () => {
+  const error = {
+    message: "Too long.",
+    type: "invalid_request_error",
+    param: "messages",
+    code: "context_length_exceeded",
+  };
+  const failure = await failureOf(answerJson({ error }, 400));
+  assert.equal(failure.message, "Too long.");
+  assert.equal(failure.param, "messages");
+  assert.equal(failure.wireCode, "context_length_exceeded");
+});
+
+test("errors in other shapes, or in none, are read as far as they go", async () => {
+  assert.equal((await failureOf(answerJson({ error: "No." }, 400))).message, "No.");
+  assert.equal((await failureOf(answerJson({ detail: "No." }, 422))).message, "No.");
+  assert.equal((await failureOf(answerJson([{ error: { message: "No." } }], 404))).message, "No.");
+  const html = await failureOf((_, response) => void response.writeHead(502).end("<html>secret page</html>"));
+  assert.equal(html.message, "The upstream failed with status 502.");
+  assert.match(String(html.cause), /<html>/);
+});
+
+test("a rate limit says when to come back, in seconds or by a date", async () => {
+  assert.equal((await limited("7")).retryAfterSeconds, 7);
+  const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;
+  assert.ok(soon >= 28 && soon <= 30, `${soon}`);
+  assert.equal((await limited("soon")).retryAfterSeconds, 1);
+});
+
+test("an error within a stream fails the turn, before or after its first words", async () => {
+  const error = { message: `Slow down, ${apiKey}.`, type: "rate_limit_error", code: null };
+  const before = await failureOf(answerEvents({ error }));
+  assert.equal(before.code, "adapter_rate_limit");
+  assert.equal(before.message, "Slow down, [secret].");
+
+  await using both = await startBoth((_, response) => {
+    beginEvents(response);
+    writeEvent(response, chunk({ content: "Hi" }));
+    both.server.script = () => {};
+    setImmediate(() => writeEvent(response, { error: { message: "Broken.", code: 502 } }));
+  });
+  const stream = both.adapter.stream(turnOf(true), new AbortController().signal)[Symbol.asyncIterator]();
+  assert.deepEqual((await stream.next()).value, [{ type: "text", text: "Hi", logprobs: undefined }]);
+  await assert.rejects(
+    Promise.resolve(stream.next()),
+    (thrown: GatewayError) => thrown.code === "adapter_error" && /502: Broken\./.test(thrown.message),
+  );
+});
+
+test("an error within a whole answer of status 200 is an error", async () => {
+  assert.equal((await failureOf(answerJson({ error: { message: "x", code: 429 } }), false)).status, 429);
+});
+
+test("an answer that is no chat completion is a protocol error that quotes nothing", async () => {
+  const page = answerAs("text/html", "<html>private</html>");
+  const broken = answerAs("application/json", '{"choices":[{"private');
+  const scripts = [page, broken, answerJson({ hello: 1 }), answerJson(["private"]), answerEvents("{private")];
+  for (const script of scripts) {
+    const failure = await failureOf(script, false);
+    assert.equal(failure.code, "adapter_protocol");
+    assert.doesNotMatch(failure.message, /private/);
+  }
+});
+
+test("an abort closes the upstream's socket at once, in the middle of a stream too", async () => {
+  await using both = await startBoth((_, response) => {
+    beginEvents(response);
+    writeEvent(response, chunk({ content: "Hi" }));
+  });
+  const caller = new AbortController();
+  const stream = both.adapter.stream(turnOf(true), caller.signal)[Symbol.asyncIterator]();
+  await stream.next();
+  const next = assert.rejects(
+    Promise.resolve(stream.next()),
+    (thrown: GatewayError) => thrown.code === "client_closed",
+  );
+  const closed = once(both.server.sockets[0]!, "close");
+  const began = performance.now();
+  caller.abort();
+  await next;
+  await closed;
+  assert.ok(performance.now() - began < 100);
+});
+
+test("a whole answer has a time limit and a size limit, a stream has neither", async () => {
+  await using both = await startBoth(whole({ content: "x".repeat(3000) }), { max_response_bytes: 2048 });
+  await assert.rejects(collect(both.adapter, false), { wireCode: "adapter_answer_too_large" });
+  await using slow = await startBoth(() => {}, { total_timeout_ms: 30 });
+  await assert.rejects(collect(slow.adapter, false), { wireCode: "adapter_total_timeout" });
+  slow.server.script = (_, response) => {
+    setTimeout(() => void answerEvents(chunk({ content: "late" }, "stop"))(slow.server.received[0]!, response), 60);
+  };
+  assert.equal((await collect(slow.adapter, true)).length, 2);
+});
+
+test("the models are those that the upstream lists", async () => {
+  await using both = await startBoth(answerJson({ object: "list", data: [{ id: "a" }, { id: "b" }, {}] }));
+  assert.deepEqual(await both.adapter.models?.(), ["a", "b"]);
+  assert.equal(both.server.received[0]?.path, "/v1/models");
+  both.server.script = answerJson({ error: { message: "no" } }, 500);
+  await assert.rejects(both.adapter.models!(), { code: "adapter_error" });
+});
+
+test("every option says what it is for", () => {
+  for (const [name, schema] of Object.entries(openai.options.properties)) {
+    assert.ok("description" in schema && typeof schema.description === "string", name);
+  }
+});

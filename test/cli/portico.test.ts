@@ -1,0 +1,220 @@
+/** The executable, as a shell meets it. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
+const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+// Port 1 has no Ollama, so that a developer's own is never asked.
+const env = { PATH: process.env.PATH ?? "", HOME: root, OLLAMA_HOST: "127.0.0.1:1" };
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** What it has printed by the time the text appears. */
+  said(text: string): Promise<string>;
+}
+
+function begin(folder: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Started {
+  const child = spawn(process.execPath, [executable, ...args], { cwd: folder, env: { ...env, ...more } });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close").then(([code]): Ended => ({ code: code as number | null, stdout, stderr }));
+  return {
+    child,
+    ended,
+    said: (text) =>
+      new Promise((resolve, reject) => {
+        const look = () => (stdout.includes(text) ? resolve(stdout) : undefined);
+        child.stdout.on("data", look);
+        child.once("close", () => reject(new Error(`It ended before it said '${text}': ${stdout}${stderr}`)));
+        look();
+      }),
+  };
+}
+
+function portico(folder: string, args: readonly string[], more?: NodeJS.ProcessEnv): Promise<Ended> {
+  return begin(folder, args, more).ended;
+}
+
+function newFolder(): string {
+  return mkdtempSync(join(root, "run-"));
+}
+
+function write(folder: string, file: unknown, name = "portico.json"): void {
+  writeFileSync(join(folder, name), JSON.stringify(file), { mode: 0o600 });
+}
+
+const token = "sk-test-0123456789abcdef";
+
+test("The first run makes a token and shows it once with a curl line that works; later runs say where it is.", async () => {
+  const folder = newFolder();
+  const first = begin(folder, ["start", "--port", "0"]);
+  const text = await first.said("curl ");
+  const [, address, made] = /curl (http:\S+?)\/v1\S+ -H "Authorization: Bearer (\S+)"/.exec(text) ?? [];
+  assert.match(text, /^Portico \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+$/m);
+  assert.match(text, /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses$/m);
+  assert.match(text, /^ {2}adapter {4}echo: embedded/m);
+  assert.equal(statSync(join(folder, ".portico/token")).mode & 0o777, 0o600);
+  assert.equal(readFileSync(join(folder, ".portico/token"), "utf8"), `${made}\n`);
+  const models = await fetch(`${address}/v1/models`, { headers: { authorization: `Bearer ${made}` } });
+  assert.equal(models.status, 200);
+  await models.text();
+  first.child.kill("SIGTERM");
+  const { code, stdout } = await first.ended;
+  assert.equal(code, 0);
+  assert.match(stdout, /^Draining/m);
+
+  const second = begin(folder, ["start", "--port", "0"]);
+  const again = await second.said("token");
+  second.child.kill("SIGINT");
+  assert.equal((await second.ended).code, 0);
+  assert.ok(!again.includes(made!));
+  assert.ok(again.includes(join(folder, ".portico/token")));
+});
+
+test("The specification's configuration starts.", async () => {
+  const folder = newFolder();
+  const http = {
+    bind: "127.0.0.1",
+    port: 0,
+    auth_token: token,
+    endpoints: { compat_chat: true, compat_responses: true },
+  };
+  write(folder, { gateway: { http } });
+  const started = begin(folder, ["start"]);
+  const text = await started.said("config ");
+  started.child.kill("SIGTERM");
+  assert.equal((await started.ended).code, 0);
+  assert.match(text, /listens on http:\/\/127\.0\.0\.1:\d+/);
+  assert.ok(!text.includes(token));
+});
+
+test("With both endpoints off the gateway opens no listener and runs until it is stopped.", async () => {
+  const folder = newFolder();
+  write(folder, { gateway: { http: { auth_token: token } } });
+  const started = begin(folder, ["start"]);
+  assert.match(await started.said("config "), /No endpoint is on, so no listener is open\./);
+  started.child.kill("SIGTERM");
+  assert.equal((await started.ended).code, 0);
+});
+
+test("A port in use is one sentence that names the key, and no unseen token is left behind.", async () => {
+  const folder = newFolder();
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  const { code, stderr } = await portico(folder, ["start", "--port", String(port)]);
+  server.close();
+  assert.equal(code, 1);
+  assert.equal(
+    stderr,
+    `gateway.http.port: port ${port} of 127.0.0.1 is in use by another program; stop it, or choose another port (--port).\n`,
+  );
+  assert.throws(() => statSync(join(folder, ".portico/token")), { code: "ENOENT" });
+});
+
+test("A configuration with problems does not start, and every problem is on the standard error.", async () => {
+  const folder = newFolder();
+  write(folder, { gateway: { http: { prot: 1, bind: "nowhere" } } });
+  const { code, stdout, stderr } = await portico(folder, ["start"]);
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(
+    stderr,
+    /^The configuration has 3 problems:\n {2}gateway\.http\.prot: unknown key; did you mean 'port'\?/,
+  );
+});
+
+test("Overrides are held against the rules of the file.", async () => {
+  const { code, stderr } = await portico(newFolder(), ["start", "--port", "lots", "--bind", "nowhere"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /gateway\.http\.port: found the string "lots"/);
+  assert.match(stderr, /gateway\.http\.bind: found the string "nowhere"/);
+});
+
+test("init writes a file for its owner alone that check accepts, and never overwrites it.", async () => {
+  const folder = newFolder();
+  const made = await portico(folder, ["init"]);
+  assert.equal(made.code, 0, made.stderr);
+  const file = join(folder, "portico.json");
+  const text = readFileSync(file, "utf8");
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  const checked = await portico(folder, ["check"]);
+  assert.equal(checked.code, 0, checked.stderr);
+  assert.doesNotMatch(checked.stderr, /warning/);
+  const { gateway } = JSON.parse(checked.stdout) as { gateway: { http: { auth_token: string }; data_dir: string } };
+  assert.equal(gateway.http.auth_token, "***");
+  assert.equal(gateway.data_dir, join(folder, ".portico"));
+  // What it offers in comments is right too.
+  writeFileSync(file, text.replaceAll(/^( *)\/\/ (?=["} ])/gm, "$1"));
+  const whole = await portico(folder, ["check"], { NOTES_APP_TOKEN: `${token}-notes`, OPENAI_API_KEY: "sk-upstream" });
+  assert.equal(whole.code, 0, whole.stderr);
+  assert.match(whole.stdout, /"requests_per_minute": 600/);
+  assert.match(whole.stdout, /"default_adapter": "main"/);
+  writeFileSync(file, text);
+  const again = await portico(folder, ["init"]);
+  assert.equal(again.code, 1);
+  assert.match(again.stderr, /exists and was left as it is/);
+  assert.equal(readFileSync(file, "utf8"), text);
+});
+
+test("check finds the file through PORTICO_CONFIG and lists warnings.", async () => {
+  const folder = newFolder();
+  write(folder, { gateway: { http: { bind: "0.0.0.0", auth_token: "${SHORT}" } } }, "other.json");
+  const { code, stderr } = await portico(folder, ["check"], { PORTICO_CONFIG: "other.json", SHORT: "short" });
+  assert.equal(code, 0);
+  assert.match(stderr, /^warning: gateway\.http\.bind: 0\.0\.0\.0 can be reached/m);
+  assert.match(stderr, /^warning: gateway\.http\.auth_token: shorter than 16/m);
+  assert.match(stderr, /other\.json is valid\.$/m);
+});
+
+test("A config file that is named but not there is a problem.", async () => {
+  const { code, stderr } = await portico(newFolder(), ["check", "--config", "gone.json"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /gone\.json: the config file cannot be read \(ENOENT\)/);
+});
+
+test("check without a file makes nothing.", async () => {
+  const folder = newFolder();
+  assert.equal((await portico(folder, ["check"])).code, 0);
+  assert.throws(() => statSync(join(folder, ".portico")), { code: "ENOENT" });
+});
+
+test("schema prints JSON.", async () => {
+  const { code, stdout } = await portico(newFolder(), ["schema"]);
+  assert.equal(code, 0);
+  assert.equal((JSON.parse(stdout) as { title: string }).title, "Portico configuration");
+});
+
+test("A Node that is too old is told in one sentence.", async () => {
+  const preload = join(newFolder(), "old.cjs");
+  writeFileSync(
+    preload,
+    'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "12.22.12" } });',
+  );
+  const { code, stdout, stderr } = await portico(root, ["--version"], { NODE_OPTIONS: `--require ${preload}` });
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.equal(
+    stderr,
+    "Portico needs Node 24 or newer, and this is Node 12.22.12: install Node 24, or run `npm start` in a checkout, which brings its own.\n",
+  );
+});

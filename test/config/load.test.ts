@@ -1,0 +1,255 @@
+/** What a right configuration comes to. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { loadConfig } from "../../src/config/load.ts";
+import { maskSecrets } from "../../src/config/mask.ts";
+import { load, longToken, problemsOf, surroundings, withHttp } from "./house.ts";
+
+test("The specification's configuration is complete with bind, port, auth_token and endpoints.", async () => {
+  const { config } = await load({
+    gateway: {
+      http: {
+        bind: "127.0.0.1",
+        port: 8080,
+        auth_token: longToken,
+        endpoints: { compat_chat: true, compat_responses: false },
+      },
+    },
+  });
+  assert.equal(config.http.port, 8080);
+  assert.equal(config.http.authToken, longToken);
+  assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: false });
+});
+
+test("A file that says nothing but a token gets every default.", async () => {
+  const { config, warnings } = await load(withHttp({}));
+  assert.deepEqual(config, {
+    file: "/etc/portico/portico.json",
+    dataDir: "/etc/portico/.portico",
+    auth: { token: undefined },
+    http: {
+      bind: "127.0.0.1",
+      port: 8600,
+      authToken: longToken,
+      endpoints: { compatChat: false, compatResponses: false },
+      tokens: [],
+      limits: {
+        maxBodyBytes: 20_971_520,
+        maxJsonDepth: 64,
+        maxMessages: 4096,
+        maxConcurrentTurns: 1000,
+        maxQueuedPerThread: 16,
+        headersTimeoutMs: 10_000,
+        bodyIdleTimeoutMs: 30_000,
+        heartbeatMs: 10_000,
+        maxUnsentBytes: 1_048_576,
+        stalledClientTimeoutMs: 60_000,
+        rate: undefined,
+        maxAuthFailuresPerMinute: 10,
+        drainTimeoutMs: 30_000,
+      },
+      cors: { origins: [] },
+      exposeReasoning: false,
+    },
+    adapters: { echo: { type: "echo", model: undefined, models: {}, options: { delay_ms: 0 } } },
+    defaultAdapter: "echo",
+    sessions: {
+      store: { type: "sqlite", file: "/etc/portico/.portico/portico.db" },
+      hints: [
+        { from: "header", name: "x-session-id" },
+        { from: "header", name: "x-openwebui-chat-id" },
+        { from: "header", name: "x-conversation-id" },
+        { from: "user" },
+      ],
+    },
+    log: { level: "info" },
+  });
+  assert.deepEqual(warnings, []);
+});
+
+test("Without a file both endpoints are on, and the data folder is in the current one.", async () => {
+  const { config } = await loadConfig({ folder: "/home/me", generatedToken: longToken }, surroundings());
+  assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: true });
+  assert.deepEqual(
+    [config.file, config.dataDir, config.auth.token, config.http.bind],
+    [undefined, "/home/me/.portico", longToken, "127.0.0.1"],
+  );
+});
+
+test("Relative paths start from the folder of the config file.", async () => {
+  const { config } = await load(
+    withHttp({ bind: "unix:run/portico.sock" }, { data_dir: "../data", sessions: { store: "sqlite:turns.db" } }),
+  );
+  assert.equal(config.dataDir, "/etc/data");
+  assert.equal(config.http.bind, "unix:/etc/portico/run/portico.sock");
+  assert.deepEqual(config.sessions.store, { type: "sqlite", file: "/etc/portico/turns.db" });
+});
+
+test("A string may hold several environment variables, and $${ is a plain ${.", async () => {
+  const { config } = await load(withHttp({ auth_token: "${A}-${B}-$${A}-tail" }), { env: { A: "first", B: "second" } });
+  assert.equal(config.http.authToken, "first-second-${A}-tail");
+});
+
+test("A secret may stand in a file beside the config file, without its last newline.", async () => {
+  const files = new Map([
+    ["/etc/portico/secrets/token", `${longToken}\n`],
+    ["/run/key", "sk-upstream\r\n"],
+  ]);
+  const { config } = await load(
+    withHttp(
+      { auth_token: { file: "secrets/${NAME}" } },
+      {
+        adapters: {
+          main: { type: "openai", api_key: { file: "/run/key" }, headers: { "x-team": { file: "/run/key" } } },
+        },
+      },
+    ),
+    { env: { NAME: "token" }, readText: (file) => files.get(file) ?? assert.fail(file) },
+  );
+  assert.equal(config.http.authToken, longToken);
+  assert.deepEqual(config.adapters.main?.options, {
+    base_url: "https://api.openai.com/v1",
+    api_key: "sk-upstream",
+    headers: { "x-team": "sk-upstream" },
+  });
+});
+
+test("Comments and trailing commas are allowed, and // inside a string is text.", async () => {
+  const { config } = await load(`\uFEFF// first
+    { /* a
+         comment */ "gateway": { "http": { "auth_token": "http://0123456789abcdef", "cors": { "origins": ["https://a.example",], }, }, }, } // last`);
+  assert.equal(config.http.authToken, "http://0123456789abcdef");
+  assert.deepEqual(config.http.cors.origins, ["https://a.example"]);
+});
+
+test("A fault after a comment of several lines is told with its own line and column.", async () => {
+  const [problem] = await problemsOf('/* one\n two */ {\n  // three\n  "gateway": ]\n}');
+  assert.match(problem!.message, /line 4, column 14/);
+});
+
+test("A named token is kept as its digest, opens every endpoint unless it says which, and may have its own rate.", async () => {
+  const sha256 = "AB".repeat(32);
+  const { config } = await load(
+    withHttp({
+      tokens: [
+        { name: "one", token: "abc-0123456789abcdef", limits: { requests_per_minute: 60 } },
+        { name: "two", sha256, endpoints: ["compat_chat"], expires_at: "2030-01-31T00:00:00Z" },
+      ],
+    }),
+  );
+  assert.deepEqual(config.http.tokens, [
+    {
+      name: "one",
+      sha256: "1c5028c71b493a5f2394cd33fd471edbc3411c95f7fd6e561dfa4770c33a32df",
+      expiresAt: undefined,
+      endpoints: ["compat_chat", "compat_responses"],
+      rate: { requestsPerMinute: 60, burst: 60 },
+    },
+    {
+      name: "two",
+      sha256: sha256.toLowerCase(),
+      expiresAt: new Date("2030-01-31T00:00:00Z"),
+      endpoints: ["compat_chat"],
+      rate: undefined,
+    },
+  ]);
+});
+
+test("The only adapter is the default one.", async () => {
+  const { config, reason } = await load(withHttp({}, { adapters: { mine: { type: "echo", model: "parrot" } } }));
+  assert.equal(config.defaultAdapter, "mine");
+  assert.equal(config.adapters.mine?.model, "parrot");
+  assert.equal(reason, "type echo, configured");
+});
+
+for (const bind of [
+  "127.0.0.1",
+  "0.0.0.0",
+  "::",
+  "::1",
+  "fe80::1",
+  "192.168.1.2",
+  "localhost",
+  "unix:/run/portico.sock",
+]) {
+  test(`The gateway may be bound to ${bind}.`, async () => {
+    assert.deepEqual(await problemsOf(withHttp({ bind })), []);
+  });
+}
+
+test("Overrides stand above the file and are held against the same rules.", async () => {
+  const { config } = await load(withHttp({ port: 1 }), { overrides: { bind: "::1", port: 0 } });
+  assert.deepEqual([config.http.bind, config.http.port], ["::1", 0]);
+  const problems = await problemsOf(withHttp({}), { overrides: { port: "many" } });
+  assert.deepEqual(
+    problems.map(({ path }) => path),
+    ["gateway.http.port"],
+  );
+});
+
+test("Dangerous settings are warned of.", async () => {
+  const file = withHttp(
+    {
+      bind: "0.0.0.0",
+      auth_token: "short",
+      endpoints: { compat_chat: true },
+      tokens: [
+        {
+          name: "app",
+          token: `${longToken}-app`,
+          endpoints: ["compat_chat", "compat_responses"],
+          expires_at: "2020-01-01T00:00:00Z",
+        },
+      ],
+    },
+    { sessions: { store: "memory:" } },
+  );
+  const { warnings } = await load(file, { modeOf: () => 0o100644 });
+  assert.deepEqual(
+    warnings.map(({ path, message }) => `${path}: ${message}`),
+    [
+      "gateway.http.bind: 0.0.0.0 can be reached from other machines over plain HTTP; put a proxy with TLS in front of it, or bind it to 127.0.0.1",
+      "gateway.http.auth_token: shorter than 16 characters, so it can be guessed; use a long random token",
+      "gateway.http.tokens[0].endpoints[1]: 'compat_responses' is off; set gateway.http.endpoints.compat_responses to switch it on",
+      "gateway.http.tokens[0].expires_at: has passed, so this token opens nothing",
+      "gateway.sessions.store: sessions are kept in memory and lost when the gateway stops",
+      "gateway.http.auth_token: stands in a file that other users may read (mode 644); chmod 600 it, or refer to ${NAME} or a file",
+    ],
+  );
+});
+
+test("A file that only refers to its secrets may be read by others.", async () => {
+  const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }), {
+    env: { TOKEN: longToken },
+    modeOf: () => 0o644,
+  });
+  assert.deepEqual(warnings, []);
+});
+
+test("The effective configuration shows no secret.", async () => {
+  const adapters = {
+    main: { type: "openai", api_key: "sk-up", headers: { "x-a": "sk-header" }, base_url: "https://me:sk-pass@host/v1" },
+  };
+  const { effective } = await load(
+    withHttp(
+      { tokens: [{ name: "app", token: `${longToken}-app` }] },
+      { auth: { token: `${longToken}-general` }, adapters },
+    ),
+  );
+  const text = JSON.stringify(maskSecrets(effective));
+  assert.doesNotMatch(text, /sk-/);
+  assert.match(text, /"auth_token":"\*\*\*"/);
+  assert.match(text, /https:\/\/\*\*\*@host\/v1/);
+});
+
+test("The example of docs/configuration.md is a right configuration.", async () => {
+  const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
+  const [, example] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
+  const { config, warnings } = await load(example, {
+    env: { PORTICO_TOKEN: longToken },
+    readText: () => "sk-upstream\n",
+  });
+  assert.equal(config.adapters.main?.options.api_key, "sk-upstream");
+  assert.deepEqual(warnings, []);
+});

@@ -1,0 +1,400 @@
+/** Every mistake has its own message: the path, what was found, and what is allowed. */
+import assert from "node:assert/strict";
+import test from "node:test";
+import { longToken, problemsOf, withHttp } from "./house.ts";
+
+const httpKeys = "bind, port, auth_token, endpoints, tokens, limits, cors, expose_reasoning";
+const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, sessions, log";
+const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
+const noToken =
+  "gateway: no token is set, and nobody may enter without one; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
+
+function named(token: object): object {
+  return withHttp({ tokens: [{ name: "app", token: `${longToken}-app`, ...token }] });
+}
+
+const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages: string[]])[] = [
+  ["an empty file", "", "(the file): not valid JSON: line 1, column 1: expected a value, but the file ends here"],
+  [
+    "a missing comma",
+    '{\n  "a": 1\n  "b": 2}',
+    "(the file): not valid JSON: line 3, column 3: expected a comma or }, but something else stands here",
+  ],
+  [
+    "a missing colon",
+    '{"a" 1}',
+    "(the file): not valid JSON: line 1, column 6: expected a colon, but something else stands here",
+  ],
+  [
+    "a bare word",
+    '{"gateway": yes}',
+    "(the file): not valid JSON: line 1, column 13: expected a value, but something else stands here",
+  ],
+  [
+    "an open string",
+    '{\n"gateway": "sk-secret\n}',
+    "(the file): not valid JSON: line 2, column 12: this string is not closed",
+  ],
+  [
+    "a wrong escape",
+    '{"gateway": "\\q"}',
+    "(the file): not valid JSON: line 1, column 13: this string has a character that must be escaped, or a wrong escape",
+  ],
+  ["an open comment", "{} /* and so on", "(the file): not valid JSON: line 1, column 4: this comment is not closed"],
+  [
+    "something after the end",
+    "{} {}",
+    "(the file): not valid JSON: line 1, column 4: expected the end of the file, but more stands here",
+  ],
+  [
+    "a key written twice",
+    '{"gateway": {}, "gateway": {}}',
+    "(the file): not valid JSON: line 1, column 17: this key stands here for the second time",
+  ],
+  [
+    "a key without quotes",
+    "{gateway: {}}",
+    "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but something else stands here",
+  ],
+  ["a list in place of the file", [], "(the file): found a list; allowed: an object"],
+  ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
+  [
+    "an unknown key at the top",
+    { gatway: {} },
+    "gatway: unknown key; did you mean 'gateway'? Known here: $schema, gateway",
+    noToken,
+  ],
+  [
+    "an unknown key that is near to none",
+    withHttp({}, { quux: 1 }),
+    `gateway.quux: unknown key; known in gateway: ${gatewayKeys}`,
+  ],
+  [
+    "a misspelt port",
+    withHttp({ prot: 1 }),
+    `gateway.http.prot: unknown key; did you mean 'port'? Known in gateway.http: ${httpKeys}`,
+  ],
+  [
+    "a misspelt token",
+    { gateway: { http: { auth_tokn: "sk-secret" } } },
+    `gateway.http.auth_tokn: unknown key; did you mean 'auth_token'? Known in gateway.http: ${httpKeys}`,
+    noToken,
+  ],
+  [
+    "a misspelt endpoint",
+    withHttp({ endpoints: { compat_chats: true } }),
+    "gateway.http.endpoints.compat_chats: unknown key; did you mean 'compat_chat'? Known in gateway.http.endpoints: compat_chat, compat_responses",
+  ],
+  [
+    "a port as a string",
+    withHttp({ port: "8600" }),
+    'gateway.http.port: found the string "8600"; allowed: an integer from 0 to 65535',
+  ],
+  [
+    "a port that is too high",
+    withHttp({ port: 65536 }),
+    "gateway.http.port: found 65536; allowed: an integer from 0 to 65535",
+  ],
+  ["a port below zero", withHttp({ port: -1 }), "gateway.http.port: found -1; allowed: an integer from 0 to 65535"],
+  [
+    "a port with a fraction",
+    withHttp({ port: 80.5 }),
+    "gateway.http.port: found 80.5; allowed: an integer from 0 to 65535",
+  ],
+  [
+    "a port that is null",
+    withHttp({ port: null }),
+    "gateway.http.port: found null; allowed: an integer from 0 to 65535",
+  ],
+  ["a bind that is a number", withHttp({ bind: 127 }), "gateway.http.bind: found 127; allowed: a string"],
+  [
+    "a hostname",
+    withHttp({ bind: "example.com" }),
+    `gateway.http.bind: found the string "example.com"; allowed: ${addresses} (it is none of these)`,
+  ],
+  [
+    "an address with a port",
+    withHttp({ bind: "127.0.0.1:80" }),
+    `gateway.http.bind: found the string "127.0.0.1:80"; allowed: ${addresses} (the port belongs into gateway.http.port)`,
+  ],
+  [
+    "an address in brackets",
+    withHttp({ bind: "[::1]" }),
+    `gateway.http.bind: found the string "[::1]"; allowed: ${addresses} (write it without brackets: "::1")`,
+  ],
+  [
+    "an address out of range",
+    withHttp({ bind: "300.0.0.1" }),
+    `gateway.http.bind: found the string "300.0.0.1"; allowed: ${addresses} (it is none of these)`,
+  ],
+  [
+    "a socket without a path",
+    withHttp({ bind: "unix:" }),
+    `gateway.http.bind: found the string "unix:"; allowed: ${addresses} (the path is missing)`,
+  ],
+  [
+    "an endpoint that is a string",
+    withHttp({ endpoints: { compat_chat: "yes" } }),
+    'gateway.http.endpoints.compat_chat: found the string "yes"; allowed: true or false',
+  ],
+  [
+    "endpoints as a list",
+    withHttp({ endpoints: ["compat_chat"] }),
+    "gateway.http.endpoints: found a list; allowed: an object",
+  ],
+  ["no token at all", { gateway: {} }, noToken],
+  [
+    "an empty token",
+    withHttp({ auth_token: "" }),
+    "gateway.http.auth_token: found an empty string; allowed: a token of at least 16 characters",
+  ],
+  [
+    "a token that is a number",
+    withHttp({ auth_token: 1234567890123456 }),
+    "gateway.http.auth_token: found a number; allowed: a string",
+  ],
+  [
+    "a token with a space",
+    withHttp({ auth_token: "two words and more of them" }),
+    "gateway.http.auth_token: has a space or a character that no header can carry; allowed: visible ASCII characters",
+  ],
+  [
+    "one value for two tokens",
+    { gateway: { auth: { token: longToken }, http: { auth_token: longToken } } },
+    "gateway.http.auth_token: the same token as gateway.auth.token; every token needs its own value",
+  ],
+  [
+    "a token without a name",
+    withHttp({ tokens: [{ token: `${longToken}-app` }] }),
+    "gateway.http.tokens[0].name: missing; required: a string that is not empty",
+  ],
+  [
+    "a token named default",
+    named({ name: "default" }),
+    "gateway.http.tokens[0].name: 'default' is the owner of the tokens without a name; choose another name",
+  ],
+  [
+    "one name for two tokens",
+    withHttp({
+      tokens: [
+        { name: "app", token: `${longToken}-1` },
+        { name: "app", token: `${longToken}-2` },
+      ],
+    }),
+    "gateway.http.tokens[1].name: 'app' is also the name of gateway.http.tokens[0]; names are unique",
+  ],
+  [
+    "a token and a digest",
+    named({ sha256: "a".repeat(64) }),
+    "gateway.http.tokens[0]: has both 'token' and 'sha256'; allowed: one of them",
+  ],
+  [
+    "neither token nor digest",
+    withHttp({ tokens: [{ name: "app" }] }),
+    "gateway.http.tokens[0]: has neither 'token' nor 'sha256'; required: one of them",
+  ],
+  [
+    "a digest that is too short",
+    withHttp({ tokens: [{ name: "app", sha256: "abc" }] }),
+    'gateway.http.tokens[0].sha256: found the string "abc"; allowed: 64 hexadecimal digits',
+  ],
+  [
+    "the digest of another token",
+    withHttp({
+      tokens: [
+        { name: "app", sha256: "28c57df29a3ae7217a0a6f4a3d7b7a6d0ef7cf6a6d3e7b9a7b5b0fbd0d8e9b1c" },
+        { name: "b", sha256: "28C57DF29A3AE7217A0A6F4A3D7B7A6D0EF7CF6A6D3E7B9A7B5B0FBD0D8E9B1C" },
+      ],
+    }),
+    "gateway.http.tokens[1].sha256: the same token as gateway.http.tokens[0].sha256; every token needs its own value",
+  ],
+  [
+    "an expiry without a time",
+    named({ expires_at: "2030-01-31" }),
+    'gateway.http.tokens[0].expires_at: found the string "2030-01-31"; allowed: a date and time like "2030-01-31T00:00:00Z"',
+  ],
+  [
+    "an expiry that never comes",
+    named({ expires_at: "2030-13-31T00:00:00Z" }),
+    'gateway.http.tokens[0].expires_at: found the string "2030-13-31T00:00:00Z"; allowed: a date and time that exists',
+  ],
+  [
+    "an endpoint that no token can have",
+    named({ endpoints: ["compat_chat", "chat"] }),
+    'gateway.http.tokens[0].endpoints[1]: found the string "chat"; allowed: "compat_chat", "compat_responses"',
+  ],
+  [
+    "a limit that no token can have",
+    named({ limits: { max_body_bytes: 1 } }),
+    "gateway.http.tokens[0].limits.max_body_bytes: unknown key; known in gateway.http.tokens[0].limits: requests_per_minute, burst",
+  ],
+  [
+    "a token's burst without a rate",
+    named({ limits: { burst: 5 } }),
+    "gateway.http.tokens[0].limits.burst: means nothing without 'requests_per_minute' beside it",
+  ],
+  [
+    "tokens that are no list",
+    withHttp({ tokens: { app: "x" } }),
+    "gateway.http.tokens: found an object; allowed: a list",
+  ],
+  [
+    "a burst without a rate",
+    withHttp({ limits: { burst: 5 } }),
+    "gateway.http.limits.burst: means nothing without 'requests_per_minute' beside it",
+  ],
+  [
+    "a limit of zero",
+    withHttp({ limits: { max_messages: 0 } }),
+    "gateway.http.limits.max_messages: found 0; allowed: an integer from 1 to 2147483647",
+  ],
+  [
+    "a timer that no clock can run",
+    withHttp({ limits: { heartbeat_ms: 1e12 } }),
+    "gateway.http.limits.heartbeat_ms: found 1000000000000; allowed: an integer from 1 to 2147483647",
+  ],
+  [
+    "a star for every origin",
+    withHttp({ cors: { origins: ["*"] } }),
+    'gateway.http.cors.origins[0]: found the string "*"; allowed: an exact origin like "https://app.example.com", without a path',
+  ],
+  [
+    "an origin with a path",
+    withHttp({ cors: { origins: ["https://a.example/x"] } }),
+    'gateway.http.cors.origins[0]: found the string "https://a.example/x"; allowed: an exact origin like "https://app.example.com", without a path',
+  ],
+  [
+    "an adapter that is a string",
+    withHttp({}, { adapters: { main: "openai" } }),
+    "gateway.adapters.main: found the string \"openai\"; allowed: an object with a 'type'",
+  ],
+  [
+    "an adapter without a type",
+    withHttp({}, { adapters: { main: {} } }),
+    'gateway.adapters.main.type: missing; required: "echo", "openai"',
+  ],
+  [
+    "an unknown type of adapter",
+    withHttp({}, { adapters: { main: { type: "opnai" } } }),
+    'gateway.adapters.main.type: found the string "opnai"; allowed: "echo", "openai"; did you mean \'openai\'?',
+  ],
+  [
+    "an option that belongs to another type",
+    withHttp({}, { adapters: { main: { type: "echo", base_url: "x" } } }),
+    "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, delay_ms",
+  ],
+  [
+    "an option of a wrong type",
+    withHttp({}, { adapters: { main: { type: "openai", proxy: 3 } } }),
+    "gateway.adapters.main.proxy: found 3; allowed: a string or false",
+  ],
+  [
+    "a key that is no string",
+    withHttp({}, { adapters: { main: { type: "openai", api_key: ["sk-secret"] } } }),
+    "gateway.adapters.main.api_key: found a list; allowed: a string",
+  ],
+  [
+    "a model map of numbers",
+    withHttp({}, { adapters: { "my model": { type: "echo", models: { a: 1 } } } }),
+    'gateway.adapters["my model"].models.a: found 1; allowed: a string that is not empty',
+  ],
+  [
+    "a default adapter that is not there",
+    withHttp({}, { adapters: { main: { type: "echo" } }, default_adapter: "other" }),
+    'gateway.default_adapter: found the string "other"; allowed: main',
+  ],
+  [
+    "a default adapter without adapters",
+    withHttp({}, { default_adapter: "main" }),
+    'gateway.default_adapter: found the string "main"; allowed: nothing, because gateway.adapters has none',
+  ],
+  [
+    "several adapters without a default",
+    withHttp({}, { adapters: { a: { type: "echo" }, b: { type: "echo" } } }),
+    "gateway.default_adapter: missing; required with several adapters: a, b",
+  ],
+  [
+    "a store that is not known",
+    withHttp({}, { sessions: { store: "redis://me:secret@host" } }),
+    'gateway.sessions.store: found the string "redis://***@host"; allowed: "memory:" or "sqlite:" and a file',
+  ],
+  [
+    "a hint that is not known",
+    withHttp({}, { sessions: { hints: ["cookie"] } }),
+    'gateway.sessions.hints[0]: found the string "cookie"; allowed: "user" or "header:" and the name of a header',
+  ],
+  [
+    "a log level that is not known",
+    withHttp({}, { log: { level: "loud" } }),
+    'gateway.log.level: found the string "loud"; allowed: "silent", "fatal", "error", "warn", "info", "debug", "trace"',
+  ],
+  [
+    "a variable that is not set",
+    withHttp({ auth_token: "${NO_SUCH}" }),
+    "gateway.http.auth_token: refers to the environment variable NO_SUCH, which is not set",
+  ],
+  [
+    "a variable without a name",
+    withHttp({}, { data_dir: "${}" }),
+    "gateway.data_dir: a reference to the environment that cannot be read; write ${NAME}, or $${ where ${ itself is meant",
+  ],
+  [
+    "a port out of the environment",
+    withHttp({ port: "${PORT}" }),
+    'gateway.http.port: found the string "${PORT}"; allowed: an integer from 0 to 65535',
+  ],
+  [
+    "a secret file that is not there",
+    withHttp({ auth_token: { file: "gone" } }),
+    "gateway.http.auth_token: refers to the file gone, which cannot be read (ENOENT)",
+  ],
+  [
+    "a secret file without a path",
+    withHttp({ auth_token: { file: 3 } }),
+    "gateway.http.auth_token.file: found 3; allowed: the path of a file",
+  ],
+  [
+    "a secret file with more keys",
+    withHttp({ auth_token: { file: "a", mode: 1 } }),
+    "gateway.http.auth_token.mode: unknown key; a reference to a file has the one key 'file'",
+  ],
+  [
+    "a file reference where no secret is",
+    withHttp({ bind: { file: "a" } }),
+    "gateway.http.bind: found an object; allowed: a string",
+  ],
+];
+
+for (const [mistake, file, ...expected] of mistakes) {
+  test(`A configuration with ${mistake} is refused with its own message.`, async () => {
+    const problems = await problemsOf(file, { env: { PORT: "8600" } });
+    assert.deepEqual(
+      problems.map(({ path, message }) => `${path}: ${message}`),
+      expected,
+    );
+  });
+}
+
+test("All problems of a file are told at once.", async () => {
+  const many = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`x${index}`, index]));
+  const problems = await problemsOf({
+    gateway: { http: { ...many, port: "no", bind: "nowhere", auth_token: "${GONE}" }, adapters: { a: { type: "?" } } },
+  });
+  assert.equal(problems.length, 24);
+});
+
+test("No message holds a secret.", async () => {
+  const secret = "sk-very-secret";
+  const problems = await problemsOf(
+    {
+      gateway: {
+        auth: { token: [secret] },
+        http: { auth_token: { value: secret }, tokenn: secret, port: "${SECRET}" },
+        adapters: { a: { type: "openai", headers: { "x-key": 5 }, api_key: 7, base_url: { url: secret } } },
+      },
+    },
+    { env: { SECRET: secret } },
+  );
+  assert.ok(problems.length >= 6);
+  assert.ok(!JSON.stringify(problems).includes(secret));
+});

@@ -1,0 +1,86 @@
+/** The schema, and the page that documents it. */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { adapterTypes } from "../../src/adapters/index.ts";
+import { toJsonSchema } from "../../src/config/editor.ts";
+
+interface Form {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Form>>;
+  readonly patternProperties?: Readonly<Record<string, { readonly anyOf?: readonly Form[] }>>;
+  readonly items?: Form;
+  readonly anyOf?: readonly Form[];
+}
+
+const options = Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options]));
+const schema = toJsonSchema(options) as Form & Readonly<Record<string, unknown>>;
+
+/** Every key with its path as the documentation writes it, and its form. */
+function* keysOf(form: Form, path: string): Generator<readonly [path: string, form: Form]> {
+  for (const [key, inner] of Object.entries(form.properties ?? {})) {
+    const place = path === "" ? key : `${path}.${key}`;
+    yield [inner.items?.properties === undefined ? place : `${place}[]`, inner];
+    yield* keysOf(inner, place);
+    if (inner.items !== undefined) yield* keysOf(inner.items, `${place}[]`);
+    if (key !== "adapters") continue;
+    for (const adapter of Object.values(inner.patternProperties ?? {}).flatMap(({ anyOf = [] }) => anyOf)) {
+      yield* keysOf(adapter, `${place}.<name>`);
+    }
+  }
+}
+
+const keys = [...keysOf(schema, "")];
+
+test("The schema is a JSON Schema of draft 2020-12 with an id and a title.", () => {
+  assert.equal(schema.$schema, "https://json-schema.org/draft/2020-12/schema");
+  assert.equal(schema.$id, "urn:portico:configuration");
+  assert.equal(schema.title, "Portico configuration");
+});
+
+test("Every key of the file has a description.", () => {
+  assert.ok(keys.length > 40);
+  assert.deepEqual(
+    keys.filter(([, form]) => form.description === undefined).map(([path]) => path),
+    [],
+  );
+});
+
+test("An editor asks for nothing that has a default.", () => {
+  const demanded = keys.flatMap(([path, form]) =>
+    [...(form.required ?? []), ...(form.items?.required ?? [])].map((key) => `${path}.${key}`),
+  );
+  assert.deepEqual(
+    demanded.filter((path) => !path.endsWith(".file")),
+    ["gateway.http.tokens[].name"],
+  );
+});
+
+test("A secret may be a string or a file in the editor's eyes too.", () => {
+  const secrets = keys.filter(([, form]) => form.anyOf?.some(({ properties }) => properties?.file !== undefined));
+  assert.deepEqual(
+    secrets.map(([path]) => path),
+    ["gateway.auth.token", "gateway.http.auth_token", "gateway.http.tokens[].token", "gateway.adapters.<name>.api_key"],
+  );
+});
+
+test("Every key of the schema stands in docs/configuration.md, with its default.", () => {
+  const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
+  const rows = new Map<string, string | undefined>();
+  for (const line of page.split("\n")) {
+    const [, key, , fallback] = line.split("|").map((cell) => cell.trim());
+    if (key?.startsWith("`")) rows.set(key, fallback);
+  }
+  const missing = keys.filter(([path, form]) => {
+    if (form.properties !== undefined) return false;
+    const isPlain = form.default !== undefined && typeof form.default !== "object";
+    const key = `\`${path}\``;
+    return !rows.has(key) || (isPlain && rows.get(key) !== `\`${String(form.default)}\``);
+  });
+  assert.deepEqual(
+    missing.map(([path, form]) => [path, form.default]),
+    [],
+  );
+});

@@ -1,0 +1,46 @@
+/** The token that a run without a config file makes. */
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after } from "node:test";
+import { ConfigError } from "../../src/config/problem.ts";
+import { forgetToken, keepToken } from "../../src/config/token.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "portico-token-"));
+after(() => rmSync(folder, { recursive: true }));
+
+test("The first run makes a token that only its owner can read, and later runs read it.", () => {
+  const dataDir = join(folder, "first");
+  const made = keepToken(dataDir);
+  assert.match(made.token, /^sk-portico-[0-9a-f]{48}$/);
+  assert.equal(made.isNew, true);
+  assert.equal(statSync(dataDir).mode & 0o777, 0o700);
+  assert.equal(statSync(made.file).mode & 0o777, 0o600);
+  assert.equal(readFileSync(made.file, "utf8"), `${made.token}\n`);
+  assert.deepEqual(keepToken(dataDir), { ...made, isNew: false });
+});
+
+test("A token that was never shown is taken back.", () => {
+  const made = keepToken(join(folder, "second"));
+  forgetToken(made);
+  assert.notEqual(keepToken(join(folder, "second")).token, made.token);
+});
+
+test("A token file that is empty is a problem, not an open door.", () => {
+  const { file } = keepToken(join(folder, "third"));
+  chmodSync(file, 0o600);
+  writeFileSync(file, "\n");
+  assert.throws(
+    () => keepToken(join(folder, "third")),
+    (thrown) => thrown instanceof ConfigError && /is empty/.test(thrown.message),
+  );
+});
+
+test("A data folder that cannot be made is a problem that names the file.", () => {
+  writeFileSync(join(folder, "file"), "");
+  assert.throws(
+    () => keepToken(join(folder, "file")),
+    (thrown) => thrown instanceof ConfigError && /file\/token: .*\(ENOTDIR\)/.test(thrown.message),
+  );
+});

@@ -1,0 +1,66 @@
+/** Whole gateways for tests: from the text of a config file to a listening socket, in this process. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { adapterTypes } from "../src/adapters/index.ts";
+import { loadConfig } from "../src/config/load.ts";
+import { createPortico, type Portico } from "../src/portico.ts";
+
+export const token = "sk-gateway-0123456789abcdef";
+
+/** A folder that is gone after the test. */
+export function makeFolder(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "portico-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export interface Gateway extends Portico {
+  readonly address: string;
+}
+
+const open = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
+
+/** Starts a gateway with both endpoints on a free port of the loopback address; `gateway` goes over these settings. */
+export async function startGateway(
+  context: TestContext,
+  gateway: Record<string, unknown>,
+  folder = makeFolder(context),
+): Promise<Gateway> {
+  const file = {
+    gateway: {
+      http: open,
+      log: { level: "silent" },
+      ...gateway,
+    },
+  };
+  const { config } = await loadConfig(
+    { file: join(folder, "portico.json"), text: JSON.stringify(file) },
+    {
+      env: {},
+      probe: async () => false,
+      adapterOptions: Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options])),
+      readText: () => {
+        throw new Error("no file is read");
+      },
+      modeOf: () => 0o600,
+      now: new Date(),
+    },
+  );
+  const portico = await createPortico(config);
+  context.after(() => portico.close());
+  if (portico.address === undefined) throw new Error("the gateway does not listen");
+  return { ...portico, address: portico.address };
+}
+
+/** A gateway whose adapter speaks chat completions to another gateway, whose adapter is the echo. */
+export async function startChain(context: TestContext, adapter: Record<string, unknown> = {}): Promise<Gateway> {
+  const model = await startGateway(context, {
+    http: { ...open, expose_reasoning: true },
+    adapters: { echo: { type: "echo" } },
+  });
+  return startGateway(context, {
+    adapters: { upstream: { type: "openai", base_url: `${model.address}/v1`, api_key: token, ...adapter } },
+  });
+}

@@ -1,0 +1,114 @@
+/** What holds for every answer, whatever the adapter says and however it is cut into batches. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import type { Delta } from "../../../src/core/delta.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
+import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
+import { createResponsesProtocol } from "../../../src/protocols/responses/index.ts";
+import { type Call, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
+import { batches } from "../deltas.ts";
+import { checkStream, type WireItem } from "../grammar.ts";
+import { playWith } from "../script.ts";
+import { play } from "./script.ts";
+
+const body = fc.constantFrom({}, { include_reasoning: true });
+const wantsUsage = { stream: true, stream_options: { include_usage: true } };
+
+test("the chunks of a stream add up to the whole completion", async () => {
+  await fc.assert(
+    fc.asyncProperty(batches, body, async (batches, body) => {
+      const { stream, whole } = await play(withOneReasoning(batches), { ...wantsUsage, ...body });
+      const { message, logprobs, finishReason, rest, usage } = gatherChunks(stream, true);
+      const { choices, object, usage: counted, ...others } = whole();
+      const [choice] = choices;
+      assert.deepEqual({ message, logprobs, finishReason }, summarise(choice!));
+      assert.equal(object, "chat.completion");
+      assert.deepEqual(rest, others);
+      assert.deepEqual(usage, counted);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** A message does not say in which order raw and summarised reasoning were told, so that only one of them is here. */
+function withOneReasoning(batches: readonly (readonly Delta[])[]): Delta[][] {
+  const first = batches.flat().find((delta) => delta.type === "reasoning");
+  const isKept = (delta: Delta) =>
+    delta.type !== "reasoning" || first?.type !== "reasoning" || isSummary(delta) === isSummary(first);
+  return batches.map((batch) => batch.filter(isKept));
+}
+
+function isSummary(delta: Extract<Delta, { type: "reasoning" }>): boolean {
+  return delta.summary !== undefined;
+}
+
+function summarise({ message, logprobs, finish_reason }: WireCompletion["choices"][number]) {
+  const { content, refusal, reasoning_content: reasoning, tool_calls: calls } = message;
+  return {
+    message: {
+      content: content ?? "",
+      refusal: refusal ?? "",
+      reasoning: reasoning ?? "",
+      calls: calls?.map(toCall) ?? [],
+    },
+    logprobs: logprobs?.content ?? [],
+    finishReason: finish_reason,
+  };
+}
+
+test("a stream that fails anywhere is well formed, and ends once", async () => {
+  const failure = new GatewayError("adapter_error", "It broke.");
+  await fc.assert(
+    fc.asyncProperty(batches, body, async (batches, body) => {
+      const told: Delta[][] = [[{ type: "text", text: "a" }], ...batches.map((batch) => [...batch])];
+      const { stream } = await play(told, body, failure);
+      assert.equal(gatherChunks(stream).error?.["code"], "adapter_error");
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("how the answer is cut into batches changes nothing of what is told", async () => {
+  await fc.assert(
+    fc.asyncProperty(batches, body, async (batches, body) => {
+      const { stream } = await play(batches, body);
+      const { stream: atOnce } = await play([batches.flat()], body);
+      assert.equal(stream, atOnce);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("both dialects tell the same text, refusal, calls and arguments of the same answer", async () => {
+  const chat = createChatProtocol({ exposeReasoning: false });
+  const responses = createResponsesProtocol({ now: () => new Date(0) });
+  const messages = [{ role: "user", content: "Hi" }];
+  await fc.assert(
+    fc.asyncProperty(batches, async (batches) => {
+      const { stream } = await playWith(chat.parse({ model: "m", messages }).voice, batches);
+      const { stream: other } = await playWith(responses.parse({ model: "m", input: messages }).voice, batches);
+      const { content, refusal, calls } = gatherChunks(stream).message;
+      const { output } = checkStream(other).response;
+      const parts = output.flatMap((item) => (item.type === "message" ? (item.content ?? []) : []));
+      assert.equal(content, parts.map((part) => part["text"] ?? "").join(""));
+      assert.equal(refusal, parts.map((part) => part["refusal"] ?? "").join(""));
+      assert.deepEqual(
+        calls,
+        output.flatMap((item) => (item.type.endsWith("_call") ? [fromItem(item)] : [])),
+      );
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** A call of the responses dialect in the form in which chunks are gathered. */
+function fromItem(item: WireItem): Call {
+  const isCustom = item.type === "custom_tool_call";
+  return {
+    id: String(item["call_id"]),
+    type: isCustom ? "custom" : "function",
+    name: String(item["name"]),
+    arguments: String(item[isCustom ? "input" : "arguments"]),
+  };
+}

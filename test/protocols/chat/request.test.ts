@@ -1,0 +1,282 @@
+/** What a chat completions body may say, and what is made of it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Item } from "../../../src/core/item.ts";
+import type { Ask, Format, ToolChoice } from "../../../src/core/turn.ts";
+import { protocol } from "./script.ts";
+
+const messages = [{ role: "user", content: "Hi" }];
+
+function ask(body: object): Ask {
+  return protocol.parse({ model: "m", messages, ...body }).ask;
+}
+
+/** The items of a message list, without what is absent. */
+function read(...list: readonly object[]): Item[] {
+  return JSON.parse(JSON.stringify(ask({ messages: list }).items));
+}
+
+const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+const tool = { type: "function", function: { name: "f" } };
+const schema = { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } };
+
+test("model and messages are enough, and a turn is kept only when it belongs to a session", () => {
+  const { settings, items, ...rest } = ask({});
+  assert.deepEqual(rest, { model: "m", itemsParam: "messages", stream: false, user: undefined, keep: "in-session" });
+  assert.deepEqual(JSON.parse(JSON.stringify(items)), [{ type: "message", role: "user", content: "Hi" }]);
+  assert.deepEqual(JSON.parse(JSON.stringify(settings)), { tools: [], native: { dialect: "chat", fields: {} } });
+  assert.deepEqual([ask({ store: true }).keep, ask({ store: false }).keep], ["yes", "no"]);
+});
+
+test("null means absent everywhere, and an empty user means none", () => {
+  const optional =
+    "audio frequency_penalty function_call functions include_reasoning logit_bias logprobs max_completion_tokens " +
+    "max_tokens metadata modalities n parallel_tool_calls prediction presence_penalty prompt_cache_key reasoning " +
+    "reasoning_effort response_format safety_identifier seed service_tier stop store stream stream_options " +
+    "temperature tool_choice tools top_logprobs top_p user verbosity web_search_options";
+  const nulls = Object.fromEntries(optional.split(" ").map((key) => [key, null]));
+  assert.deepEqual(ask(nulls), ask({}));
+  assert.deepEqual(ask({ user: "" }), ask({}));
+  const bare = { role: "assistant", content: "Hello" };
+  const padded = { ...bare, name: null, refusal: null, tool_calls: null, function_call: null, audio: null };
+  assert.deepEqual(read(padded), read(bare));
+  assert.deepEqual(read({ ...bare, name: "", refusal: "", tool_calls: [], annotations: [], parsed: {} }), read(bare));
+});
+
+test("every role is read as what it is, and names and unknown fields stay with their message", () => {
+  assert.deepEqual(
+    read(
+      { role: "system", content: "Be brief." },
+      { role: "developer", content: [{ type: "text", text: "Be kind." }] },
+      { role: "user", content: "Hi", name: "ann" },
+      { role: "assistant", content: "Hello", reasoning_content: "hm" },
+      { role: "assistant", content: null },
+    ),
+    [
+      { type: "message", role: "system", content: "Be brief." },
+      { type: "message", role: "developer", content: [{ type: "text", text: "Be kind." }] },
+      { type: "message", role: "user", content: "Hi", name: "ann" },
+      {
+        type: "message",
+        role: "assistant",
+        content: "Hello",
+        extra: { dialect: "chat", fields: { reasoning_content: "hm" } },
+      },
+      { type: "message", role: "assistant", content: "" },
+    ],
+  );
+});
+
+test("texts, images, files, sounds, refusals and unknown parts are read", () => {
+  const unknown = { type: "hologram", depth: 3 };
+  const [message] = read({
+    role: "user",
+    content: [
+      { type: "text", text: "Look", cache_control: { type: "ephemeral" }, annotations: null },
+      { type: "image_url", image_url: { url: "data:image/png;base64,AA", detail: "low" } },
+      { type: "file", file: { file_data: "data:application/pdf;base64,AA", filename: "a.pdf" } },
+      { type: "file", file: { file_id: "file_1", file_data: null } },
+      { type: "input_audio", input_audio: { data: "AA", format: "wav" } },
+      { type: "refusal", refusal: "No." },
+      unknown,
+      { type: "constructor" },
+    ],
+  });
+  assert.ok(message?.type === "message");
+  assert.deepEqual(message.content, [
+    { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
+    { type: "image", url: "data:image/png;base64,AA", detail: "low" },
+    { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
+    { type: "file", fileId: "file_1" },
+    { type: "audio", data: "AA", format: "wav" },
+    { type: "refusal", text: "No." },
+    { type: "other", extra: { dialect: "chat", fields: unknown } },
+    { type: "other", extra: { dialect: "chat", fields: { type: "constructor" } } },
+  ]);
+});
+
+test("a refusal is a part of the assistant's message", () => {
+  assert.deepEqual(read({ role: "assistant", content: null, refusal: "No." }), [
+    { type: "message", role: "assistant", content: [{ type: "refusal", text: "No." }] },
+  ]);
+  assert.deepEqual(read({ role: "assistant", content: "Well", refusal: "no." }), [
+    {
+      type: "message",
+      role: "assistant",
+      content: [
+        { type: "text", text: "Well" },
+        { type: "refusal", text: "no." },
+      ],
+    },
+  ]);
+});
+
+test("a message with words and calls becomes several items, and an output is of the kind of its call", () => {
+  const signature = { google: { thought_signature: "s" } };
+  assert.deepEqual(
+    read(
+      { role: "assistant", content: null, tool_calls: [{ ...called, index: 0, extra_content: signature }] },
+      { role: "tool", tool_call_id: "c", content: [{ type: "text", text: "sunny" }] },
+      {
+        role: "assistant",
+        content: "Now I edit.",
+        tool_calls: [{ id: "d", type: "custom", custom: { name: "patch", input: "*** Begin" } }],
+      },
+      { role: "tool", tool_call_id: "d", content: "done" },
+      { role: "tool", tool_call_id: "called before", content: "late" },
+    ),
+    [
+      {
+        type: "tool-call",
+        kind: "function",
+        callId: "c",
+        name: "f",
+        arguments: "{}",
+        extra: { dialect: "chat", fields: { extra_content: signature } },
+      },
+      { type: "tool-output", kind: "function", callId: "c", output: [{ type: "text", text: "sunny" }] },
+      { type: "message", role: "assistant", content: "Now I edit." },
+      { type: "tool-call", kind: "custom", callId: "d", name: "patch", arguments: "*** Begin" },
+      { type: "tool-output", kind: "custom", callId: "d", output: "done" },
+      { type: "tool-output", kind: "function", callId: "called before", output: "late" },
+    ],
+  );
+});
+
+test("words that are there but empty are no message beside a call", () => {
+  for (const content of [null, "", []]) {
+    assert.deepEqual(read({ role: "assistant", content, tool_calls: [called] }), [
+      { type: "tool-call", kind: "function", callId: "c", name: "f", arguments: "{}" },
+    ]);
+  }
+});
+
+test("the form before tools had ids is read: the function's name ties an output to its call", () => {
+  assert.deepEqual(
+    read(
+      { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
+      { role: "function", name: "f", content: null },
+    ),
+    [
+      { type: "tool-call", kind: "function", callId: "f", name: "f", arguments: "{}" },
+      { type: "tool-output", kind: "function", callId: "f", output: "" },
+    ],
+  );
+});
+
+test("the settings are read into words of no dialect, and kept in the caller's own", () => {
+  const body = {
+    temperature: 0.5,
+    top_p: 0.9,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    seed: -7,
+    stop: "END",
+    max_tokens: 100,
+    logprobs: true,
+    top_logprobs: 3,
+    parallel_tool_calls: false,
+    response_format: schema,
+    reasoning_effort: "high",
+    verbosity: "low",
+    service_tier: "flex",
+    n: 1,
+    store: true,
+    metadata: { a: "b" },
+    logit_bias: { "50256": -100 },
+    prediction: { type: "content", content: "x" },
+    modalities: ["text"],
+    web_search_options: {},
+    prompt_cache_key: "k",
+    safety_identifier: "s",
+    never_heard_of: { a: 1 },
+  };
+  const own = { user: "u", stream: true, stream_options: { include_usage: true }, nothing: null };
+  const { settings, stream, user } = ask({ ...body, ...own });
+  assert.deepEqual([stream, user], [true, "u"]);
+  assert.deepEqual(settings.native, { dialect: "chat", fields: body });
+  assert.deepEqual(JSON.parse(JSON.stringify({ ...settings, native: undefined })), {
+    tools: [],
+    temperature: 0.5,
+    topP: 0.9,
+    presencePenalty: 1,
+    frequencyPenalty: -1,
+    seed: -7,
+    stop: ["END"],
+    maxOutputTokens: 100,
+    topLogprobs: 3,
+    parallelToolCalls: false,
+    format: { type: "schema", name: "n", schema: { type: "object" } },
+    reasoningEffort: "high",
+    verbosity: "low",
+    serviceTier: "flex",
+  });
+});
+
+test("the newer name of the token limit wins over the older one", () => {
+  assert.equal(ask({ max_tokens: 5, max_completion_tokens: 9 }).settings.maxOutputTokens, 9);
+});
+
+function top(body: object): number | undefined {
+  return ask(body).settings.topLogprobs;
+}
+
+test("log probabilities are asked for without alternatives, with some, or not at all", () => {
+  assert.deepEqual(
+    [top({ logprobs: true }), top({ logprobs: false, top_logprobs: 0 }), top({})],
+    [0, undefined, undefined],
+  );
+});
+
+function format(response_format: unknown): Format | undefined {
+  return ask({ response_format }).settings.format;
+}
+
+test("the format of the answer is text, some JSON, or JSON after a schema", () => {
+  assert.deepEqual(format({ type: "text" }), { type: "text" });
+  assert.deepEqual(format({ type: "json_object" }), { type: "json" });
+  assert.deepEqual(format({ type: "json_schema", json_schema: { name: "n", strict: true, schema: { $ref: "#" } } }), {
+    type: "schema",
+    name: "n",
+    description: undefined,
+    schema: { $ref: "#" },
+    strict: true,
+  });
+});
+
+test("functions, custom tools, and tools that only the dialect knows are read", () => {
+  const grammar = { type: "grammar", grammar: { syntax: "lark", definition: "start: /.+/" } };
+  const parameters = { $schema: "s", type: "object" };
+  const { settings } = ask({
+    tools: [
+      { type: "function", function: { name: "f", description: null, parameters, strict: null } },
+      { type: "custom", custom: { name: "patch", description: "Edits files.", format: grammar } },
+      { type: "web_search", size: 3 },
+    ],
+  });
+  assert.deepEqual(settings.tools, [
+    { type: "function", name: "f", description: undefined, parameters, strict: undefined },
+    { type: "custom", name: "patch", description: "Edits files.", format: grammar },
+    { type: "other", extra: { dialect: "chat", fields: { type: "web_search", size: 3 } } },
+  ]);
+});
+
+function choose(choice: unknown): ToolChoice | undefined {
+  return ask({ tools: [tool, { type: "custom", custom: { name: "c" } }], tool_choice: choice }).settings.toolChoice;
+}
+
+test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
+  assert.deepEqual(choose("required"), { type: "required" });
+  assert.deepEqual(choose(tool), { type: "tool", name: "f" });
+  assert.deepEqual(choose({ type: "custom", custom: { name: "c" } }), { type: "tool", name: "c" });
+  const allowed = [tool, { type: "custom", name: "c" }, { type: "web_search" }];
+  assert.deepEqual(choose({ type: "allowed_tools", allowed_tools: { mode: "required", tools: allowed } }), {
+    type: "allowed",
+    mode: "required",
+    names: ["f", "c"],
+  });
+  assert.deepEqual(choose({ type: "web_search" }), {
+    type: "other",
+    extra: { dialect: "chat", fields: { type: "web_search" } },
+  });
+});

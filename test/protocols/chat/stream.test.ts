@@ -1,0 +1,249 @@
+/** An answer as a stream of chunks, compared byte by byte with what a client of the live wire reads. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Delta } from "../../../src/core/delta.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
+import { failedTurn } from "../../../src/core/frame.ts";
+import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
+import { gatherChunks, readChunks } from "../chunks.ts";
+import { about, playWith } from "../script.ts";
+import { play, protocol } from "./script.ts";
+
+const beginning = `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model",`;
+const spoken = `"system_fingerprint":null,"choices":[{"index":0,"delta":`;
+const served = `"service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":`;
+const done = "data: [DONE]\n\n";
+
+/** The deltas of a stream as they are written, and its finish; everything that surrounds them must be as ever. */
+function inner(stream: string): string[] {
+  assert.ok(stream.endsWith(done));
+  return stream
+    .slice(0, -done.length)
+    .split("\n\n")
+    .slice(0, -1)
+    .map((message) => {
+      assert.ok(message.startsWith(beginning), message);
+      const body = message.slice(beginning.length);
+      if (body.startsWith(served)) return body.slice(served.length, -"}]}".length);
+      assert.ok(body.startsWith(spoken) && body.endsWith(`,"logprobs":null,"finish_reason":null}]}`), body);
+      return body.slice(spoken.length, -`,"logprobs":null,"finish_reason":null}]}`.length);
+    });
+}
+
+const hello = `{"role":"assistant","content":"","refusal":null}`;
+
+test("a text is told piece by piece, after a chunk that names the role and before one that says why it ended", async () => {
+  const { stream } = await play([[{ type: "text", text: 'Say "' }], [{ type: "text", text: "hé\n" }]]);
+  assert.equal(
+    stream,
+    `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Say \\""},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"hé\\n"},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n` +
+      `data: [DONE]\n\n`,
+  );
+  gatherChunks(stream);
+});
+
+test("an empty answer still names its role, and nothing is invented", async () => {
+  const { stream } = await play([]);
+  assert.deepEqual(inner(stream), [hello, `"stop"`]);
+});
+
+test("a call that comes first stands in the first chunk, and calls side by side are told one after the other", async () => {
+  const { stream } = await play([
+    [
+      { type: "tool-call", index: 0, callId: "call_a", name: "weather" },
+      { type: "tool-call", index: 1, callId: "call_b", name: "time" },
+      { type: "tool-arguments", index: 0, text: '{"city"' },
+      { type: "tool-arguments", index: 1, text: "{}" },
+      { type: "tool-arguments", index: 0, text: ':"Rome"}' },
+    ],
+  ]);
+  assert.deepEqual(inner(stream), [
+    `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"weather","arguments":""}}],"refusal":null}`,
+    `{"tool_calls":[{"index":0,"function":{"arguments":"{\\"city\\""}}]}`,
+    `{"tool_calls":[{"index":0,"function":{"arguments":":\\"Rome\\"}"}}]}`,
+    `{"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":""}}]}`,
+    `{"tool_calls":[{"index":1,"function":{"arguments":"{}"}}]}`,
+    `"tool_calls"`,
+  ]);
+  gatherChunks(stream);
+});
+
+test("a call after some text is told in a chunk of its own", async () => {
+  const { stream } = await play([
+    [
+      { type: "text", text: "Let me see." },
+      { type: "tool-call", index: 7, callId: "call_a", name: "look" },
+      { type: "tool-arguments", index: 7, text: "{}" },
+      { type: "finish", reason: "tool-calls" },
+    ],
+  ]);
+  assert.deepEqual(inner(stream), [
+    hello,
+    `{"content":"Let me see."}`,
+    `{"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"look","arguments":""}}]}`,
+    `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`,
+    `"tool_calls"`,
+  ]);
+});
+
+test("a custom tool's input is told in the words of custom tools", async () => {
+  const { stream } = await play([
+    [
+      { type: "tool-call", index: 0, callId: "call_c", name: "patch", kind: "custom" },
+      { type: "tool-arguments", index: 0, text: "*** Begin" },
+    ],
+  ]);
+  assert.deepEqual(inner(stream), [
+    `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_c","type":"custom","custom":{"name":"patch","input":""}}],"refusal":null}`,
+    `{"tool_calls":[{"index":0,"custom":{"input":"*** Begin"}}]}`,
+    `"tool_calls"`,
+  ]);
+});
+
+test("a refusal is told beside the content, not in it", async () => {
+  const { stream } = await play([[{ type: "refusal", text: "I can" }], [{ type: "refusal", text: "not." }]]);
+  assert.deepEqual(inner(stream), [hello, `{"refusal":"I can"}`, `{"refusal":"not."}`, `"stop"`]);
+});
+
+test("log probabilities go with the pieces of the text", async () => {
+  const logprob = { token: "a", logprob: -0.5, bytes: [97], top_logprobs: [] };
+  const { stream } = await play([[{ type: "text", text: "a", logprobs: [logprob] }]], { logprobs: true });
+  assert.ok(
+    stream.includes(
+      `{"index":0,"delta":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.5,"bytes":[97],"top_logprobs":[]}],"refusal":null},"finish_reason":null}]}\n\n`,
+    ),
+  );
+  assert.deepEqual(gatherChunks(stream).logprobs, [logprob]);
+});
+
+const counted: Delta[] = [
+  { type: "text", text: "a" },
+  { type: "usage", usage: { inputTokens: 7, cachedTokens: 2, outputTokens: 5, reasoningTokens: 1 } },
+];
+const wantsUsage = { stream: true, stream_options: { include_usage: true } };
+
+test("who asks for usage reads it in a last chunk without choices, and null in every other", async () => {
+  const { stream } = await play([counted], wantsUsage);
+  const chunks = readChunks(stream);
+  assert.equal(
+    stream.slice(stream.lastIndexOf("\n\n", stream.length - done.length - 3) + 2, -done.length),
+    `${beginning}"service_tier":"default","system_fingerprint":null,"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":2,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}\n\n`,
+  );
+  assert.deepEqual(
+    chunks.slice(0, -1).map((chunk) => chunk.usage),
+    [null, null, null],
+  );
+  gatherChunks(stream, true);
+});
+
+test("who does not ask for usage reads nothing of it, and none is invented where none is known", async () => {
+  const { stream } = await play([counted], { stream: true, stream_options: {} });
+  assert.ok(!stream.includes("usage"));
+  const { stream: uncounted } = await play([[{ type: "text", text: "a" }]], wantsUsage);
+  assert.equal(gatherChunks(uncounted, true).usage, undefined);
+});
+
+test("the end says what served the answer", async () => {
+  const { stream } = await play([
+    [{ type: "notes", notes: { fingerprint: "fp_1", serviceTier: "flex" } }],
+    [{ type: "text", text: "a" }],
+  ]);
+  const { rest } = gatherChunks(stream);
+  assert.deepEqual([rest["system_fingerprint"], rest["service_tier"]], ["fp_1", "flex"]);
+});
+
+test("why the model stopped is said in the words of the wire, and being cut off outweighs a call", async () => {
+  const call: Delta = { type: "tool-call", index: 0, name: "f" };
+  const table = [
+    [[], "stop", "stop"],
+    [[], "length", "length"],
+    [[], "content-filter", "content_filter"],
+    [[call], "stop", "tool_calls"],
+    [[call], "tool-calls", "tool_calls"],
+    [[call], "length", "length"],
+    [[call], "content-filter", "content_filter"],
+  ] as const;
+  for (const [said, reason, told] of table) {
+    const { stream, whole } = await play([[...said, { type: "finish", reason }]]);
+    assert.equal(gatherChunks(stream).finishReason, told);
+    assert.equal(whole().choices[0]?.finish_reason, told);
+  }
+});
+
+const thought: Delta[] = [
+  { type: "reasoning", text: "First", summary: 0 },
+  { type: "reasoning", text: "ly", summary: 0 },
+  { type: "reasoning", text: "Then", summary: 1 },
+  { type: "tool-call", index: 0, callId: "call_a", name: "f" },
+];
+
+test("reasoning is hidden, so that a call after it still stands in the first chunk", async () => {
+  const { stream } = await play([thought]);
+  assert.deepEqual(inner(stream), [
+    `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"f","arguments":""}}],"refusal":null}`,
+    `"tool_calls"`,
+  ]);
+});
+
+test("reasoning is shown to a caller who asks for it, sections of a summary apart", async () => {
+  const expected = [hello, `"First"`, `"ly"`, `"\\n\\nThen"`].map((text, index) =>
+    index === 0 ? text : `{"reasoning_content":${text}}`,
+  );
+  for (const body of [{ include_reasoning: true }, { reasoning: {} }, { reasoning: { effort: "low" } }]) {
+    const { stream } = await play([thought], body);
+    assert.deepEqual(inner(stream).slice(0, 4), expected);
+  }
+  const { stream: raw } = await play([[{ type: "reasoning", text: "hm" }]], { reasoning: {} });
+  assert.deepEqual(inner(raw), [hello, `{"reasoning_content":"hm"}`, `"stop"`]);
+});
+
+test("where the operator exposes reasoning it is shown to all but those who say no", async () => {
+  const open = createChatProtocol({ exposeReasoning: true });
+  const messages = [{ role: "user", content: "Hi" }];
+  const shown = async (body: object) => {
+    const { stream } = await playWith(open.parse({ model: "m", messages, ...body }).voice, [thought]);
+    return gatherChunks(stream).message.reasoning;
+  };
+  assert.equal(await shown({}), "Firstly\n\nThen");
+  assert.equal(await shown({ include_reasoning: null }), "Firstly\n\nThen");
+  assert.equal(await shown({ include_reasoning: false }), "");
+  assert.equal(await shown({ reasoning: { exclude: true } }), "");
+});
+
+test("a turn that fails after some text says why instead of a finish, and ends", async () => {
+  const failure = new GatewayError("adapter_rate_limit", "Too fast.", { wireCode: "tokens_per_minute" });
+  const { stream } = await play([[{ type: "text", text: "So" }]], wantsUsage, failure);
+  assert.ok(
+    stream.endsWith(
+      `"delta":{"content":"So"},"logprobs":null,"finish_reason":null}],"usage":null}\n\n` +
+        `data: {"error":{"message":"Too fast.","type":"rate_limit_error","param":null,"code":"tokens_per_minute"}}\n\n` +
+        `data: [DONE]\n\n`,
+    ),
+  );
+  gatherChunks(stream, true);
+});
+
+test("a turn that fails before its first word is told as a stream too", () => {
+  const { voice } = protocol.parse({ model: "m", messages: [{ role: "user", content: "Hi" }], stream: true });
+  assert.equal(
+    voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."))),
+    `data: {"error":{"message":"Nothing came.","type":"api_error","param":null,"code":"adapter_timeout"}}\n\ndata: [DONE]\n\n`,
+  );
+});
+
+test("a batch of events is one write", async () => {
+  const { writes } = await play([
+    [
+      { type: "text", text: "a" },
+      { type: "text", text: "b" },
+    ],
+    [{ type: "text", text: "c" }],
+  ]);
+  assert.deepEqual(
+    writes.map((write) => write.match(/^data: /gm)?.length),
+    [3, 1, 2],
+  );
+});

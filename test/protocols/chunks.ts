@@ -1,0 +1,146 @@
+/** Gathers the chunks of a chat stream the way a careful client reads them, and throws at what no client should see. */
+import assert from "node:assert/strict";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A piece of a call, or a whole one: the two differ only in what is there. */
+export interface WireCall {
+  readonly index?: number;
+  readonly id?: string;
+  readonly type?: string;
+  readonly function?: { readonly name?: string; readonly arguments: string };
+  readonly custom?: { readonly name?: string; readonly input: string };
+}
+
+export interface WireMessage {
+  readonly role?: string;
+  readonly content?: string | null;
+  readonly refusal?: string | null;
+  readonly reasoning_content?: string;
+  readonly annotations?: readonly unknown[];
+  readonly tool_calls?: readonly WireCall[];
+}
+
+interface WireLogprobs {
+  readonly content: readonly unknown[];
+  readonly refusal: null;
+}
+
+interface WireChunk extends Fields {
+  readonly choices: readonly {
+    readonly index: number;
+    readonly delta: WireMessage;
+    readonly logprobs: WireLogprobs | null;
+    readonly finish_reason: string | null;
+  }[];
+  readonly usage?: Fields | null;
+  readonly error?: Fields;
+}
+
+export interface WireCompletion extends Fields {
+  readonly choices: readonly {
+    readonly index: number;
+    readonly message: WireMessage;
+    readonly logprobs: WireLogprobs | null;
+    readonly finish_reason: string;
+  }[];
+  readonly usage?: Fields;
+}
+
+/** A call in one form, whatever its type. */
+export interface Call {
+  readonly id: string | undefined;
+  readonly type: string | undefined;
+  readonly name: string | undefined;
+  arguments: string;
+}
+
+/** What a client has in its hands when the stream is over. */
+export interface Gathered {
+  readonly message: {
+    readonly content: string;
+    readonly refusal: string;
+    readonly reasoning: string;
+    readonly calls: readonly Call[];
+  };
+  readonly logprobs: readonly unknown[];
+  readonly finishReason: string | undefined;
+  /** The fields that stand beside the choices, as the last chunk has them. */
+  readonly rest: Fields;
+  readonly usage: Fields | undefined;
+  readonly error: Fields | undefined;
+}
+
+/** The bodies of a stream; the last message must be `[DONE]`, and no message has a name. */
+export function readChunks(text: string): WireChunk[] {
+  assert.ok(text.endsWith("\n\n"), "a stream ends with a whole message");
+  assert.ok(!text.includes("\r"), "lines end with \\n only");
+  const messages = text.slice(0, -2).split("\n\n");
+  assert.equal(messages.pop(), "data: [DONE]");
+  return messages.map((message) => {
+    assert.match(message, /^data: \{[^\n]+\}$/, "a message is one line");
+    return JSON.parse(message.slice("data: ".length));
+  });
+}
+
+/** `showsUsage`: the request asked for usage, so that every chunk speaks of it. */
+export function gatherChunks(text: string, showsUsage = false): Gathered {
+  const chunks = readChunks(text);
+  const error = chunks.at(-1)?.error;
+  if (error !== undefined) chunks.pop();
+  const usage = chunks.at(-1)?.choices.length === 0 ? chunks.pop()?.usage : undefined;
+  const calls: Call[] = [];
+  const logprobs: unknown[] = [];
+  let [content, refusal, reasoning] = ["", "", ""];
+  let finishReason: string | undefined;
+
+  for (const [position, chunk] of chunks.entries()) {
+    assert.equal(chunk["object"], "chat.completion.chunk");
+    for (const key of ["id", "created", "model"]) assert.equal(chunk[key], chunks[0]?.[key], `one ${key} for all`);
+    assert.equal(chunk.usage, showsUsage ? null : undefined);
+    assert.equal(chunk.choices.length, 1);
+    const { index, delta, ...choice } = chunk.choices[0]!;
+    assert.equal(index, 0);
+    assert.equal(delta.role, position === 0 ? "assistant" : undefined, "the first chunk alone names the role");
+    assert.equal(finishReason, undefined, "nothing is said after the finish");
+    content += delta.content ?? "";
+    refusal += delta.refusal ?? "";
+    reasoning += delta.reasoning_content ?? "";
+    for (const piece of delta.tool_calls ?? []) hearCall(piece, calls);
+    logprobs.push(...(choice.logprobs?.content ?? []));
+    if (choice.finish_reason !== null) {
+      finishReason = choice.finish_reason;
+      assert.deepEqual(delta, {}, "the finish stands alone");
+    }
+  }
+  assert.equal(finishReason === undefined, error !== undefined, "a stream finishes once, or fails");
+  const { choices: _choices, usage: _usage, object: _object, ...rest } = chunks.at(-1) ?? { choices: [] };
+  return {
+    message: { content, refusal, reasoning, calls },
+    logprobs,
+    finishReason,
+    rest,
+    usage: usage ?? undefined,
+    error,
+  };
+}
+
+/** A call is begun once, with everything but its arguments; then they come, and never those of an earlier call. */
+function hearCall(piece: WireCall, calls: Call[]): void {
+  const heard = toCall(piece);
+  if (heard.id !== undefined) {
+    assert.equal(piece.index, calls.length, "calls are counted from 0 without gaps");
+    assert.equal(heard.arguments, "", "a call begins without arguments");
+    calls.push(heard);
+    return;
+  }
+  const call = calls.at(-1)!;
+  assert.equal(piece.index, calls.length - 1, "arguments belong to the newest call");
+  assert.deepEqual([heard.name, heard.type], [undefined, undefined], "a call is named once");
+  assert.equal(piece.custom !== undefined, call.type === "custom");
+  call.arguments += heard.arguments;
+}
+
+export function toCall({ id, type, function: called, custom }: WireCall): Call {
+  return { id, type, name: called?.name ?? custom?.name, arguments: called?.arguments ?? custom?.input ?? "" };
+}
