@@ -2,7 +2,7 @@
 import { pino } from "pino";
 import { adapterTypes } from "./adapters/index.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
-import { createGateway } from "./core/gateway.ts";
+import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createModelNames, type ModelNames } from "./core/models.ts";
 import type { Adapter } from "./core/ports.ts";
 import { toDigest, type Door, type Token } from "./http/auth.ts";
@@ -16,6 +16,8 @@ import { openStore } from "./stores/index.ts";
 export interface Portico {
   /** Where it listens, e.g. `http://127.0.0.1:8600`; nothing when both endpoints are off. */
   readonly address: string | undefined;
+  /** For channels beside HTTP: turns through the same sessions. */
+  readonly gateway: Gateway;
   /** Stops accepting, lets running turns end, then closes everything. */
   close(): Promise<void>;
 }
@@ -50,7 +52,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       newSessionId: () => newId("conv"),
     });
     const { compatChat, compatResponses } = config.http.endpoints;
-    if (!compatChat && !compatResponses) return { address: undefined, close };
+    if (!compatChat && !compatResponses) return { address: undefined, gateway, close };
     const door = createDoor({
       settings: toHttpSettings(config),
       gateway,
@@ -65,7 +67,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       log,
     });
     closers.push(() => door.close());
-    return { address: await door.listen(), close };
+    return { address: await door.listen(), gateway, close };
   } catch (thrown) {
     await close();
     throw thrown;

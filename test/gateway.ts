@@ -3,9 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { adapterTypes } from "../src/adapters/index.ts";
-import { loadConfig } from "../src/config/load.ts";
-import { createPortico, type Portico } from "../src/portico.ts";
+import { openPortico, type Portico } from "../src/index.ts";
 
 export const token = "sk-gateway-0123456789abcdef";
 
@@ -35,20 +33,7 @@ export async function startGateway(
       ...gateway,
     },
   };
-  const { config } = await loadConfig(
-    { file: join(folder, "portico.json"), text: JSON.stringify(file) },
-    {
-      env: {},
-      probe: async () => false,
-      adapterOptions: Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options])),
-      readText: () => {
-        throw new Error("no file is read");
-      },
-      modeOf: () => 0o600,
-      now: new Date(),
-    },
-  );
-  const portico = await createPortico(config);
+  const portico = await openPortico(file, { folder, env: {} });
   context.after(() => portico.close());
   if (portico.address === undefined) throw new Error("the gateway does not listen");
   return { ...portico, address: portico.address };

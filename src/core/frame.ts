@@ -63,7 +63,7 @@ function createScript(turnId: string) {
   let open: Draft | undefined;
   /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
   let openCall: number | undefined;
-  let waiting: Delta[] = [];
+  let waiting: { readonly call: CallDelta; readonly written: Delta[] }[] = [];
   let usage: Usage | undefined;
   let notes: Notes = {};
   let finish: Finish = "stop";
@@ -95,13 +95,26 @@ function createScript(turnId: string) {
 
   /** Tells the calls that had to wait, each with all of its arguments. */
   function release(events: Event[]): void {
-    const held = waiting;
+    for (const { call, written } of waiting) {
+      beginNext(call, events);
+      for (const delta of written) tell(delta, events);
+    }
     waiting = [];
-    for (const call of held) {
-      if (call.type !== "tool-call") continue;
-      close(events);
-      hear(call, events);
-      for (const delta of held) if (delta.type === "tool-arguments" && delta.index === call.index) tell(delta, events);
+  }
+
+  function beginNext(call: CallDelta, events: Event[]): void {
+    close(events);
+    const callId = call.callId ?? `call_${turnId.replace(/^[a-z]+_/, "")}${items.length}`;
+    begin(beginCall(call, callId), events);
+    openCall = call.index;
+  }
+
+  function hearArguments(delta: Extract<Delta, { type: "tool-arguments" }>, events: Event[]): void {
+    const held = waiting.findLast(({ call }) => call.index === delta.index);
+    if (held !== undefined) held.written.push(delta);
+    else if (delta.index === openCall) tell(delta, events);
+    else if (delta.text !== "") {
+      throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
     }
   }
 
@@ -117,20 +130,12 @@ function createScript(turnId: string) {
         if (open?.type !== "reasoning") switchTo("reasoning", events);
         return tell(delta, events);
       case "tool-call":
-        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false))
-          return void waiting.push(delta);
-        close(events);
-        begin(beginCall(delta, delta.callId ?? `call_${turnId.replace(/^[a-z]+_/, "")}${items.length}`), events);
-        openCall = delta.index;
-        return;
+        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false)) {
+          return void waiting.push({ call: delta, written: [] });
+        }
+        return beginNext(delta, events);
       case "tool-arguments":
-        if (delta.index === openCall) return tell(delta, events);
-        if (waiting.some((held) => held.type === "tool-call" && held.index === delta.index))
-          return void waiting.push(delta);
-        throw new GatewayError(
-          "adapter_protocol",
-          "The adapter sent arguments for a tool call that it had not begun, or had ended.",
-        );
+        return hearArguments(delta, events);
       case "usage":
         usage = delta.usage;
         return;
@@ -156,6 +161,8 @@ function createScript(turnId: string) {
     },
   };
 }
+
+type CallDelta = Extract<Delta, { type: "tool-call" }>;
 
 /** The model was cut off before it had said everything. */
 function isShort(finish: Finish): boolean {

@@ -5,6 +5,19 @@ import type { Delta } from "../../src/core/delta.ts";
 const text = fc.string({ unit: "grapheme", maxLength: 6 });
 const index = fc.nat(2);
 
+/** A call with its arguments in pieces; no arguments come for a call that is not open. */
+const call: fc.Arbitrary<Delta[]> = fc
+  .record({
+    index,
+    name: fc.constantFrom("f", 'g"'),
+    kind: fc.constantFrom("function" as const, "custom" as const),
+    pieces: fc.array(fc.constantFrom("{", "}", '"a":1', "{}"), { maxLength: 4 }),
+  })
+  .map(({ index, name, kind, pieces }) => [
+    { type: "tool-call", index, name, kind },
+    ...pieces.map((text): Delta => ({ type: "tool-arguments", index, text })),
+  ]);
+
 const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ type: fc.constant("text" as const), text }) },
   fc.record({ type: fc.constant("text" as const), text, logprobs: fc.constant([{ token: "t", logprob: -1 }]) }),
@@ -12,20 +25,6 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
-  fc.record({
-    type: fc.constant("tool-call" as const),
-    index,
-    name: fc.constantFrom("f", 'g"'),
-    kind: fc.constantFrom("function" as const, "custom" as const),
-  }),
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      type: fc.constant("tool-arguments" as const),
-      index,
-      text: fc.constantFrom("{", "}", '"a":1', "{}"),
-    }),
-  },
   fc.record({
     type: fc.constant("finish" as const),
     reason: fc.constantFrom("stop", "length", "content-filter", "tool-calls"),
@@ -45,4 +44,9 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   }),
 );
 
-export const batches = fc.array(fc.array(delta, { maxLength: 6 }), { maxLength: 6 });
+const batch = fc.array(fc.oneof({ weight: 3, arbitrary: delta.map((one) => [one]) }, call), { maxLength: 6 });
+
+export const batches = fc.array(
+  batch.map((deltas) => deltas.flat()),
+  { maxLength: 6 },
+);

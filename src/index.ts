@@ -1,0 +1,37 @@
+/** What a program that embeds Portico imports. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { adapterTypes } from "./adapters/index.ts";
+import { loadConfig } from "./config/load.ts";
+import { createPortico, type Portico, type Surroundings } from "./portico.ts";
+
+export type { Delta } from "./core/delta.ts";
+export { GatewayError } from "./core/errors.ts";
+export type { Event } from "./core/event.ts";
+export type { Caller, Gateway, Reply } from "./core/gateway.ts";
+export type { Item } from "./core/item.ts";
+export type { Ask, Answer } from "./core/turn.ts";
+export type { Portico, Surroundings } from "./portico.ts";
+
+/**
+ * Opens a gateway with the settings of a config file, given as an object. Relative paths start from `folder`, the current
+ * one by default. Throws with every problem at once if the settings are wrong.
+ */
+export async function openPortico(
+  settings: object,
+  surroundings: Surroundings & { readonly folder?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<Portico> {
+  const { folder = process.cwd(), env = process.env } = surroundings;
+  const { config } = await loadConfig(
+    { file: join(folder, "portico.json"), text: JSON.stringify(settings) },
+    {
+      env,
+      probe: async () => false,
+      adapterOptions: Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options])),
+      readText: (file) => readFileSync(file, "utf8"),
+      modeOf: () => undefined,
+      now: new Date(),
+    },
+  );
+  return createPortico(config, surroundings);
+}
