@@ -32,7 +32,7 @@ export interface Surroundings {
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
   const log = surroundings.log ?? createLog(config);
-  const newId = createIds();
+  const newId = createIds(now);
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).toReversed()) await closer();
@@ -132,6 +132,6 @@ function toTokens(config: Config): readonly Token[] {
 function createLog(config: Config): DoorLog {
   return pino(
     { level: config.log.level, base: null },
-    pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 }),
+    pino.destination({ dest: 2, sync: false, minLength: 4096, periodicFlush: 500 }),
   );
 }

@@ -82,7 +82,7 @@ export interface Box extends Door {
 
 export function createBox(context: TestContext, script: Script, options: BoxOptions = {}): Box {
   const now = options.now ?? (() => new Date());
-  const newId = createIds();
+  const newId = createIds(now);
   const store = options.store ?? createMemoryStore();
   const adapter = createScriptedAdapter(script);
   const logged: Box["logged"] = [];

@@ -41,7 +41,7 @@ export type Part =
     }
   | { readonly type: "other"; readonly extra: Extra };
 
-export interface Reasoning {
+interface Reasoning {
   readonly type: "reasoning";
   /** What the model tells of its reasoning, one string a section. */
   readonly summary: readonly string[];
@@ -74,7 +74,7 @@ export interface Extra {
 }
 
 /** The wire languages that something opaque may be written in. */
-export type Dialect = "chat" | "responses";
+type Dialect = "chat" | "responses";
 
 /** All text of a content, parts joined. */
 export function textOf(content: Content): string {

@@ -21,7 +21,7 @@ export interface Protocol {
   parse(body: unknown): Request;
 }
 
-export interface Request {
+interface Request {
   readonly ask: Ask;
   readonly voice: Voice;
 }

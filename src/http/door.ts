@@ -1,8 +1,9 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+import cors from "@fastify/cors";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
-import type { Protocol } from "../core/ports.ts";
+import type { About, Protocol } from "../core/ports.ts";
 import { createGuard, type Token } from "./auth.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createRateLimit } from "./rate.ts";
@@ -14,6 +15,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The caller's token; only routes without a guard have none. */
     token: Token;
+    /** What is known of the turn that it asked for, once it has its place. */
+    about: About | undefined;
   }
 }
 
@@ -88,6 +91,16 @@ export function createDoor(parts: DoorParts): Door {
     throw new GatewayError("unknown_url", `Unknown request URL: ${request.method} ${request.url.split("?")[0]}.`);
   });
   app.decorateRequest("token");
+  app.decorateRequest("about", undefined);
+  if (settings.corsOrigins.length > 0) {
+    app.register(cors, {
+      origin: [...settings.corsOrigins],
+      methods: ["GET", "POST", "DELETE"],
+      exposedHeaders: ["x-request-id", "retry-after", "x-portico-session", "x-portico-history", "x-portico-context"],
+      maxAge: 600,
+      strictPreflight: false,
+    });
+  }
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     if (request.routeOptions.config.open) return done();
@@ -105,6 +118,8 @@ export function createDoor(parts: DoorParts): Door {
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime),
         owner: request.token?.owner,
+        model: request.about?.model,
+        history: request.about?.history,
       },
       "request",
     );

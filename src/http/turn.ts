@@ -50,6 +50,7 @@ export async function answerTurn(
 }
 
 async function tellWhole({ about, events }: Reply, voice: Voice, reply: FastifyReply): Promise<FastifyReply> {
+  reply.request.about = about;
   let answer: Answer | undefined;
   for await (const batch of events) {
     const last = batch.at(-1);
@@ -81,7 +82,7 @@ async function tellStream(
   );
   try {
     const placed = await answering;
-    about = placed.about;
+    about = reply.request.about = placed.about;
     let step = await placed.events.next();
     const say = voice.stream(about);
     for (; !step.done; step = await placed.events.next()) {

@@ -26,7 +26,7 @@ async function* replay(batches: Delta[][]): AsyncIterable<readonly Delta[]> {
 
 function createScene(script: Script = reply, store: SessionStore = createMemoryStore()): Scene {
   const adapter = createScriptedAdapter(script);
-  const newId = createIds();
+  const newId = createIds(() => new Date());
   const gateway = createGateway({
     adapter,
     store,

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { authorization, createBox, say } from "../scripted.ts";
+
+const origin = "https://chat.example";
+const hello = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "hi" }] });
+
+test("a page of an allowed origin may ask, preflight first, and read our headers", async (context) => {
+  const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
+  const preflight = await fetch(`${address}/v1/chat/completions`, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization,content-type",
+    },
+  });
+  assert.equal(preflight.status, 204);
+  assert.equal(preflight.headers.get("access-control-allow-origin"), origin);
+  assert.match(preflight.headers.get("access-control-allow-methods") ?? "", /POST/);
+  assert.match(preflight.headers.get("access-control-allow-headers") ?? "", /authorization/);
+  const answer = await fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: { origin, authorization, "content-type": "application/json" },
+    body: hello,
+  });
+  assert.equal(answer.headers.get("access-control-allow-origin"), origin);
+  assert.match(answer.headers.get("access-control-expose-headers") ?? "", /x-portico-session/);
+  assert.match(await answer.text(), /\[DONE\]/);
+});
+
+test("errors are readable for an allowed origin too, so that a page can tell a wrong token", async (context) => {
+  const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
+  const answer = await fetch(`${address}/v1/models`, { headers: { origin, authorization: "Bearer no" } });
+  assert.equal(answer.status, 401);
+  assert.equal(answer.headers.get("access-control-allow-origin"), origin);
+});
+
+test("another origin gets no permission, and without origins there are no CORS headers at all", async (context) => {
+  const some = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
+  const other = await fetch(`${some}/v1/models`, { headers: { origin: "https://evil.example", authorization } });
+  assert.equal(other.headers.get("access-control-allow-origin"), null);
+  const none = await createBox(context, [say("hi")]).listen();
+  const answer = await fetch(`${none}/v1/models`, { headers: { origin, authorization } });
+  assert.equal(answer.headers.get("access-control-allow-origin"), null);
+});
