@@ -85,15 +85,20 @@ function waitForStop(terminal: Terminal): Promise<void> {
   return new Promise((resolve) => {
     // Without a listener nothing else keeps the process alive.
     const alive = setInterval(() => {}, 2_147_483_647);
-    let isStopping = false;
+    let askedAt: number | undefined;
     terminal.onStop((signal) => {
-      if (isStopping) terminal.exit(signal === "SIGINT" ? 130 : 143);
-      isStopping = true;
+      const now = terminal.now().getTime();
+      if (askedAt !== undefined && Math.abs(now - askedAt) >= sameWishMs)
+        terminal.exit(signal === "SIGINT" ? 130 : 143);
+      askedAt ??= now;
       clearInterval(alive);
       resolve();
     });
   });
 }
+
+/** npm sends a terminal's Ctrl-C on to the gateway, which has had it already: what follows so soon is the same wish. */
+const sameWishMs = 500;
 
 async function drain(running: Running, config: Config, terminal: Terminal): Promise<number> {
   const seconds = Math.ceil(config.http.limits.drainTimeoutMs / 1000);

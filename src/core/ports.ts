@@ -68,6 +68,7 @@ export interface SessionStore {
 /** The conversations of one owner under one hint. */
 export interface Session {
   readonly id: string;
+  readonly owner: string;
   /** The newest turn of its current thread. */
   readonly tip: string | undefined;
 }

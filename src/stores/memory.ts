@@ -6,14 +6,14 @@ import { type Shelf, judge } from "./verdict.ts";
 /** A store that forgets when the process ends. */
 export function createMemoryStore(): SessionStore {
   const turns = new Map<string, StoredTurn>();
-  const sessions = new Map<string, { readonly owner: string; readonly tip: string }>();
+  const sessions = new Map<string, Session>();
   const sessionIds = new Map<string, string>();
   let closed = false;
 
   const shelf: Shelf = {
     hasTurn: (owner, turnId) => turns.get(turnId)?.owner === owner,
     readSession: (sessionId) => sessions.get(sessionId),
-    isTaken: (owner, hint) => sessionIds.has(nameOf(owner, hint)),
+    findSession: (owner, hint) => sessions.get(sessionIds.get(nameOf(owner, hint)) ?? ""),
   };
 
   function checkOpen(): void {
@@ -23,8 +23,7 @@ export function createMemoryStore(): SessionStore {
   return {
     async findSession(owner, hint): Promise<Session | undefined> {
       checkOpen();
-      const id = sessionIds.get(nameOf(owner, hint));
-      return id === undefined ? undefined : { id, tip: sessions.get(id)?.tip };
+      return shelf.findSession(owner, hint);
     },
     async findTurn(owner, turnId) {
       checkOpen();
@@ -49,7 +48,7 @@ export function createMemoryStore(): SessionStore {
       if (verdict === "refuse") return false;
       turns.set(turn.id, turn);
       if (move === undefined || verdict === "keep") return true;
-      sessions.set(move.id, { owner: turn.owner, tip: turn.id });
+      sessions.set(move.id, { id: move.id, owner: turn.owner, tip: turn.id });
       if (verdict === "keep-and-create" && move.hint !== undefined) {
         sessionIds.set(nameOf(turn.owner, move.hint), move.id);
       }

@@ -2,7 +2,7 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
-import type { Commit, SessionStore } from "../core/ports.ts";
+import type { Commit, Session, SessionStore } from "../core/ports.ts";
 import { createGroup } from "./sqlite/group.ts";
 import { openDatabase, rememberFile } from "./sqlite/database.ts";
 import { type TurnRow, toRow, toTurn, turnColumns } from "./sqlite/row.ts";
@@ -24,11 +24,8 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
 
   const shelf: Shelf = {
     hasTurn: (owner, turnId) => statements.hasTurn.get(turnId, owner) !== undefined,
-    readSession(sessionId) {
-      const row = statements.readSession.get(sessionId) as { owner: string; tip: string | null } | undefined;
-      return row && { owner: row.owner, tip: row.tip ?? undefined };
-    },
-    isTaken: (owner, hint) => statements.findSession.get(owner, hashHint(owner, hint)) !== undefined,
+    readSession: (sessionId) => toSession(statements.readSession.get(sessionId)),
+    findSession: (owner, hint) => toSession(statements.findSession.get(owner, hashHint(owner, hint))),
   };
 
   /** Judges a commit and writes it, inside the group's transaction. */
@@ -49,9 +46,7 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
 
   return {
     async findSession(owner, hint) {
-      const row = attempt(() => statements.findSession.get(owner, hashHint(owner, hint)));
-      const session = row as { id: string; tip: string | null } | undefined;
-      return session && { id: session.id, tip: session.tip ?? undefined };
+      return attempt(() => shelf.findSession(owner, hint));
     },
     async findTurn(owner, turnId) {
       const row = attempt(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
@@ -76,6 +71,11 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
   };
 }
 
+function toSession(row: unknown): Session | undefined {
+  const session = row as { id: string; owner: string; tip: string | null } | undefined;
+  return session && { id: session.id, owner: session.owner, tip: session.tip ?? undefined };
+}
+
 interface Written {
   readonly commit: Commit;
   readonly row: TurnRow;
@@ -97,8 +97,8 @@ function prepareStatements(database: DatabaseSync) {
     readPath,
     hasTurn: database.prepare("SELECT 1 FROM turns WHERE id = ? AND owner = ?"),
     addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
-    findSession: database.prepare("SELECT id, tip FROM sessions WHERE owner = ? AND hint = ?"),
-    readSession: database.prepare("SELECT owner, tip FROM sessions WHERE id = ?"),
+    findSession: database.prepare("SELECT id, owner, tip FROM sessions WHERE owner = ? AND hint = ?"),
+    readSession: database.prepare("SELECT id, owner, tip FROM sessions WHERE id = ?"),
     addSession: database.prepare(
       "INSERT INTO sessions (id, owner, hint, tip, created, updated) VALUES (?, ?, ?, ?, ?, ?)",
     ),
@@ -112,17 +112,20 @@ function createHintHash(database: DatabaseSync): (owner: string, hint: string) =
   const row = database.prepare("SELECT value FROM meta WHERE key = 'hint_key'").get() as { value: Uint8Array };
   // A key object is prepared once; from the plain bytes every hash would cost five times as much.
   const key = createSecretKey(row.value);
-  let last: { readonly owner: string; readonly hint: string; readonly hash: Uint8Array } | undefined;
+  // A turn asks for the same hash when it looks for its session and again when it is kept.
+  const recent = new Map<string, Uint8Array>();
   return (owner, hint) => {
-    // A commit asks for the same one up to three times.
-    if (last?.owner === owner && last.hint === hint) return last.hash;
-    const hash = createHmac("sha256", key)
-      .update(JSON.stringify([owner, hint]))
-      .digest();
-    last = { owner, hint, hash };
+    const name = JSON.stringify([owner, hint]);
+    const known = recent.get(name);
+    if (known !== undefined) return known;
+    const hash = createHmac("sha256", key).update(name).digest();
+    if (recent.size >= maxRecentHashes) recent.clear();
+    recent.set(name, hash);
     return hash;
   };
 }
+
+const maxRecentHashes = 1_000;
 
 function attempt<T>(read: () => T): T {
   try {

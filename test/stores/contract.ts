@@ -54,7 +54,7 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const turn = makeTurn({ owner: "alice", session: newSessionId() });
       const move = toCreate(turn, "user-1");
       assert.equal(await store.commit({ turn, session: move }), true);
-      assert.deepStrictEqual(await store.findSession("alice", "user-1"), { id: move.id, tip: turn.id });
+      assert.deepStrictEqual(await store.findSession("alice", "user-1"), { id: move.id, owner: "alice", tip: turn.id });
       assert.equal(await store.findSession("bob", "user-1"), undefined);
       assert.equal(await store.findSession("alice", "user-2"), undefined);
     });
@@ -122,7 +122,11 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const rivals = [1, 2].map(() => makeTurn({ session: newSessionId() }));
       const kept = await Promise.all(rivals.map((turn) => store.commit({ turn, session: toCreate(turn, "hint") })));
       assert.deepEqual(kept, [true, false]);
-      assert.deepStrictEqual(await store.findSession("alice", "hint"), { id: rivals[0]!.session, tip: rivals[0]!.id });
+      assert.deepStrictEqual(await store.findSession("alice", "hint"), {
+        id: rivals[0]!.session,
+        owner: "alice",
+        tip: rivals[0]!.id,
+      });
       assert.equal(await store.findTurn("alice", rivals[1]!.id), undefined);
     });
 

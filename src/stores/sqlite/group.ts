@@ -13,42 +13,38 @@ export interface Group<Entry> {
 export function createGroup<Entry>(database: DatabaseSync, keep: (entry: Entry) => boolean): Group<Entry> {
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
-  const savepoint = database.prepare("SAVEPOINT entry");
-  const release = database.prepare("RELEASE entry");
-  const undo = database.prepare("ROLLBACK TO entry");
   let waiting: Waiting<Entry>[] = [];
   let closed = false;
 
   function flush(): void {
     const group = waiting;
     waiting = [];
-    if (group.length === 0) return;
+    if (group.length > 0) keepTogether(group);
+  }
+
+  /** What is told must wait until all is durable. */
+  function keepTogether(group: readonly Waiting<Entry>[]): void {
+    let current: Waiting<Entry> | undefined;
     try {
       begin.run();
-      const settlements = group.map(keepOne);
+      const kept = group.map((entry) => keep((current = entry).entry));
+      current = undefined;
       commit.run();
-      for (const settle of settlements) settle();
+      for (const [index, { resolve }] of group.entries()) resolve(kept[index] ?? false);
     } catch (thrown) {
       // A full disk has rolled back by itself; a busy one never began.
       if (database.isTransaction) database.exec("ROLLBACK");
+      if (current !== undefined && isOfTheEntry(thrown)) return keepWithout(group, current, thrown);
       const error = unavailable("The session store cannot keep this turn now. Send it again in a moment.", thrown);
       for (const { reject } of group) reject(error);
     }
   }
 
-  /** Returns how to tell the outcome, which must wait until all is durable. */
-  function keepOne({ entry, resolve, reject }: Waiting<Entry>): () => void {
-    savepoint.run();
-    try {
-      const kept = keep(entry);
-      release.run();
-      return () => resolve(kept);
-    } catch (thrown) {
-      if (!isOfTheEntry(thrown) || !database.isTransaction) throw thrown;
-      undo.run();
-      release.run();
-      return () => reject(thrown);
-    }
+  /** One entry that is wrong in itself must not cost its neighbours their turns. */
+  function keepWithout(group: readonly Waiting<Entry>[], wrong: Waiting<Entry>, thrown: unknown): void {
+    wrong.reject(thrown);
+    const others = group.filter((entry) => entry !== wrong);
+    if (others.length > 0) keepTogether(others);
   }
 
   return {
