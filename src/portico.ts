@@ -132,6 +132,6 @@ function toTokens(config: Config): readonly Token[] {
 function createLog(config: Config): DoorLog {
   return pino(
     { level: config.log.level, base: null },
-    pino.destination({ dest: 2, sync: false, minLength: 65_536, periodicFlush: 500 }),
+    pino.destination({ dest: 2, sync: false, minLength: 8192, periodicFlush: 500 }),
   );
 }

@@ -22,17 +22,19 @@ function createScreen() {
   const complained: string[] = [];
   const exits: number[] = [];
   const stop = Promise.withResolvers<(signal: StopSignal) => void>();
+  let nowMs = Date.parse("2026-01-01T00:00:00Z");
   const terminal: Terminal = {
     folder,
     env: {},
-    now: () => new Date("2026-01-01T00:00:00Z"),
+    now: () => new Date(nowMs),
     print: (line) => void printed.push(line),
     complain: (line) => void complained.push(line),
     probe: async () => false,
     onStop: (listener) => stop.resolve(listener),
     exit: (code) => void exits.push(code),
   };
-  return { terminal, printed, complained, exits, signals: stop.promise };
+  const pass = (ms: number) => void (nowMs += ms);
+  return { terminal, printed, complained, exits, pass, signals: stop.promise };
 }
 
 function createHouse(open: House["open"]): House {
@@ -78,12 +80,12 @@ test("'portico', 'portico help' and 'portico --help' list the commands.", async 
   }
 });
 
-test("A signal drains and ends with 0; a second one ends at once with 130 or 143.", async () => {
+test("A signal drains and ends with 0; one that follows at once is the same wish; a later one ends with 130 or 143.", async () => {
   for (const [signal, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const) {
-    const { terminal, printed, exits, signals } = createScreen();
+    const { terminal, printed, exits, pass, signals } = createScreen();
     const closing = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const close = () => {
@@ -99,7 +101,10 @@ test("A signal drains and ends with 0; a second one ends at once with 130 or 143
     stop(signal);
     await asked.promise;
     assert.equal(printed.at(-1), "Draining: running turns have 30 s to end. A second signal stops at once.");
+    pass(499);
+    stop(signal);
     assert.deepEqual(exits, []);
+    pass(1);
     stop(signal);
     assert.deepEqual(exits, [code]);
     closing.resolve();

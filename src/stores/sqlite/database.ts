@@ -9,10 +9,11 @@ import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts"
 export function openDatabase(file: string): DatabaseSync {
   try {
     if (file !== ":memory:") prepareFile(file);
-    const database = new DatabaseSync(file, { timeout: busyMs, enableForeignKeyConstraints: true });
+    const database = new DatabaseSync(file, { timeout: openingMs, enableForeignKeyConstraints: true });
     try {
       database.exec(settings);
       migrate(database);
+      database.exec(`PRAGMA busy_timeout = ${busyMs}`);
       return database;
     } catch (thrown) {
       database.close();
@@ -29,6 +30,8 @@ export function openDatabase(file: string): DatabaseSync {
   }
 }
 
+/** At the start nobody waits for us yet, so another process may take its time. */
+const openingMs = 10_000;
 /** Waiting for another process's lock blocks the event loop, so it is short; only the command line writes beside us. */
 const busyMs = 1_000;
 
@@ -55,7 +58,7 @@ function prepareFile(file: string): void {
 
 /** Looks at a file through a connection that cannot write. */
 function inspect(file: string): void {
-  const database = new DatabaseSync(file, { readOnly: true, timeout: busyMs });
+  const database = new DatabaseSync(file, { readOnly: true, timeout: openingMs });
   try {
     const mark = database.prepare("PRAGMA application_id").get() as { application_id: number };
     const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
