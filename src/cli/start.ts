@@ -102,7 +102,7 @@ const sameWishMs = 500;
 
 async function drain(running: Running, config: Config, terminal: Terminal): Promise<number> {
   const seconds = Math.ceil(config.http.limits.drainTimeoutMs / 1000);
-  terminal.print(`Draining: running turns have ${seconds} s to end. A second signal stops at once.`);
+  terminal.print(`Draining: running turns have ${seconds} s to end. Another signal after a moment stops at once.`);
   try {
     await running.close();
     return 0;

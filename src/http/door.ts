@@ -9,6 +9,7 @@ import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createRateLimit } from "./rate.ts";
 import { addRoutes } from "./routes.ts";
 import type { HttpSettings } from "./settings.ts";
+import { removeDeadSocket } from "./socket.ts";
 import { createTurns, drainingError } from "./turns.ts";
 
 declare module "fastify" {
@@ -133,6 +134,7 @@ export function createDoor(parts: DoorParts): Door {
     app,
     async listen() {
       const { listen } = settings;
+      if ("path" in listen) await removeDeadSocket(listen.path);
       const address = await app.listen("path" in listen ? listen : { ...listen, backlog: 4096 });
       return "path" in listen ? `unix:${listen.path}` : address;
     },

@@ -1,0 +1,20 @@
+/** Clears the path of a unix socket on which nobody answers any more: a process that was killed leaves its file behind. */
+import { lstatSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+
+/** Anything else that stands there, or a socket that is in use, is left alone: listening will tell. */
+export async function removeDeadSocket(path: string): Promise<void> {
+  // A plain file refuses connections too.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
+  if (await refuses(path)) rmSync(path, { force: true });
+}
+
+function refuses(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+}

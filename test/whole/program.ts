@@ -1,0 +1,108 @@
+/** The executable as its users run it: started in a folder, asked over its socket, stopped by a signal. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { token } from "../gateway.ts";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+const executable = join(root, "bin/portico.js");
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Program {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** What it has printed by the time the text appears. */
+  said(text: string): Promise<string>;
+  /** Where it listens, once it does. */
+  address(): Promise<string>;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<Ended>;
+}
+
+/** Runs `portico ARGS` in a folder; it is killed at the end of the test if it still runs. */
+export function runProgram(context: TestContext, folder: string, ...args: readonly string[]): Program {
+  return watch(context, spawn(process.execPath, [executable, ...args], { cwd: folder, env: bareEnvironment(folder) }));
+}
+
+/** Runs `npm ARGS` in the checkout, in a process group of its own, as a shell would. */
+export function runNpm(context: TestContext, folder: string, ...args: readonly string[]): Program {
+  const path = process.env["npm_execpath"];
+  const [command, first] = path === undefined ? ["npm", []] : [process.execPath, [path]];
+  return watch(
+    context,
+    spawn(command, [...first, ...args], {
+      cwd: root,
+      // npm would ask the registry for news of itself.
+      env: { ...bareEnvironment(folder), npm_config_update_notifier: "false" },
+      detached: true,
+    }),
+    true,
+  );
+}
+
+/** Port 1 has no Ollama, so that a developer's own is never asked; no key of a provider is there. */
+function bareEnvironment(folder: string): NodeJS.ProcessEnv {
+  return { PATH: process.env["PATH"] ?? "", HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
+}
+
+function watch(context: TestContext, child: ReturnType<typeof spawn>, isGroup = false): Program {
+  let stdout = "";
+  let stderr = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close").then(([code]): Ended => ({ code: code as number | null, stdout, stderr }));
+
+  function kill(signal: NodeJS.Signals): void {
+    if (!isGroup || child.pid === undefined) child.kill(signal);
+    else if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid, signal);
+  }
+  context.after(() => {
+    kill("SIGKILL");
+    return ended;
+  });
+
+  function said(text: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const look = () => (stdout.includes(text) ? resolve(stdout) : undefined);
+      child.stdout?.on("data", look);
+      child.once("close", () => reject(new Error(`It ended before it said '${text}': ${stdout}${stderr}`)));
+      look();
+    });
+  }
+
+  return {
+    child,
+    ended,
+    said,
+    async address() {
+      const [, address] = /listens on (\S+)/.exec(await said("  config ")) ?? [];
+      if (address === undefined) throw new Error(`It does not listen: ${stdout}`);
+      return address;
+    },
+    stop(signal = "SIGTERM") {
+      kill(signal);
+      return ended;
+    },
+  };
+}
+
+/** Writes a config file for its owner alone, and gives its path. */
+export function writeConfig(folder: string, text: string): string {
+  const file = join(folder, "portico.json");
+  writeFileSync(file, text, { mode: 0o600 });
+  return file;
+}
+
+/** A config file with both endpoints on a free port; `gateway` and `http` go over these settings. */
+export function toConfig(gateway: Record<string, unknown> = {}, http: Record<string, unknown> = {}): string {
+  const endpoints = { compat_chat: true, compat_responses: true };
+  return JSON.stringify({ gateway: { http: { port: 0, auth_token: token, endpoints, ...http }, ...gateway } });
+}

@@ -1,0 +1,267 @@
+/** The gateway as an operator starts and stops it: config files, first runs, npm, signals, sockets. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { request as send, type IncomingMessage, type RequestOptions } from "node:http";
+import { connect, createServer } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeFolder, token } from "../gateway.ts";
+import { runNpm, runProgram, toConfig, writeConfig } from "./program.ts";
+import { endpoints, paths, readAnswer, tell, tellWell, toRequest, type Wish } from "./talk.ts";
+
+const specified = `{
+  "gateway": {
+    "http": {
+      "bind": "127.0.0.1",
+      "port": 0,
+      "auth_token": "${token}",
+      "endpoints": {
+        "compat_chat": true,
+        "compat_responses": true
+      }
+    }
+  }
+}
+`;
+
+test("the specification's configuration, and nothing else, answers on both endpoints", async (context) => {
+  const folder = makeFolder(context);
+  const program = runProgram(context, folder, "start", "--config", writeConfig(folder, specified));
+  const address = await program.address();
+  for (const on of endpoints) {
+    for (const stream of [false, true]) {
+      assert.equal((await tellWell(address, { on, say: "Good morning", stream })).text, "Good morning");
+    }
+    assert.equal((await tell(address, { on, say: "hello", token: "sk-wrong" })).status, 401);
+  }
+  const { code, stderr } = await program.stop();
+  assert.equal(code, 0);
+  assert.doesNotMatch(stderr, /warning/);
+});
+
+test("npm start passes its arguments on, and a Ctrl-C lets a running stream end", async (context) => {
+  const folder = makeFolder(context);
+  const file = writeConfig(folder, toConfig(slowly));
+  const program = runNpm(context, folder, "start", "--", "--config", file);
+  const address = await program.address();
+  const answer = await beginStream({ on: "chat", say: words, stream: true }, toTarget(address));
+  // A terminal sends the signal to everyone in the group; npm sends it on as well.
+  const ended = program.stop("SIGINT");
+  await program.said("Draining");
+  const heard = await answer.rest();
+  assert.equal(heard.text, words);
+  await ended;
+});
+
+for (const [off, on] of [
+  ["chat", "responses"],
+  ["responses", "chat"],
+] as const) {
+  test(`with the ${off} endpoint off it is a 404 that names the key, and ${on} answers`, async (context) => {
+    const folder = makeFolder(context);
+    const switches = { compat_chat: on === "chat", compat_responses: on === "responses" };
+    const file = writeConfig(folder, toConfig({}, { endpoints: switches }));
+    const program = runProgram(context, folder, "start", "--config", file);
+    const address = await program.address();
+    const refused = await tell(address, { on: off, say: "hello" });
+    assert.equal(refused.status, 404);
+    assert.equal(refused.error?.["code"], "endpoint_disabled");
+    assert.ok(String(refused.error?.["message"]).includes(`gateway.http.endpoints.compat_${off}`));
+    assert.equal((await tellWell(address, { on, say: "hello" })).text, "hello");
+    assert.equal((await program.stop()).code, 0);
+  });
+}
+
+test("with both endpoints off nothing listens, and the process stays until it is stopped", async (context) => {
+  const folder = makeFolder(context);
+  const port = await findFreePort();
+  const off = { port, endpoints: { compat_chat: false, compat_responses: false } };
+  const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig({}, off)));
+  assert.match(await program.said("  config "), /no listener is open/);
+  assert.equal(await tryConnect(port), "ECONNREFUSED");
+  assert.equal(program.child.exitCode, null);
+  assert.equal((await program.stop()).code, 0);
+});
+
+test("the first run in an empty folder makes a token, shows a curl line that works, and the next run keeps the token", async (context) => {
+  const folder = makeFolder(context);
+  const first = runProgram(context, folder, "start", "--port", "0");
+  const text = await first.said("curl ");
+  const line = /curl (?<url>\S+) -H "(?<one>[^"]+)" -H "(?<two>[^"]+)" -d '(?<body>[^']+)'/.exec(text)?.groups;
+  assert.ok(line, text);
+  const headers = [line["one"]!, line["two"]!].map((header): [string, string] => {
+    const [name = "", value = ""] = header.split(": ");
+    return [name, value];
+  });
+  const response = await fetch(line["url"]!, { method: "POST", headers, body: line["body"]! });
+  assert.equal(response.status, 200);
+  assert.match(await response.text(), /"content":"Hello!"/);
+  const file = join(folder, ".portico/token");
+  const made = readFileSync(file, "utf8").trim();
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.equal((await first.stop()).code, 0);
+
+  const second = runProgram(context, folder, "start", "--port", "0");
+  const address = await second.address();
+  assert.equal((await tellWell(address, { on: "responses", say: "again", token: made })).text, "again");
+  const { code, stdout, stderr } = await second.stop();
+  assert.equal(code, 0);
+  assert.ok(!stdout.includes(made) && !stderr.includes(made), "the token is shown once");
+});
+
+const words = "one two three four five six seven eight nine ten eleven twelve";
+const slowly = { adapters: { echo: { type: "echo", delay_ms: 100 } } };
+
+test("SIGTERM lets the streams that run end whole, refuses new connections meanwhile, and ends with 0", async (context) => {
+  const folder = makeFolder(context);
+  const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig(slowly)));
+  const address = await program.address();
+  const answers = await Promise.all(
+    endpoints.map((on) => beginStream({ on, say: words, stream: true }, toTarget(address))),
+  );
+  const ended = program.stop("SIGTERM");
+  await program.said("Draining");
+  assert.equal(await untilRefused(Number(new URL(address).port)), "ECONNREFUSED");
+  assert.ok(!answers.some((answer) => answer.isOver()), "the streams still run");
+  for (const answer of answers) {
+    const heard = await answer.rest();
+    assert.equal(heard.text, words);
+    assert.equal(heard.error, undefined);
+  }
+  assert.equal((await ended).code, 0);
+});
+
+test("a signal that comes twice in a moment, as under npm, does not cut a stream; a later one does", async (context) => {
+  const folder = makeFolder(context);
+  const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig(slowly)));
+  const address = await program.address();
+  const answer = await beginStream({ on: "chat", say: `${words} thirteen ${words}`, stream: true }, toTarget(address));
+  const ended = program.stop("SIGINT");
+  await program.said("Draining");
+  program.child.kill("SIGINT");
+  // So many words take longer than the moment.
+  await answer.until("thirteen ");
+  assert.equal(program.child.exitCode, null);
+  program.child.kill("SIGINT");
+  assert.equal((await ended).code, 130);
+  await assert.rejects(answer.rest(), { code: "ECONNRESET" });
+});
+
+test("a second gateway on a busy port ends with 1 and one sentence, and the first goes on", async (context) => {
+  const folder = makeFolder(context);
+  const file = writeConfig(folder, toConfig());
+  const first = runProgram(context, folder, "start", "--config", file);
+  const address = await first.address();
+  await tellWell(address, { on: "chat", say: "one", more: { user: "someone" } });
+  const { port } = new URL(address);
+  const second = await runProgram(context, folder, "start", "--config", file, "--port", port).ended;
+  assert.equal(second.code, 1);
+  assert.equal(second.stdout, "");
+  assert.match(second.stderr, new RegExp(`^gateway\\.http\\.port: port ${port} of 127\\.0\\.0\\.1 is in use .*\\.\n$`));
+  const heard = await tellWell(address, { on: "chat", say: "two", more: { user: "someone" } });
+  assert.equal(heard.headers.get("x-portico-history"), "continued");
+  assert.equal((await first.stop()).code, 0);
+});
+
+test("a gateway listens on a unix socket; the file that a killed one leaves is no hindrance, one in use is", async (context) => {
+  const folder = makeFolder(context);
+  const socketPath = join(folder, "portico.sock");
+  const file = writeConfig(folder, toConfig({}, { bind: `unix:${socketPath}` }));
+  const start = () => runProgram(context, folder, "start", "--config", file);
+  const check = async (on: Wish["on"]) => {
+    const answer = await beginStream({ on, say: "over a socket", stream: true }, { socketPath });
+    assert.equal((await answer.rest()).text, "over a socket");
+  };
+
+  const first = start();
+  assert.equal(await first.address(), `unix:${socketPath}`);
+  await check("chat");
+  await first.stop("SIGKILL");
+  assert.ok(statSync(socketPath).isSocket());
+
+  const second = start();
+  await second.address();
+  await check("responses");
+  const third = await start().ended;
+  assert.equal(third.code, 1);
+  assert.match(third.stderr, /^gateway\.http\.bind: cannot listen on the socket \S+ \(EADDRINUSE\)/);
+  await check("chat");
+  assert.equal((await second.stop()).code, 0);
+  assert.throws(() => statSync(socketPath), { code: "ENOENT" });
+
+  writeFileSync(socketPath, "precious");
+  assert.equal((await start().ended).code, 1);
+  assert.equal(readFileSync(socketPath, "utf8"), "precious");
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === "::1"));
+
+test("a gateway listens on IPv6", { skip: !hasIpv6 && "this machine has no ::1" }, async (context) => {
+  const folder = makeFolder(context);
+  const file = writeConfig(folder, toConfig({}, { bind: "::1" }));
+  const program = runProgram(context, folder, "start", "--config", file);
+  const address = await program.address();
+  assert.match(address, /^http:\/\/\[::1\]:\d+$/);
+  for (const on of endpoints) assert.equal((await tellWell(address, { on, say: "hello" })).text, "hello");
+  assert.equal((await program.stop()).code, 0);
+});
+
+function toTarget(address: string): RequestOptions {
+  const { hostname, port } = new URL(address);
+  return { hostname, port };
+}
+
+/** Asks for a stream; resolves with its first bytes, and reads the rest when it is told to. */
+async function beginStream(wish: Wish, target: RequestOptions) {
+  const { method, headers, body } = toRequest(wish);
+  const request = send({ ...target, path: paths[wish.on], method, headers, agent: false }).end(body);
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  let raw = "";
+  response.setEncoding("utf8").on("data", (piece: string) => (raw += piece));
+  const ended = once(response, "end");
+  ended.catch(() => {});
+  await once(response, "data");
+  return {
+    isOver: () => response.complete,
+    async until(text: string): Promise<void> {
+      while (!raw.includes(text)) await once(response, "data");
+    },
+    async rest() {
+      await ended;
+      return readAnswer(wish, response.statusCode ?? 0, new Headers(), raw);
+    },
+  };
+}
+
+/** Tries to connect: the error's code, or nothing when it was let in. */
+async function tryConnect(port: number): Promise<string | undefined> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return undefined;
+  } catch (thrown) {
+    return (thrown as NodeJS.ErrnoException).code;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** The listener closes a moment after the gateway says that it drains. */
+async function untilRefused(port: number): Promise<string> {
+  for (;;) {
+    const code = await tryConnect(port);
+    if (code !== undefined) return code;
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

@@ -1,0 +1,159 @@
+/** Both sides of a gateway: a client that speaks either endpoint, and a model that answers and remembers what it was shown. */
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { token } from "../gateway.ts";
+import { type Call, type WireCompletion, gatherChunks, toCall } from "../protocols/chunks.ts";
+import { type WireResponse, checkStream } from "../protocols/grammar.ts";
+import { answerEvents, answerJson, chunk, type Received, type Script, startUpstream } from "../upstream.ts";
+
+export type Endpoint = "chat" | "responses";
+export const endpoints: readonly Endpoint[] = ["chat", "responses"];
+export const paths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
+
+export interface Wish {
+  readonly on: Endpoint;
+  /** A text, or the messages or items themselves. */
+  readonly say: string | readonly unknown[];
+  readonly stream?: boolean;
+  readonly token?: string;
+  /** Further fields of the body. */
+  readonly more?: Record<string, unknown>;
+}
+
+export interface Heard {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly raw: string;
+  readonly id: string;
+  readonly text: string;
+  readonly calls: readonly Call[];
+  /** What the caller reads of a failure, as a status or inside a stream. */
+  readonly error: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Asks and reads the answer to its end; a stream is held against the grammar of its dialect. */
+export async function tell(address: string, wish: Wish, signal?: AbortSignal): Promise<Heard> {
+  const response = await fetch(address + paths[wish.on], { ...toRequest(wish), ...(signal && { signal }) });
+  return readAnswer(wish, response.status, response.headers, await response.text());
+}
+
+/** The parts of an HTTP request that asks for it. */
+export function toRequest({ on, say, stream = false, token: own = token, more = {} }: Wish) {
+  const messages = typeof say === "string" ? [{ role: "user", content: say }] : say;
+  const body = on === "chat" ? { messages } : { input: say };
+  return {
+    method: "POST",
+    headers: { authorization: `Bearer ${own}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "any", ...body, ...(stream && { stream }), ...more }),
+  };
+}
+
+export function readAnswer(wish: Wish, status: number, headers: Headers, raw: string): Heard {
+  const heard = { status, headers, raw };
+  if (status !== 200) return { ...heard, id: "", text: "", calls: [], error: JSON.parse(raw).error };
+  if (wish.on === "chat") {
+    if (wish.stream) {
+      const { message, rest, error } = gatherChunks(withoutComments(raw));
+      return { ...heard, id: String(rest["id"]), text: message.content, calls: message.calls, error };
+    }
+    const completion = JSON.parse(raw) as WireCompletion;
+    const message = completion.choices[0]?.message;
+    const calls = (message?.tool_calls ?? []).map(toCall);
+    return { ...heard, id: String(completion["id"]), text: message?.content ?? "", calls, error: undefined };
+  }
+  const response = wish.stream ? checkStream(withoutComments(raw)).response : (JSON.parse(raw) as WireResponse);
+  const said = response.output.flatMap((item) => item.content ?? []).map((part) => String(part["text"] ?? ""));
+  const called = response.output.filter((item) => item.type === "function_call");
+  return {
+    ...heard,
+    id: String(response["id"]),
+    text: said.join(""),
+    calls: called.map((item) => ({
+      id: String(item["call_id"]),
+      type: "function",
+      name: String(item["name"]),
+      arguments: String(item["arguments"]),
+    })),
+    error: response.error ?? undefined,
+  };
+}
+
+function withoutComments(raw: string): string {
+  return raw.replaceAll(/^: [^\n]*\n\n/gm, "");
+}
+
+export interface Model {
+  /** Config of the adapter that leads to it. */
+  readonly adapters: Record<string, unknown>;
+  readonly received: readonly Received[];
+  /** What it was shown, request by request, as `role: text`. */
+  readonly shown: readonly (readonly string[])[];
+  /** What it answers from now on; without it: `re: ` and the last text it was shown. */
+  script: Script;
+}
+
+/** A model behind a chat completions endpoint, whole or streamed as it is asked. */
+export async function startModel(context: TestContext): Promise<Model> {
+  const upstream = await startUpstream(
+    replyWith((received) => ({ content: `re: ${messagesOf(received).at(-1)?.content}` })),
+  );
+  context.after(() => upstream.close());
+  return {
+    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-upstream" } },
+    received: upstream.received,
+    get shown() {
+      return upstream.received.map((received) =>
+        messagesOf(received).map(({ role, content }) => `${role}: ${content}`),
+      );
+    },
+    get script() {
+      return upstream.script;
+    },
+    set script(script) {
+      upstream.script = script;
+    },
+  };
+}
+
+interface Shown {
+  readonly role: string;
+  readonly content: string | null;
+  readonly tool_call_id?: string;
+  readonly tool_calls?: readonly { readonly id: string }[];
+}
+
+export function messagesOf(received: Received): readonly Shown[] {
+  return (received.json as { readonly messages: readonly Shown[] }).messages;
+}
+
+/** A script that answers with one assistant message; a streamed text comes in two pieces. */
+export function replyWith(reply: (received: Received) => { content?: string; tool_calls?: readonly object[] }): Script {
+  return (received, response) => {
+    const message = reply(received);
+    const finish = message.tool_calls === undefined ? "stop" : "tool_calls";
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    const { stream } = received.json as { readonly stream?: boolean };
+    if (!stream) {
+      const choices = [{ index: 0, message: { role: "assistant", ...message }, finish_reason: finish }];
+      return answerJson({ id: "chatcmpl-1", object: "chat.completion", created: 1, model: "m", choices, usage })(
+        received,
+        response,
+      );
+    }
+    const pieces = message.content?.match(/^.{2}|.+$/gs) ?? [];
+    return answerEvents(
+      chunk({ role: "assistant", ...(message.tool_calls && { tool_calls: message.tool_calls }) }),
+      ...pieces.map((content) => chunk({ content })),
+      chunk({}, finish),
+      { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage },
+    )(received, response);
+  };
+}
+
+/** A turn that must go well. */
+export async function tellWell(address: string, wish: Wish): Promise<Heard> {
+  const heard = await tell(address, wish);
+  assert.equal(heard.status, 200, heard.raw);
+  assert.equal(heard.error, undefined, heard.raw);
+  return heard;
+}
