@@ -100,7 +100,7 @@ test("A signal drains and ends with 0; one that follows at once is the same wish
     const stop = await signals;
     stop(signal);
     await asked.promise;
-    assert.equal(printed.at(-1), "Draining: running turns have 30 s to end. A second signal stops at once.");
+    assert.equal(printed.at(-1), "Draining: running turns have 30 s to end. Another signal after a moment stops at once.");
     pass(499);
     stop(signal);
     assert.deepEqual(exits, []);
