@@ -6,7 +6,7 @@ import type { Command } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import type { House, Running } from "./house.ts";
 import { configOption, listProblems, readSettings } from "./settings.ts";
-import type { Terminal } from "./terminal.ts";
+import type { StopSignal, Terminal } from "./terminal.ts";
 import { readVersion } from "./version.ts";
 
 export const start: Command = {
@@ -20,7 +20,7 @@ export const start: Command = {
   maxPositionals: 0,
   notes: [
     "Without a config file both endpoints are on at 127.0.0.1:8600, and a token is made on the first run.",
-    "SIGINT and SIGTERM let running turns end; a second signal stops at once.",
+    "SIGINT, SIGTERM and SIGHUP let running turns end; another signal after a moment stops at once.",
   ],
   async run({ options }, terminal, house) {
     const loaded = await readSettings(options, terminal, house);
@@ -81,6 +81,9 @@ function curlLine(address: string, { config, exampleModel }: Loaded, token: stri
   return `curl ${target}/v1/chat/completions -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`;
 }
 
+/** What a shell expects of a process that a signal ended. */
+const exitCodes: Readonly<Record<StopSignal, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
+
 function waitForStop(terminal: Terminal): Promise<void> {
   return new Promise((resolve) => {
     // Without a listener nothing else keeps the process alive.
@@ -88,8 +91,7 @@ function waitForStop(terminal: Terminal): Promise<void> {
     let askedAt: number | undefined;
     terminal.onStop((signal) => {
       const now = terminal.now().getTime();
-      if (askedAt !== undefined && Math.abs(now - askedAt) >= sameWishMs)
-        terminal.exit(signal === "SIGINT" ? 130 : 143);
+      if (askedAt !== undefined && Math.abs(now - askedAt) >= sameWishMs) terminal.exit(exitCodes[signal]);
       askedAt ??= now;
       clearInterval(alive);
       resolve();

@@ -1,6 +1,6 @@
 /** What a command meets outside: the streams, the environment, the clock, the signals. */
 
-export type StopSignal = "SIGINT" | "SIGTERM";
+export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 export interface Terminal {
   /** The folder that relative paths of arguments start from. */
@@ -40,6 +40,7 @@ export function createTerminal(): Terminal {
     onStop(listener) {
       process.on("SIGINT", () => listener("SIGINT"));
       process.on("SIGTERM", () => listener("SIGTERM"));
+      process.on("SIGHUP", () => listener("SIGHUP"));
     },
     exit: (code) => process.exit(code),
   };

@@ -6,20 +6,19 @@ import type { Ask } from "./turn.ts";
 
 export function assembleContext(place: Place, ask: Ask): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);
-  const items: Item[] = place.by === "hint" ? steering(place, ask) : [];
-  for (const turn of place.path) {
-    for (const item of turn.input) if (place.by === "response" || !isSteering(item)) items.push(item);
-    items.push(...turn.output);
-  }
-  items.push(...ask.items);
-  return checkTools(items, place, ask);
+  const items: Item[] = [];
+  for (const turn of place.path)
+    for (const side of [turn.input, turn.output]) for (const item of side) items.push(item);
+  for (const item of ask.items) items.push(item);
+  const seen = place.by === "hint" ? [...steering(place, ask), ...items.filter((item) => !isSteering(item))] : items;
+  return checkTools(seen, place, ask);
 }
 
 /** In a session the request's own system messages apply; if it has none, the newest that a turn of the thread had. */
-function steering(place: Place, ask: Ask): Item[] {
-  if (ask.settings.instructions !== undefined || ask.items.some(isSteering)) return [];
-  const steered = place.path.findLast((turn) => turn.input.some(isSteering));
-  return steered?.input.filter(isSteering) ?? [];
+function steering(place: Place, ask: Ask): readonly Item[] {
+  const own = ask.items.filter(isSteering);
+  if (own.length > 0 || ask.settings.instructions !== undefined) return own;
+  return place.path.findLast((turn) => turn.input.some(isSteering))?.input.filter(isSteering) ?? [];
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
@@ -38,10 +37,46 @@ function checkTools(items: readonly Item[], place: Place, ask: Ask): readonly It
     }
     answered.add(item.callId);
   }
+  if (place.by === "hint") return pairTools(items, answered);
   if (called.size === answered.size || place.by === "nothing") return items;
-  if (place.by === "hint") return items.filter((item) => item.type !== "tool-call" || answered.has(item.callId));
   const open = [...called].find((callId) => !answered.has(callId));
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${open}.`, {
     param: ask.itemsParam,
   });
+}
+
+/** Leaves out calls that nobody answered, and puts an output that came late behind its call, where models expect it. */
+function pairTools(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
+  const isOpen = (item: Item) => item.type === "tool-call" && !answered.has(item.callId);
+  const late = findLateOutputs(items);
+  if (late.size === 0) return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
+  const paired: Item[] = [];
+  let due: Item[] = [];
+  for (const item of items) {
+    if (isOpen(item) || late.has(item)) continue;
+    if (item.type !== "tool-call") {
+      paired.push(...due);
+      due = [];
+    }
+    paired.push(item);
+    if (item.type === "tool-call") due.push(...[...late].filter((output) => answers(output, item.callId)));
+  }
+  return paired.concat(due);
+}
+
+/** Outputs that came after the talk had gone on without them. */
+function findLateOutputs(items: readonly Item[]): ReadonlySet<Item> {
+  const talkAtCall = new Map<string, number>();
+  const late = new Set<Item>();
+  let talk = 0;
+  for (const item of items) {
+    if (item.type === "message" && item.role === "user") talk++;
+    if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
+    if (item.type === "tool-output" && talkAtCall.get(item.callId) !== talk) late.add(item);
+  }
+  return late;
+}
+
+function answers(item: Item, callId: string): boolean {
+  return item.type === "tool-output" && item.callId === callId;
 }

@@ -113,7 +113,7 @@ function createScript(turnId: string) {
     const held = waiting.findLast(({ call }) => call.index === delta.index);
     if (held !== undefined) held.written.push(delta);
     else if (delta.index === openCall) tell(delta, events);
-    else if (delta.text !== "") {
+    else if (delta.text.trim() !== "") {
       throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
     }
   }

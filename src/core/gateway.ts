@@ -3,15 +3,15 @@ import { assembleContext } from "./context.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { frame } from "./frame.ts";
-import { findPlace } from "./place.ts";
-import type { About, Adapter, SessionStore } from "./ports.ts";
+import { findPlace, type Place } from "./place.ts";
+import type { About, Adapter, Commit, SessionStore } from "./ports.ts";
 import { createQueue } from "./queue.ts";
 import type { Answer, Ask, Turn } from "./turn.ts";
 
 export interface Gateway {
   /**
    * Resolves when the turn has its place. The first batch of events comes with the adapter's first word: what fails before
-   * is thrown, what fails later is told by the one `turn-end`. Whoever asks must pull at least once, and to the end or `return()`.
+   * is thrown, what fails later is told by the one `turn-end`. Whoever asks must pull to the end or call `return()`.
    */
   answer(ask: Ask, caller: Caller): Promise<Reply>;
 }
@@ -43,58 +43,39 @@ export interface GatewayParts {
 
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, resolveModel, limits, now, newSessionId } = parts;
-  const queue = createQueue(limits.maxQueuedPerThread);
+  const placing = { store, queue: createQueue(limits.maxQueuedPerThread), newSessionId };
 
   return {
     async answer(ask, caller) {
       checkSize(ask, limits.maxItems);
-      const { turnId: id, owner, hint, signal } = caller;
-      const alone = ask.previousId !== undefined || hint === undefined;
-      const leave = alone ? nothing : await queue.enter(`${owner}\n${hint}`, signal);
+      const { turnId: id, owner, signal } = caller;
+      const whenLeft: (() => void)[] = [];
+      const leave = () => {
+        for (const each of whenLeft.splice(0).toReversed()) each();
+      };
       try {
-        const place = await findPlace(store, ask, owner, hint, newSessionId);
+        const place = await findPlace(placing, ask, caller, whenLeft);
         const items = assembleContext(place, ask);
-        const createdAt = now();
         const kept = ask.keep === "yes" || (ask.keep === "in-session" && place.by !== "nothing");
         const about: About = {
           id,
-          createdAt,
+          createdAt: now(),
           model: ask.model,
-          session: place.move?.id,
+          session: kept ? place.move?.id : place.session?.id,
           history: place.history,
           contextItems: items.length,
         };
         const turn: Turn = { id, model: resolveModel(ask.model), items, settings: ask.settings, stream: ask.stream };
-
-        const settle = async (answer: Answer): Promise<void> => {
-          signal.throwIfAborted();
-          if (!kept) return;
-          const committed = await store.commit({
-            turn: {
-              id,
-              owner,
-              session: place.move?.id,
-              parent: place.path.at(-1)?.id,
-              createdAt,
-              model: ask.model,
-              input: ask.items,
-              output: answer.items,
-              status: answer.status === "incomplete" ? "incomplete" : "completed",
-              usage: answer.usage,
-            },
-            session: place.move,
-          });
-          if (!committed) {
-            throw new GatewayError(
-              "session_busy",
-              "The session changed while this turn ran, so the turn was not kept. Send it again.",
-              { retryAfterSeconds: 1 },
-            );
-          }
-        };
-        // When the turn was called off, why it was says more than what broke because of it.
-        const explain = (thrown: unknown) => toGatewayError(signal.aborted ? signal.reason : thrown);
-        return { about, events: frame(id, adapter.stream(turn, signal), { settle, explain, leave }) };
+        const events = frame(id, adapter.stream(turn, signal), {
+          async settle(answer) {
+            signal.throwIfAborted();
+            if (kept && !(await store.commit(toCommit(ask, owner, place, about, answer)))) throw sessionMoved();
+          },
+          // When the turn was called off, why it was says more than what broke because of it.
+          explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
+          leave,
+        });
+        return { about, events: leaveOnReturn(events, leave) };
       } catch (thrown) {
         leave();
         throw thrown;
@@ -103,13 +84,47 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
 }
 
+function toCommit(ask: Ask, owner: string, place: Place, about: About, answer: Answer): Commit {
+  return {
+    turn: {
+      id: about.id,
+      owner,
+      session: place.move?.id,
+      parent: place.path.at(-1)?.id,
+      createdAt: about.createdAt,
+      model: ask.model,
+      input: ask.items,
+      output: answer.items,
+      status: answer.status === "incomplete" ? "incomplete" : "completed",
+      usage: answer.usage,
+    },
+    session: place.move,
+  };
+}
+
+function sessionMoved(): GatewayError {
+  return new GatewayError(
+    "session_busy",
+    "The session changed while this turn ran, so the turn was not kept. Send it again.",
+    { retryAfterSeconds: 1 },
+  );
+}
+
+/** A generator that was never pulled runs none of its own `finally`. */
+function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(events: Events, leave: () => void): Events {
+  const end = events.return.bind(events);
+  events.return = (value) => {
+    leave();
+    return end(value);
+  };
+  return events;
+}
+
 function checkSize(ask: Ask, maxItems: number): void {
   if (ask.items.length <= maxItems) return;
   throw new GatewayError(
     "too_many_messages",
-    `'${ask.itemsParam}' has ${ask.items.length} entries; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
+    `'${ask.itemsParam}' comes to ${ask.items.length} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
     { param: ask.itemsParam },
   );
 }
-
-function nothing(): void {}

@@ -52,6 +52,7 @@ export type History = "new" | "continued" | "foreign" | "stateless";
 /** Turns at rest. Every store passes one contract suite. */
 export interface SessionStore {
   findSession(owner: string, hint: string): Promise<Session | undefined>;
+  readSession(sessionId: string): Promise<Session | undefined>;
   findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
   /** The turns from the root to this one, in the order in which they were said. */
   readPath(turnId: string): Promise<readonly StoredTurn[]>;

@@ -4,6 +4,8 @@ import { GatewayError } from "./errors.ts";
 export interface Queue {
   /** Waits for its turn. The function it gives must be called once, when the turn is over. */
   enter(key: string, signal: AbortSignal): Promise<() => void>;
+  /** Nobody would have to wait now. */
+  isFree(key: string): boolean;
 }
 
 export function createQueue(maxWaiting: number): Queue {
@@ -17,7 +19,9 @@ export function createQueue(maxWaiting: number): Queue {
   }
 
   return {
+    isFree: (key) => !lines.has(key),
     async enter(key, signal) {
+      signal.throwIfAborted();
       const line = lines.get(key);
       if (line === undefined) {
         lines.set(key, []);

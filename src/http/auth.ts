@@ -73,8 +73,8 @@ function findToken(tokens: readonly Token[], digest: Buffer): Token | undefined 
 function readPresented(headers: IncomingHttpHeaders): string | undefined {
   const { authorization } = headers;
   if (authorization !== undefined) {
-    const [scheme, token] = authorization.trim().split(/\s+/, 2);
-    if (scheme?.toLowerCase() === "bearer" && token) return token;
+    const [scheme, token, ...rest] = authorization.trim().split(/\s+/);
+    if (scheme?.toLowerCase() === "bearer" && token && rest.length === 0) return token;
   }
   const key = headers["x-api-key"] ?? headers["api-key"];
   return typeof key === "string" && key !== "" ? key.trim() : undefined;

@@ -1,15 +1,16 @@
 /** Reads a request's body: bounded in size and patience, as JSON, or an error that says where it is wrong. */
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import { findJsonError } from "./json.ts";
 import type { HttpLimits } from "./settings.ts";
 
 export async function readJsonBody(incoming: IncomingMessage, limits: HttpLimits): Promise<unknown> {
   checkCharset(incoming.headers["content-type"]);
+  checkEncoding(incoming.headers);
   const bytes = await readBytes(incoming, limits);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
-  const body = parseJson(bytes.toString());
+  const body = parseJson(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0));
   if (isDeeper(body, limits.maxJsonDepth)) {
     throw new GatewayError(
       "json_too_deep",
@@ -23,6 +24,22 @@ function checkCharset(contentType = ""): void {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
   if (charset === undefined || /^utf-?8$/i.test(charset)) return;
   throw new GatewayError("unsupported_media_type", `The charset '${charset}' is not supported; send JSON in UTF-8.`);
+}
+
+/** A body that we would have to unpack first could be far larger than it looks. */
+function checkEncoding(headers: IncomingHttpHeaders): void {
+  const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
+  if (content === "identity" && transfer === "chunked") return;
+  const encoding = content === "identity" ? transfer : content;
+  throw new GatewayError(
+    "unsupported_media_type",
+    `The encoding '${encoding}' is not supported; send the body as it is.`,
+  );
+}
+
+/** Some clients put a byte order mark before UTF-8 text. */
+function startsWithMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 function readBytes(incoming: IncomingMessage, limits: HttpLimits): Promise<Buffer> {
@@ -75,11 +92,7 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch {
     if (text.trim() === "") throw new GatewayError("invalid_json", "The request body is empty; send a JSON object.");
-    const { line, column, problem } = findJsonError(text);
-    throw new GatewayError(
-      "invalid_json",
-      `The request body is not valid JSON: ${problem} at line ${line}, column ${column}.`,
-    );
+    throw new GatewayError("invalid_json", `The request body is not valid JSON: ${findJsonError(text)}.`);
   }
 }
 

@@ -67,11 +67,17 @@ export function createSseWriter(
       clearInterval(beat);
       open();
       response.end(text);
+      cutWhenStalled(response, limits.stalledClientTimeoutMs);
     },
     stop() {
       clearInterval(beat);
     },
   };
+}
+
+/** What the caller has not taken yet must move; Node sets the socket's time-out anew for the next request. */
+export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs: number): void {
+  if (response.writableLength > 0) response.socket?.setTimeout(stalledClientTimeoutMs);
 }
 
 /** Waits until the caller has taken everything. A socket on which nothing moves is destroyed by its own time-out. */

@@ -3,9 +3,10 @@ import cors from "@fastify/cors";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
-import type { About, Protocol } from "../core/ports.ts";
+import type { Protocol } from "../core/ports.ts";
 import { createGuard, type Token } from "./auth.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
+import { createJournal, type DoorLog } from "./journal.ts";
 import { createRateLimit } from "./rate.ts";
 import { addRoutes } from "./routes.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -16,8 +17,6 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The caller's token; only routes without a guard have none. */
     token: Token;
-    /** What is known of the turn that it asked for, once it has its place. */
-    about: About | undefined;
   }
 }
 
@@ -34,13 +33,6 @@ export interface DoorParts {
   readonly log: DoorLog;
 }
 
-/** Where the door writes what happened: one line a request. */
-export interface DoorLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 export interface Door {
   /** For tests: requests without a socket. */
   readonly app: FastifyInstance;
@@ -49,12 +41,16 @@ export interface Door {
   close(): Promise<void>;
 }
 
+/** What a turn that was called off may still take to tell its caller why. */
+const partingMs = 1_000;
+
 export function createDoor(parts: DoorParts): Door {
-  const { settings, now, log } = parts;
+  const { settings, now } = parts;
   const { limits } = settings;
   const turns = createTurns(limits.maxConcurrentTurns);
   const guard = createGuard(settings.tokens, limits.maxAuthFailuresPerMinute, now);
   const rate = createRateLimit(limits.rate, now);
+  const journal = createJournal(parts.log);
   const app = fastify({
     logger: false,
     http: {
@@ -62,25 +58,20 @@ export function createDoor(parts: DoorParts): Door {
       requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
       connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
       keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
+      requireHostHeader: false, // checked below, in the one error shape
     },
     bodyLimit: limits.maxBodyBytes,
     forceCloseConnections: "idle",
     return503OnClosing: false,
     genReqId: () => parts.newId("req"),
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, parts.newId("req")),
-    frameworkErrors: (error, request, reply) => {
-      fail(error, request as FastifyRequest, reply as FastifyReply);
-    },
+    frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
   });
 
-  function report(error: GatewayError, reply: FastifyReply): void {
-    if (error.status < 500) return;
-    log.error({ requestId: reply.request.id, code: error.code, err: error.cause ?? error }, error.message);
-  }
-
-  function fail(thrown: unknown, _request: FastifyRequest, reply: FastifyReply): void {
+  function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const error = translateError(thrown);
-    report(error, reply);
+    journal.report(error, request);
+    reply.header("x-request-id", request.id);
     sendError(error, reply);
   }
 
@@ -93,6 +84,15 @@ export function createDoor(parts: DoorParts): Door {
   });
   app.decorateRequest("token");
   app.decorateRequest("about", undefined);
+  app.decorateRequest("failure", undefined);
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.header("x-request-id", request.id);
+    journal.follow(request, reply);
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
+      throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
+    }
+    done();
+  });
   if (settings.corsOrigins.length > 0) {
     app.register(cors, {
       origin: [...settings.corsOrigins],
@@ -102,33 +102,21 @@ export function createDoor(parts: DoorParts): Door {
       strictPreflight: false,
     });
   }
-  app.addHook("onRequest", (request, reply, done) => {
-    reply.header("x-request-id", request.id);
+  app.addHook("onRequest", (request, _reply, done) => {
     if (request.routeOptions.config.open) return done();
     request.token = guard.admit(request.headers, request.ip);
     if (turns.draining) throw drainingError();
     rate.take(request.token);
     done();
   });
-  app.addHook("onResponse", (request, reply, done) => {
-    log.info(
-      {
-        requestId: request.id,
-        method: request.method,
-        path: request.routeOptions.url ?? request.url,
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-        owner: request.token?.owner,
-        model: request.about?.model,
-        history: request.about?.history,
-      },
-      "request",
-    );
+  app.addHook("onResponse", (_request, _reply, done) => {
     // A connection that was kept alive for this answer would hold up the closing.
     if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
     done();
   });
-  addRoutes(app, { ...parts, turns, report });
+  // Whatever a client expects of us, it gets an ordinary answer.
+  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
+  addRoutes(app, { ...parts, turns, report: journal.report });
 
   return {
     app,
@@ -141,8 +129,10 @@ export function createDoor(parts: DoorParts): Door {
     async close() {
       turns.drain();
       const overdue = setTimeout(() => turns.abort(), limits.drainTimeoutMs);
+      const parting = setTimeout(() => app.server.closeAllConnections(), limits.drainTimeoutMs + partingMs);
       await app.close();
       clearTimeout(overdue);
+      clearTimeout(parting);
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Tells failures over HTTP: one shape on every path and status, also where no request could be read. */
-import { STATUS_CODES } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import { GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
@@ -8,35 +8,41 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
   if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
   // The rest of a body that was refused must not be read as the next request.
-  if (!reply.request.raw.complete) reply.header("connection", "close");
+  if (hasUnreadBody(reply.request.raw) || error.code === "draining") reply.header("connection", "close");
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
+}
+
+function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
+  return !complete && (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0);
 }
 
 /** The framework's own errors in our words; anything else as the core tells it. */
 export function translateError(thrown: unknown): GatewayError {
   const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-  return (typeof code === "string" ? frameworkErrors[code]?.() : undefined) ?? toGatewayError(thrown);
+  return frameworkErrors.get(code)?.() ?? toGatewayError(thrown);
 }
 
-const frameworkErrors: Readonly<Record<string, () => GatewayError>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-    new GatewayError(
-      "unsupported_media_type",
-      "The body must be JSON: send the header 'Content-Type: application/json'.",
-    ),
-  FST_ERR_CTP_EMPTY_TYPE: () =>
-    new GatewayError(
-      "unsupported_media_type",
-      "The body has no type: send the header 'Content-Type: application/json'.",
-    ),
-  FST_ERR_BAD_URL: () => new GatewayError("malformed_http", "The URL is malformed."),
-  FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError("malformed_http", "A part of the URL is too long."),
-};
+const frameworkErrors = new Map<unknown, () => GatewayError>(
+  Object.entries({
+    FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
+      new GatewayError(
+        "unsupported_media_type",
+        "The body must be JSON: send the header 'Content-Type: application/json'.",
+      ),
+    FST_ERR_CTP_EMPTY_TYPE: () =>
+      new GatewayError(
+        "unsupported_media_type",
+        "The body has no type: send the header 'Content-Type: application/json'.",
+      ),
+    FST_ERR_BAD_URL: () => new GatewayError("malformed_http", "The URL is malformed."),
+    FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError("malformed_http", "A part of the URL is too long."),
+  }),
+);
 
 /** Answers on the bare socket what is not a request at all. */
 export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
-  const error = (socketErrors[failure.code ?? ""] ?? malformed)();
+  const error = (socketErrors.get(failure.code) ?? malformed)();
   const body = toBody(error);
   socket.end(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
@@ -44,15 +50,17 @@ export function answerMalformed(failure: Error & { code?: string }, socket: Sock
   );
 }
 
-const socketErrors: Readonly<Record<string, () => GatewayError>> = {
-  HPE_HEADER_OVERFLOW: () =>
-    new GatewayError("headers_too_large", "The request's headers are too large; the limit is 16 KiB."),
-  ERR_HTTP_REQUEST_TIMEOUT: () =>
-    new GatewayError(
-      "request_timeout",
-      "The request's headers did not arrive in time (gateway.http.limits.headers_timeout_ms).",
-    ),
-};
+const socketErrors = new Map<unknown, () => GatewayError>(
+  Object.entries({
+    HPE_HEADER_OVERFLOW: () =>
+      new GatewayError("headers_too_large", "The request's headers are too large; the limit is 16 KiB."),
+    ERR_HTTP_REQUEST_TIMEOUT: () =>
+      new GatewayError(
+        "request_timeout",
+        "The request's headers did not arrive in time (gateway.http.limits.headers_timeout_ms).",
+      ),
+  }),
+);
 
 function malformed(): GatewayError {
   return new GatewayError("malformed_http", "This is not a well-formed HTTP request.");

@@ -11,7 +11,7 @@ export function readHint(
   for (const hint of hints) {
     const value = hint.type === "user" ? user : headers[hint.name];
     if (typeof value === "string" && value !== "")
-      return hint.type === "user" ? `user:${value}` : `${hint.name}:${value}`;
+      return hint.type === "user" ? `user:${value}` : `header:${hint.name}:${value}`;
   }
   return undefined;
 }

@@ -1,40 +1,49 @@
 /** Says where a text stops being JSON and why; only for texts that JSON.parse has refused. */
 
-export interface JsonError {
-  readonly line: number;
-  readonly column: number;
-  readonly problem: string;
+/** A place behind it costs more time to find than it is worth. */
+const maxSearched = 1024 * 1024;
+
+/** `unexpected "}" at line 1, column 14`. */
+export function findJsonError(text: string): string {
+  const searched = text.slice(0, maxSearched);
+  const at = findErrorOffset(searched);
+  if (at === searched.length && at < text.length) return `somewhere after the first ${maxSearched} characters`;
+  const line = searched.slice(0, at).split("\n").length;
+  const column = at - searched.lastIndexOf("\n", at - 1);
+  const found = searched[at];
+  return `unexpected ${found === undefined ? "end" : JSON.stringify(found)} at line ${line}, column ${column}`;
 }
 
-export function findJsonError(text: string): JsonError {
-  const at = findErrorOffset(text);
-  const before = text.slice(0, at);
-  const line = before.split("\n").length;
-  const column = at - before.lastIndexOf("\n");
-  const found = text[at];
-  return { line, column, problem: found === undefined ? "unexpected end" : `unexpected ${JSON.stringify(found)}` };
-}
+// Unrolled, so that a long string is one step of the matcher and not one for every character.
+const stringBody = String.raw`"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4})[^"\\\x00-\x1f]*)*`;
+const patterns = {
+  blank: String.raw`[ \t\n\r]*`,
+  atom: String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null`,
+  string: `${stringBody}"`,
+  openString: stringBody,
+};
 
-const blank = /[ \t\n\r]*/y;
-const atom = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
-const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"/y;
-
-/** What may come next, as a pushdown of the containers that are open. */
+/** What may come next. */
 type State = "value" | "first-value" | "first-key" | "key" | "colon" | "after";
 
 function findErrorOffset(text: string): number {
   const open: ("{" | "[")[] = [];
   let state: State = "value";
   let at = 0;
-  const skip = (pattern: RegExp): boolean => {
-    pattern.lastIndex = at;
-    const length = pattern.exec(text)?.[0].length ?? 0;
+  const matchers = Object.fromEntries(
+    Object.entries(patterns).map(([name, pattern]) => [name, new RegExp(pattern, "y")]),
+  );
+
+  function skip(name: keyof typeof patterns): boolean {
+    const matcher = matchers[name] as RegExp;
+    matcher.lastIndex = at;
+    const length = matcher.exec(text)?.[0].length ?? 0;
     at += length;
     return length > 0;
-  };
+  }
 
   for (;;) {
-    skip(blank);
+    skip("blank");
     const char = text[at];
     if (char === undefined) return at;
     if (state === "after") {
@@ -53,24 +62,19 @@ function findErrorOffset(text: string): number {
       at++;
       state = "after";
     } else if (state === "key" || state === "first-key") {
-      if (!skip(string)) return endOfBadString(text, at);
+      if (!skip("string")) break;
       state = "colon";
     } else if (char === "{" || char === "[") {
       open.push(char);
       at++;
       state = char === "{" ? "first-key" : "first-value";
-    } else if (skip(string) || skip(atom)) {
+    } else if (skip("string") || skip("atom")) {
       state = "after";
     } else {
-      return endOfBadString(text, at);
+      break;
     }
   }
-}
-
-const stringStart = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*/y;
-
-/** A string that does not end well is wrong where it goes wrong, not where it begins. */
-function endOfBadString(text: string, at: number): number {
-  stringStart.lastIndex = at;
-  return at + (stringStart.exec(text)?.[0].length ?? 0);
+  // A string that does not end well is wrong where it goes wrong, not where it begins.
+  skip("openString");
+  return at;
 }

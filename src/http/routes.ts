@@ -1,6 +1,7 @@
 /** Every path that the door knows, in one table; other methods on them are refused with what is allowed. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import { toModel, toModelList } from "../protocols/models.ts";
 import type { Door as DoorName } from "./auth.ts";
 import type { DoorParts } from "./door.ts";
 import { answerTurn, type TurnParts } from "./turn.ts";
@@ -38,8 +39,7 @@ function toTable(parts: RouteParts): readonly Route[] {
     newTurnId: () => parts.newId("resp"),
     report: parts.report,
   };
-  const startedAt = Math.floor(parts.now().getTime() / 1000);
-  const toModel = (id: string) => ({ id, object: "model", created: startedAt, owned_by: "portico" });
+  const since = parts.now();
 
   return [
     {
@@ -54,7 +54,7 @@ function toTable(parts: RouteParts): readonly Route[] {
     },
     {
       path: "/v1/models",
-      methods: { GET: async () => ({ object: "list", data: (await parts.models()).map(toModel) }) },
+      methods: { GET: async () => toModelList(await parts.models(), since) },
       doors: ["chat", "responses"],
     },
     {
@@ -62,7 +62,7 @@ function toTable(parts: RouteParts): readonly Route[] {
       methods: {
         async GET(request) {
           const { "*": id } = request.params as { "*": string };
-          if ((await parts.models()).includes(id)) return toModel(id);
+          if ((await parts.models()).includes(id)) return toModel(id, since);
           throw new GatewayError("not_found", `The model '${id}' is not one of those listed at /v1/models.`, {
             param: "model",
             wireCode: "model_not_found",

@@ -2,12 +2,11 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
-import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame.ts";
 import type { Gateway, Reply } from "../core/gateway.ts";
 import type { About, Protocol, Voice } from "../core/ports.ts";
 import type { Answer, Ask } from "../core/turn.ts";
-import { createSseWriter, watchClient } from "./client.ts";
+import { createSseWriter, cutWhenStalled, watchClient } from "./client.ts";
 import { readJsonBody } from "./body.ts";
 import { readHint } from "./hint.ts";
 import type { Hint, HttpLimits } from "./settings.ts";
@@ -21,7 +20,7 @@ export interface TurnParts {
   readonly now: () => Date;
   readonly newTurnId: () => string;
   /** Writes a failure into the log. */
-  readonly report: (error: GatewayError, reply: FastifyReply) => void;
+  readonly report: (error: GatewayError, request: FastifyRequest) => void;
 }
 
 /** Answers a request in the dialect in which it was asked. */
@@ -31,10 +30,10 @@ export async function answerTurn(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const { ask, voice } = protocol.parse(await readJsonBody(request.raw, parts.limits));
   const client = watchClient(reply.raw);
   const leave = parts.turns.enter(client);
   try {
+    const { ask, voice } = protocol.parse(await readJsonBody(request.raw, parts.limits));
     const turnId = parts.newTurnId();
     const answering = parts.gateway.answer(ask, {
       turnId,
@@ -43,13 +42,18 @@ export async function answerTurn(
       signal: client.signal,
     });
     if (ask.stream) return await tellStream(parts, answering, voice, turnId, ask, reply);
-    return await tellWhole(await answering, voice, reply);
+    return await tellWhole(parts, await answering, voice, reply);
   } finally {
     leave();
   }
 }
 
-async function tellWhole({ about, events }: Reply, voice: Voice, reply: FastifyReply): Promise<FastifyReply> {
+async function tellWhole(
+  parts: TurnParts,
+  { about, events }: Reply,
+  voice: Voice,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
   reply.request.about = about;
   let answer: Answer | undefined;
   for await (const batch of events) {
@@ -59,7 +63,9 @@ async function tellWhole({ about, events }: Reply, voice: Voice, reply: FastifyR
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
   reply.headers(toHeaders(about, reply.elapsedTime)).header("content-type", "application/json; charset=utf-8");
-  return reply.send(voice.whole(about, answer));
+  reply.send(voice.whole(about, answer));
+  cutWhenStalled(reply.raw, parts.limits.stalledClientTimeoutMs);
+  return reply;
 }
 
 async function tellStream(
@@ -71,6 +77,7 @@ async function tellStream(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   let about: About | undefined;
+  let events: Reply["events"] | undefined;
   let spoke = false;
   const writer = createSseWriter(
     reply.raw,
@@ -83,24 +90,30 @@ async function tellStream(
   try {
     const placed = await answering;
     about = reply.request.about = placed.about;
-    let step = await placed.events.next();
+    events = placed.events;
+    let step = await events.next();
     const say = voice.stream(about);
-    for (; !step.done; step = await placed.events.next()) {
+    for (; !step.done; step = await events.next()) {
       const text = say(step.value);
       spoke = true;
-      if (isLast(step.value)) writer.end(text);
-      else await writer.write(text);
-      if (reply.raw.destroyed) await placed.events.return();
+      const last = step.value.at(-1);
+      if (last?.type !== "turn-end") await writer.write(text);
+      else {
+        if (last.answer.error !== undefined) parts.report(last.answer.error, reply.request);
+        writer.end(text);
+      }
+      if (reply.raw.destroyed) break;
     }
   } catch (thrown) {
     if (!writer.opened) throw thrown;
     const error = toGatewayError(thrown);
-    parts.report(error, reply);
+    parts.report(error, reply.request);
     // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
     if (spoke) reply.raw.destroy();
     else writer.end(voice.stream(about ?? unplaced(ask, turnId, parts.now()))(failedTurn(error)));
   } finally {
     writer.stop();
+    await events?.return();
   }
   return reply;
 }
@@ -113,10 +126,6 @@ function unplaced(ask: Ask, id: string, createdAt: Date): About {
 /** Headers that hooks have set on the reply, for a head that is written past it. */
 function toHead(reply: FastifyReply): OutgoingHttpHeaders {
   return reply.getHeaders() as OutgoingHttpHeaders;
-}
-
-function isLast(events: readonly Event[]): boolean {
-  return events.at(-1)?.type === "turn-end";
 }
 
 const sseHeaders = {

@@ -17,13 +17,17 @@ export function createMemoryStore(): SessionStore {
   };
 
   function checkOpen(): void {
-    if (closed) throw new GatewayError("store_unavailable", "The session store is closed.");
+    if (closed) throw new GatewayError("store_unavailable", "The session store is closed.", { retryAfterSeconds: 1 });
   }
 
   return {
     async findSession(owner, hint): Promise<Session | undefined> {
       checkOpen();
       return shelf.findSession(owner, hint);
+    },
+    async readSession(sessionId) {
+      checkOpen();
+      return shelf.readSession(sessionId);
     },
     async findTurn(owner, turnId) {
       checkOpen();

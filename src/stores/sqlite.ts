@@ -48,6 +48,9 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
     async findSession(owner, hint) {
       return attempt(() => shelf.findSession(owner, hint));
     },
+    async readSession(sessionId) {
+      return attempt(() => shelf.readSession(sessionId));
+    },
     async findTurn(owner, turnId) {
       const row = attempt(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
       return row && toTurn(row);

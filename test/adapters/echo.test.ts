@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
 import { echo } from "../../src/adapters/echo/index.ts";
+import { countWords } from "../../src/adapters/echo/words.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
@@ -231,4 +232,44 @@ test("a custom tool called without input gets the whole text", async () => {
   assert.deepEqual(callsIn((await hear([user("milk\nCALL note")], { tools })).flat()), [
     { name: "note", text: "milk\nCALL note" },
   ]);
+});
+
+/** How often others had their turn while the work went on. */
+async function turnsDuring(work: Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let next = setImmediate(function turn() {
+    turns += 1;
+    next = setImmediate(turn);
+  });
+  try {
+    await work;
+  } finally {
+    clearImmediate(next);
+  }
+  return turns;
+}
+
+test("a long text holds nobody up: others have their turn every thousand words", async () => {
+  assert.ok((await turnsDuring(hear([user("ab ".repeat(20_000))]))) >= 19);
+});
+
+test("a text full of directives holds nobody up either", async () => {
+  assert.ok((await turnsDuring(hear([user(`${"SLEEP 0 ".repeat(20_000)}word`)]))) >= 19);
+});
+
+test("counting the words of a long talk lets others have their turn", async () => {
+  assert.ok((await turnsDuring(countWords(Array.from({ length: 50 }, () => "a".repeat(100_000))))) >= 9);
+});
+
+test("a word is what stands between blanks of any script", async () => {
+  for (let code = 0; code < 0x10000; code += 1) {
+    const text = `a${String.fromCharCode(code)}b`;
+    if (/\s/.test(text) !== ((await countWords([text])) === 2)) assert.fail(`U+${code.toString(16)}`);
+  }
+  assert.equal(await countWords(["", " ", " one\n two ", "three"]), 3);
+});
+
+test("more calls may be asked for than a call can have arguments", async () => {
+  const [batch] = await hear([user("CALL weather {\n".repeat(250_000))], { tools: [weather], maxOutputTokens: 1 });
+  assert.deepEqual(batch?.at(-1), { type: "finish", reason: "length" });
 });

@@ -197,7 +197,6 @@ test("every kind of part has its place", () => {
           { type: "file", fileId: "file-1" },
           { type: "image", fileId: "file-2" },
           { type: "other", extra: { dialect: "chat", fields: { type: "video_url", video_url: { url: "v" } } } },
-          { type: "other", extra: { dialect: "responses", fields: { type: "computer_screenshot" } } },
         ],
         extra: { dialect: "chat", fields: { custom_field: 1 } },
       },
@@ -275,4 +274,65 @@ test("a file that chat cannot name is refused, never left out", () => {
     () => messages(file),
     (thrown) => thrown instanceof GatewayError && thrown.code === "unsupported_parameter",
   );
+});
+
+function isRefusal(param: string | null, message: RegExp) {
+  return (thrown: unknown) => {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    assert.equal(thrown.code, "unsupported_parameter");
+    assert.equal(thrown.param, param);
+    assert.match(thrown.message, message);
+    return true;
+  };
+}
+
+test("a content part that only another dialect knows is refused by its type, never left out", () => {
+  const screenshot = {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "computer_screenshot" } },
+  } as const;
+  const parts = [{ type: "text", text: "Look" }, screenshot] as const;
+  const refused = isRefusal(null, /'computer_screenshot'/);
+  assert.throws(() => messages({ type: "message", role: "user", content: [screenshot] }), refused);
+  assert.throws(() => messages({ type: "message", role: "user", content: parts }), refused);
+  assert.throws(() => messages({ type: "tool-output", kind: "function", callId: "call_1", output: parts }), refused);
+});
+
+const hosted = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
+const add = { type: "function", name: "add" } as const;
+
+test("hosted tools of another dialect that are merely offered are left out", () => {
+  const plain = asked([hello]);
+  assert.deepEqual(asked([hello], { tools: [hosted] }), plain);
+  for (const type of ["auto", "none"] as const) {
+    assert.deepEqual(asked([hello], { tools: [hosted], toolChoice: { type } }), plain);
+  }
+  assert.deepEqual(
+    asked([hello], { tools: [hosted], toolChoice: { type: "allowed", mode: "auto", names: [] } }),
+    plain,
+  );
+  assert.deepEqual(asked([hello], { tools: [hosted, add], toolChoice: { type: "required" } }), {
+    ...(plain as object),
+    tools: [{ type: "function", function: { name: "add" } }],
+    tool_choice: "required",
+  });
+});
+
+test("a tool choice that cannot be kept is refused, never left out", () => {
+  const required = isRefusal("tool_choice", /requires a call/);
+  const named = isRefusal("tool_choice", /'web_search'/);
+  for (const tools of [[hosted], [hosted, add]]) {
+    assert.throws(() => asked([hello], { tools, toolChoice: hosted }), named);
+    const toolChoice = { type: "allowed", mode: "required", names: [] } as const;
+    assert.throws(() => asked([hello], { tools, toolChoice }), required);
+  }
+  assert.throws(() => asked([hello], { tools: [hosted], toolChoice: { type: "required" } }), required);
+  assert.throws(() => asked([hello], { toolChoice: { type: "required" } }), required);
+});
+
+test("a tool may give back more images than a call can have arguments", () => {
+  const image = { type: "image", url: "u" } as const;
+  const output = Array.from({ length: 250_000 }, () => image);
+  const [, shown] = messages({ type: "tool-output", kind: "function", callId: "call_1", output });
+  assert.equal((shown as { content: unknown[] }).content.length, 250_001);
 });

@@ -84,6 +84,7 @@ test("A signal drains and ends with 0; one that follows at once is the same wish
   for (const [signal, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
+    ["SIGHUP", 129],
   ] as const) {
     const { terminal, printed, exits, pass, signals } = createScreen();
     const closing = Promise.withResolvers<void>();
@@ -100,7 +101,10 @@ test("A signal drains and ends with 0; one that follows at once is the same wish
     const stop = await signals;
     stop(signal);
     await asked.promise;
-    assert.equal(printed.at(-1), "Draining: running turns have 30 s to end. Another signal after a moment stops at once.");
+    assert.equal(
+      printed.at(-1),
+      "Draining: running turns have 30 s to end. Another signal after a moment stops at once.",
+    );
     pass(499);
     stop(signal);
     assert.deepEqual(exits, []);

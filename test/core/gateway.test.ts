@@ -73,13 +73,11 @@ const assistant = (content: string): Item => ({ type: "message", role: "assistan
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
-const callTool: Script = () =>
-  replay([
-    [
-      { type: "tool-call", index: 0, callId: "c1", name: "f" },
-      { type: "tool-arguments", index: 0, text: "{}" },
-    ],
-  ]);
+const callDeltas: Delta[] = [
+  { type: "tool-call", index: 0, callId: "c1", name: "f" },
+  { type: "tool-arguments", index: 0, text: "{}" },
+];
+const callTool: Script = () => replay([callDeltas]);
 
 test("without a hint a chat turn is stateless and nothing is kept", async () => {
   const { talk, store } = createScene();
@@ -167,7 +165,7 @@ test("a request's own system message applies; without one the thread's newest do
   const { talk } = createScene();
   await talk({ items: [system("be brief"), user("one")] }, { hint: "user:u" });
   const second = await talk({ items: [system("be kind"), user("two")] }, { hint: "user:u" });
-  assert.deepEqual(second.seen, [user("one"), assistant("answer 2"), system("be kind"), user("two")]);
+  assert.deepEqual(second.seen, [system("be kind"), user("one"), assistant("answer 2"), user("two")]);
   const third = await talk({ items: [user("three")] }, { hint: "user:u" });
   assert.deepEqual(third.seen[0], system("be kind"));
   assert.equal(third.seen.filter((item) => item.type === "message" && item.role === "system").length, 1);
@@ -259,6 +257,49 @@ test("more items than allowed are refused with the key to change", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: Array.from({ length: 11 }, () => user("hi")) }), {
     code: "too_many_messages",
-    message: "'messages' has 11 entries; at most 10 are allowed (gateway.http.limits.max_messages).",
+    message:
+      "'messages' comes to 11 messages, calls and outputs; at most 10 are allowed (gateway.http.limits.max_messages).",
   });
+});
+
+test("an output that comes after the talk went on stands behind its call", async () => {
+  let calls = true;
+  const { talk } = createScene((turn) =>
+    replay([calls ? callDeltas : [{ type: "text", text: `answer ${turn.items.length}` }]]),
+  );
+  await talk({ items: [user("go")] }, { hint: "user:u" });
+  calls = false;
+  await talk({ items: [user("well?")] }, { hint: "user:u" });
+  const { seen } = await talk({ items: [output("c1"), user("here")] }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("go"), called("c1"), output("c1"), user("well?"), assistant("answer 2"), user("here")]);
+});
+
+test("a turn by response id and one by hint on the same thread wait for each other, and neither is lost", async () => {
+  const { talk, adapter } = createScene();
+  const first = await talk({ items: [user("one")] }, { hint: "user:u" });
+  const [hinted, branched] = await Promise.all([
+    talk({ items: [user("two")] }, { hint: "user:u" }),
+    talk({ items: [user("three")], keep: "yes", previousId: first.reply.about.id }),
+  ]);
+  assert.deepEqual([hinted.answer.status, branched.answer.status], ["completed", "completed"]);
+  assert.equal(adapter.turns.length, 3);
+});
+
+test("a reply that nobody pulls lets the next turn in when it is returned", async () => {
+  const { ask, talk } = createScene();
+  const unheard = await ask({}, { hint: "user:u" });
+  await unheard.events.return();
+  await talk({}, { hint: "user:u" });
+});
+
+test("store: false names no session that is not there", async () => {
+  const { talk } = createScene();
+  const { reply } = await talk({ keep: "no" }, { hint: "user:u" });
+  assert.equal(reply.about.session, undefined);
+});
+
+test("a caller that is gone already does not even wait", async () => {
+  const { ask } = createScene();
+  const gone = AbortSignal.abort(new Error("gone"));
+  await assert.rejects(ask({}, { hint: "user:u", signal: gone }), /gone/);
 });

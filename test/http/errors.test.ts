@@ -137,6 +137,19 @@ const cases: readonly Case[] = [
     error: { code: "unsupported_media_type", message: "The charset 'latin1' is not supported; send JSON in UTF-8." },
   },
   {
+    name: "a packed body",
+    headers: { ...asker, "content-encoding": "gzip" },
+    status: 415,
+    error: { code: "unsupported_media_type", message: "The encoding 'gzip' is not supported; send the body as it is." },
+  },
+  {
+    name: "JSON with a very long string that breaks off",
+    headers: asker,
+    body: `{"model":"${"a".repeat(900_000)}`,
+    status: 400,
+    error: { code: "invalid_json", message: /unexpected end at line 1, column 900011\.$/ },
+  },
+  {
     name: "JSON that breaks off",
     headers: asker,
     body: '{"model":\n "m',
@@ -376,4 +389,52 @@ test("a refused body leaves the connection usable for the next request", async (
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nauthorization: ${authorization}\r\n${rest}\r\n${body}`;
   const answer = await exchange(context, address, request("{") + request(hello, "connection: close\r\n"));
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 400", "HTTP/1.1 200"]);
+});
+
+test("JSON that breaks off far behind is refused without a search of all of it", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 16 * 1024 * 1024 } }).listen();
+  const body = `{"model":"${"a".repeat(9_000_000)}`;
+  const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /not valid JSON: somewhere after the first 1048576 characters/);
+});
+
+test("a byte order mark before the body is tolerated", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const response = await fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: asker,
+    body: `\uFEFF${hello}`,
+  });
+  assert.equal(response.status, 200);
+});
+
+test("an error without a body to read leaves the connection open", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const get = (path: string, rest = "") =>
+    `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n${rest}\r\n`;
+  const answer = await exchange(context, address, get("/v1/nope") + get("/v1/models", "connection: close\r\n"));
+  assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 404", "HTTP/1.1 200"]);
+});
+
+test("a request without Host, or with a strange Expect, still gets an ordinary answer", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const bare = await exchange(context, address, "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n");
+  assert.match(bare, /^HTTP\/1\.1 400 [^]*"code":"malformed_http"/);
+  const strange = await exchange(
+    context,
+    address,
+    "GET /healthz HTTP/1.1\r\nhost: x\r\nexpect: bananas\r\nconnection: close\r\n\r\n",
+  );
+  assert.match(strange, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
+});
+
+test("a malformed URL is told with a request id", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const answer = await exchange(
+    context,
+    address,
+    `GET /%zz HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`,
+  );
+  assert.match(answer, /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"code":"malformed_http"/);
 });

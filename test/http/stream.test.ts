@@ -154,12 +154,16 @@ async function untilTurns(box: Box, count: number): Promise<void> {
 }
 
 /** A caller that asks and then reads nothing. */
-async function askAndStall(context: TestContext, address: string): Promise<ReturnType<typeof connect>> {
+async function askAndStall(
+  context: TestContext,
+  address: string,
+  rest: object = {},
+): Promise<ReturnType<typeof connect>> {
   const socket = connect(Number(new URL(address).port), "127.0.0.1");
   context.after(() => socket.destroy());
   socket.on("error", () => {});
   socket.pause();
-  const body = JSON.stringify(paths["/v1/chat/completions"]);
+  const body = JSON.stringify({ ...paths["/v1/chat/completions"], ...rest });
   socket.write(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
   );
@@ -238,6 +242,29 @@ test("closing calls off a turn that outlasts the drain time-out, and tells its c
   const [text] = await Promise.all([readAll(response), box.close()]);
   assert.match(text, /The gateway is shutting down/);
   assert.equal(readEvents(text).at(-1), "[DONE]");
+});
+
+test("closing does not wait for a body that only drips", async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 20 } });
+  const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.on("error", () => {});
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{`,
+  );
+  const drip = setInterval(() => socket.write(" "), 20);
+  context.after(() => clearInterval(drip));
+  await once(socket, "connect");
+  await new Promise(setImmediate);
+  await box.close();
+});
+
+test("a caller that does not read its whole answer is cut when nothing moves", async (context) => {
+  const box = createBox(context, [say("z".repeat(32 * 1024 * 1024))], { limits: { stalledClientTimeoutMs: 200 } });
+  await askAndStall(context, await box.listen(), { stream: false });
+  await untilTurns(box, 1);
+  while (!box.logged.some(({ message }) => message === "request")) await new Promise(setImmediate);
+  assert.match(JSON.stringify(box.logged), /"status":499/);
 });
 
 test("all events of one batch leave in one write", async (context) => {

@@ -55,6 +55,8 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const move = toCreate(turn, "user-1");
       assert.equal(await store.commit({ turn, session: move }), true);
       assert.deepStrictEqual(await store.findSession("alice", "user-1"), { id: move.id, owner: "alice", tip: turn.id });
+      assert.deepStrictEqual(await store.readSession(move.id), { id: move.id, owner: "alice", tip: turn.id });
+      assert.equal(await store.readSession(newSessionId()), undefined);
       assert.equal(await store.findSession("bob", "user-1"), undefined);
       assert.equal(await store.findSession("alice", "user-2"), undefined);
     });

@@ -1,4 +1,5 @@
 /** Directives: what a client author writes at the start of a user text to see the model fail, refuse, wait or talk long. */
+import { setImmediate as breathe } from "node:timers/promises";
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import type { Plan } from "./speech.ts";
 
@@ -12,10 +13,18 @@ export interface Directives {
   readonly text: string;
 }
 
+/** So many are followed at a stretch, so that a text full of them holds nobody up. */
+const maxAtOnce = 1_000;
+
 /** Follows directives one after the other; each stands on a line of its own or in front of the text. */
-export function readDirectives(text: string): Directives {
+export async function readDirectives(text: string): Promise<Directives> {
   let directives: Directives = { sleepMs: 0, failure: undefined, refuses: false, times: 1, text };
-  for (let next = followOne(directives); next !== undefined; next = followOne(directives)) directives = next;
+  let followed = 0;
+  for (let next = followOne(directives); next !== undefined; next = followOne(directives)) {
+    directives = next;
+    followed += 1;
+    if (followed % maxAtOnce === 0) await breathe();
+  }
   // There must be words to fail after.
   if (directives.failure !== undefined && directives.text === "") return { ...directives, text };
   return directives.times === 1 ? directives : { ...directives, text: repeat(directives.text, directives.times) };

@@ -1,5 +1,5 @@
 /** The echo adapter: a deterministic model in a box that says the caller's text back, word by word. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { Type } from "typebox";
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
@@ -25,11 +25,14 @@ export const echo = defineAdapter(options, ({ delay_ms: delayMs = 0 }) => ({
   models: () => Promise.resolve(["echo"]),
 }));
 
-/** So many words go out together when there is no delay: enough for any talk, and a long text cannot flood its reader. */
+/**
+ * So many words go out together when there is no delay: enough for any talk, and a long text can neither flood its reader
+ * nor hold up the other turns.
+ */
 const maxBatchWords = 1_000;
 
 async function* answer(turn: Turn, delayMs: number, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
-  const plan = planAnswer(turn);
+  const plan = await planAnswer(turn);
   await pause(plan.sleepMs, signal);
   let batch: Delta[] = [];
   for (const delta of speak(plan)) {
@@ -39,6 +42,7 @@ async function* answer(turn: Turn, delayMs: number, signal: AbortSignal): AsyncG
     if (word && (delayMs > 0 || batch.length >= maxBatchWords)) {
       yield batch;
       batch = [];
+      if (delayMs === 0) await breathe();
       if (signal.aborted) throw callerLeft();
     }
   }

@@ -7,12 +7,12 @@ import { makeSample } from "./sample.ts";
 import type { Plan, Utterance } from "./speech.ts";
 import { countWords, readNamedValues } from "./words.ts";
 
-export function planAnswer(turn: Turn): Plan {
+export async function planAnswer(turn: Turn): Promise<Plan> {
   const { items, settings } = turn;
   const outputs = readToolOutputs(items);
   const userText = lastUserText(items);
   // The user's directives were followed before the tools were called.
-  const directives = outputs === undefined ? readDirectives(userText) : readDirectives("");
+  const directives = await readDirectives(outputs === undefined ? userText : "");
   const { refuses, sleepMs, failure } = directives;
   const asked = outputs === undefined ? directives.text : userText;
   const utterances: Utterance[] = [];
@@ -21,14 +21,17 @@ export function planAnswer(turn: Turn): Plan {
     utterances.push({ type: "reasoning", text: `thinking about: ${asked}`, summary });
   }
   const calls = refuses ? [] : chooseCalls(settings, asked, outputs === undefined);
-  if (calls.length > 0) utterances.push(...calls);
-  else if (refuses) utterances.push({ type: "refusal", text: asked });
-  else utterances.push({ type: "text", text: untilStop(inFormat(outputs ?? asked, settings), settings.stop) });
+  for (const call of calls) utterances.push(call);
+  if (refuses) {
+    utterances.push({ type: "refusal", text: asked });
+  } else if (calls.length === 0) {
+    utterances.push({ type: "text", text: untilStop(inFormat(outputs ?? asked, settings), settings.stop) });
+  }
   return {
     sleepMs,
     failure,
     utterances,
-    inputTokens: countInput(turn),
+    inputTokens: await countWords(textsOf(turn)),
     maxOutputTokens: settings.maxOutputTokens ?? Infinity,
   };
 }
@@ -96,21 +99,23 @@ function untilStop(text: string, stops: readonly string[] = []): string {
   return text.slice(0, end);
 }
 
-function countInput({ items, settings }: Turn): number {
-  let count = countWords(settings.instructions ?? "");
-  for (const item of items) count += countItem(item);
-  return count;
-}
-
-function countItem(item: Item): number {
-  switch (item.type) {
-    case "message":
-      return countWords(textOf(item.content));
-    case "reasoning":
-      return countWords(item.text) + item.summary.reduce((sum, section) => sum + countWords(section), 0);
-    case "tool-call":
-      return countWords(item.arguments);
-    case "tool-output":
-      return countWords(textOf(item.output));
+/** All that the model reads, which is what its input tokens count. */
+function* textsOf({ items, settings }: Turn): Generator<string, void, void> {
+  yield settings.instructions ?? "";
+  for (const item of items) {
+    switch (item.type) {
+      case "message":
+        yield textOf(item.content);
+        break;
+      case "reasoning":
+        yield item.text;
+        yield* item.summary;
+        break;
+      case "tool-call":
+        yield item.arguments;
+        break;
+      case "tool-output":
+        yield textOf(item.output);
+    }
   }
 }

@@ -17,7 +17,7 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
       cause,
     });
   }
-  const what = reasons[code] ?? (untrusted.test(code) ? "offers no TLS that we accept" : "cannot be reached");
+  const what = reasons.get(code) ?? (untrusted.test(code) ? "offers no TLS that we accept" : "cannot be reached");
   return new GatewayError("adapter_error", `The upstream at ${address} ${what} (${code}).`, { cause });
 }
 
@@ -41,18 +41,20 @@ const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)$/;
 const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
 
 const closed = "closed the connection before its answer was whole";
-const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "refuses connections",
-  ECONNRESET: closed,
-  EPIPE: closed,
-  UND_ERR_SOCKET: closed,
-  ENOTFOUND: "has a name that cannot be resolved",
-  EAI_AGAIN: "has a name that cannot be resolved now",
-  ENOENT: "is not there: no such socket",
-  EACCES: "is a socket that we may not open",
-  UND_ERR_DESTROYED: "was left because the gateway closes",
-  UND_ERR_CLOSED: "was left because the gateway closes",
-  UND_ERR_PRX_TLS: "is behind a proxy whose TLS we do not accept",
-  UND_ERR_ABORTED: "is behind a proxy that opens no tunnel",
-  UND_ERR_PRX_CONN: "is behind a proxy that closes the connection",
-};
+const reasons: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ECONNREFUSED: "refuses connections",
+    ECONNRESET: closed,
+    EPIPE: closed,
+    UND_ERR_SOCKET: closed,
+    ENOTFOUND: "has a name that cannot be resolved",
+    EAI_AGAIN: "has a name that cannot be resolved now",
+    ENOENT: "is not there: no such socket",
+    EACCES: "is a socket that we may not open",
+    UND_ERR_DESTROYED: "was left because the gateway closes",
+    UND_ERR_CLOSED: "was left because the gateway closes",
+    UND_ERR_PRX_TLS: "is behind a proxy whose TLS we do not accept",
+    UND_ERR_ABORTED: "is behind a proxy that opens no tunnel",
+    UND_ERR_PRX_CONN: "is behind a proxy that closes the connection",
+  }),
+);

@@ -8,13 +8,15 @@ export async function readWhole(response: UpstreamResponse, maxBytes: number): P
   for (;;) {
     const batch = await response.pull();
     if (batch === undefined) break;
-    for (const buffer of batch) bytes += buffer.length;
+    for (const buffer of batch) {
+      bytes += buffer.length;
+      pieces.push(buffer);
+    }
     if (bytes > maxBytes) {
       throw new GatewayError("adapter_protocol", `The upstream's answer is larger than ${maxBytes} bytes.`, {
         wireCode: "adapter_answer_too_large",
       });
     }
-    pieces.push(...batch);
   }
   const [only] = pieces;
   return pieces.length === 1 && only !== undefined ? only : Buffer.concat(pieces, bytes);

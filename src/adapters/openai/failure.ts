@@ -9,7 +9,9 @@ export type Scrub = (text: string) => string;
 /** What an answer with an error status means. */
 export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promise<GatewayError> {
   const text = (await readWhole(response, 1024 * 1024)).toString("utf8");
-  return toFailure(response.status, readError(text), scrub, {
+  const { status } = response;
+  const code = codeOfStatus.get(status) ?? (status >= 300 && status < 400 ? "adapter_protocol" : "adapter_error");
+  return toFailure(code, status, readError(text), scrub, {
     retryAfterSeconds: readRetryAfter(response.headers["retry-after"], Date.now()),
     cause: new Error(`The upstream answered ${response.status}: ${scrub(text.slice(0, 500))}`),
   });
@@ -18,9 +20,15 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
 /** What an error within an answer of status 200 means. */
 export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
   const fields = isObject(error) ? error : { message: error };
-  const code = fields["code"];
-  const status = typeof code === "number" ? code : (statusOfWord[String(code)] ?? statusOfWord[String(fields["type"])]);
-  return toFailure(status ?? 500, fields, scrub, {});
+  const number = fields["code"];
+  // Some servers write a status here, others a number of their own.
+  const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
+  const code =
+    codeOfStatus.get(status) ??
+    codeOfWord.get(textAt(fields, "code")) ??
+    codeOfWord.get(textAt(fields, "type")) ??
+    "adapter_error";
+  return toFailure(code, status, fields, scrub, {});
 }
 
 /** Takes our own secrets out of what an upstream says. */
@@ -40,49 +48,50 @@ function readRetryAfter(header: string | string[] | undefined, now: number): num
   return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
 }
 
-const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
-  400: "adapter_bad_request",
-  401: "adapter_refused",
-  402: "adapter_refused",
-  403: "adapter_refused",
-  404: "adapter_not_found",
-  408: "adapter_timeout",
-  413: "body_too_large",
-  422: "adapter_bad_request",
-  429: "adapter_rate_limit",
-  503: "overloaded",
-  504: "adapter_timeout",
-  529: "overloaded",
-};
+const codeOfStatus: ReadonlyMap<number | undefined, ErrorCode> = new Map([
+  [400, "adapter_bad_request"],
+  [401, "adapter_refused"],
+  [402, "adapter_refused"],
+  [403, "adapter_refused"],
+  [404, "adapter_not_found"],
+  [408, "adapter_timeout"],
+  [413, "body_too_large"],
+  [422, "adapter_bad_request"],
+  [429, "adapter_rate_limit"],
+  [503, "overloaded"],
+  [504, "adapter_timeout"],
+  [529, "overloaded"],
+]);
 
 /** For errors that come without a status. */
-const statusOfWord: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  context_length_exceeded: 400,
-  BadRequestError: 400,
-  authentication_error: 401,
-  invalid_api_key: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  model_not_found: 404,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  insufficient_quota: 429,
-  overloaded_error: 503,
-  server_is_overloaded: 503,
-  timeout: 504,
-};
+const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
+  ["invalid_request_error", "adapter_bad_request"],
+  ["context_length_exceeded", "adapter_bad_request"],
+  ["BadRequestError", "adapter_bad_request"],
+  ["authentication_error", "adapter_refused"],
+  ["invalid_api_key", "adapter_refused"],
+  ["permission_error", "adapter_refused"],
+  ["not_found_error", "adapter_not_found"],
+  ["model_not_found", "adapter_not_found"],
+  ["rate_limit_error", "adapter_rate_limit"],
+  ["rate_limit_exceeded", "adapter_rate_limit"],
+  ["insufficient_quota", "adapter_rate_limit"],
+  ["overloaded_error", "overloaded"],
+  ["server_is_overloaded", "overloaded"],
+  ["timeout", "adapter_timeout"],
+]);
 
 /** The statuses that ask the caller to come back, and so always say when. */
 const retried: ReadonlySet<ErrorCode> = new Set(["adapter_rate_limit", "overloaded"]);
 
+/** `status` is what the upstream itself said, and is told only then. */
 function toFailure(
-  status: number,
+  code: ErrorCode,
+  status: number | undefined,
   error: JsonObject,
   scrub: Scrub,
   details: { readonly retryAfterSeconds?: number | undefined; readonly cause?: unknown },
 ): GatewayError {
-  const code = codeOfStatus[status] ?? (status >= 300 && status < 400 ? "adapter_protocol" : "adapter_error");
   const said = scrub(textAt(error, "message") ?? "").slice(0, 2000);
   const param = textAt(error, "param");
   const upstreamCode = textAt(error, "code");
@@ -95,21 +104,20 @@ function toFailure(
   });
 }
 
-function toMessage(code: ErrorCode, status: number, said: string): string {
+function toMessage(code: ErrorCode, status: number | undefined, said: string): string {
+  const inBrackets = status === undefined ? "" : ` (status ${status})`;
   switch (code) {
     case "adapter_refused":
-      return `The upstream refused the gateway's credentials (status ${status}). Its operator must check the adapter's api_key.`;
+      return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's api_key.`;
     case "adapter_bad_request":
     case "adapter_not_found":
     case "adapter_rate_limit":
     case "body_too_large":
-      return said !== "" ? said : `The upstream answered with status ${status} and no message.`;
+      return said !== "" ? said : `The upstream refused the request without a message${inBrackets}.`;
     case "adapter_protocol":
-      return `The upstream answered with a redirect (status ${status}). Check the adapter's base_url.`;
+      return `The upstream answered with a redirect${inBrackets}. Check the adapter's base_url.`;
     default:
-      return said !== ""
-        ? `The upstream failed with status ${status}: ${said}`
-        : `The upstream failed with status ${status}.`;
+      return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
   }
 }
 

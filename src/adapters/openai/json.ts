@@ -23,9 +23,10 @@ export function listAt(from: JsonObject, key: string): readonly unknown[] | unde
   return Array.isArray(value) ? value : undefined;
 }
 
+/** A whole number of things; what cannot be one counts as none. */
 export function countAt(from: JsonObject | undefined, key: string): number {
   const value = from?.[key];
-  return typeof value === "number" ? value : 0;
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 }
 
 export function parseJson(text: string, scrub: (text: string) => string): unknown {

@@ -1,6 +1,7 @@
 /** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Content, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../core/item.ts";
+import { textAt } from "./json.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -78,8 +79,9 @@ function writeCall(call: ToolCall): unknown {
 function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
   if (typeof item.output === "string") return item.output;
   const texts = item.output.filter((part) => part.type === "text" || part.type === "refusal");
-  const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal").flatMap(writePart);
-  if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` }, ...others);
+  const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal");
+  if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` });
+  for (const part of others) shown.push(writePart(part));
   return writeContent(texts.map((part) => ({ type: "text", text: part.text })));
 }
 
@@ -89,21 +91,20 @@ function writeContent(content: Content): string | unknown[] {
   const [first] = content;
   if (first === undefined) return "";
   if (content.length === 1 && first.type === "text" && first.extra === undefined) return first.text;
-  const parts = content.flatMap(writePart);
-  return parts.length === 0 ? "" : parts;
+  return content.map(writePart);
 }
 
-function writePart(part: Part): readonly unknown[] {
+function writePart(part: Part): unknown {
   switch (part.type) {
     case "text":
-      return [{ ...fieldsOf(part.extra), type: "text", text: part.text }];
+      return { ...fieldsOf(part.extra), type: "text", text: part.text };
     case "refusal":
-      return [{ type: "refusal", refusal: part.text }];
+      return { type: "refusal", refusal: part.text };
     case "image":
-      if (part.url === undefined) return [{ type: "file", file: { file_id: part.fileId } }];
-      return [{ type: "image_url", image_url: { url: part.url, detail: part.detail } }];
+      if (part.url === undefined) return { type: "file", file: { file_id: part.fileId } };
+      return { type: "image_url", image_url: { url: part.url, detail: part.detail } };
     case "audio":
-      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
       if (part.fileId === undefined && part.data === undefined) {
         throw new GatewayError(
@@ -111,10 +112,17 @@ function writePart(part: Part): readonly unknown[] {
           "This gateway's adapter takes no file by its URL. Send the file's content, or the id of an uploaded one.",
         );
       }
-      return [{ type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } }];
+      return { type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
     case "other":
-      return part.extra.dialect === "chat" ? [part.extra.fields] : [];
+      return fieldsOf(part.extra) ?? refusePart(part.extra);
   }
+}
+
+function refusePart({ fields }: Extra): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `This gateway's adapter takes no content of type '${textAt(fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
+  );
 }
 
 function joinContents(before: string | unknown[] | null, after: string | unknown[]): string | unknown[] {

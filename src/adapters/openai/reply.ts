@@ -118,7 +118,7 @@ function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
       let heard = false;
       for (const choice of listAt(body, "choices") ?? []) {
         // We ask for one answer; what another says is not ours.
-        if (!isObject(choice) || countAt(choice, "index") !== 0) continue;
+        if (!isObject(choice) || (typeof choice["index"] === "number" && choice["index"] !== 0)) continue;
         const message = objectAt(choice, word);
         if (message !== undefined) {
           const logprobs = objectAt(choice, "logprobs");
@@ -127,7 +127,7 @@ function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
         }
         const reason = textAt(choice, "finish_reason");
         if (reason !== undefined) {
-          deltas.push({ type: "finish", reason: finishes[reason] ?? "stop" });
+          deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
           finished = true;
         }
       }
@@ -140,13 +140,12 @@ function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
   };
 }
 
-const finishes: Readonly<Record<string, Finish>> = {
-  stop: "stop",
-  length: "length",
-  content_filter: "content-filter",
-  tool_calls: "tool-calls",
-  function_call: "tool-calls",
-};
+const finishes: ReadonlyMap<string, Finish> = new Map([
+  ["length", "length"],
+  ["content_filter", "content-filter"],
+  ["tool_calls", "tool-calls"],
+  ["function_call", "tool-calls"],
+]);
 
 function readUsage(usage: JsonObject): Usage {
   return {

@@ -1,7 +1,8 @@
 /** Writes a turn as the body of a chat completions request. */
+import { GatewayError } from "../../core/errors.ts";
 import type { Extra } from "../../core/item.ts";
 import type { Format, Settings, Tool, ToolChoice, Turn } from "../../core/turn.ts";
-import { isObject } from "./json.ts";
+import { isObject, textAt } from "./json.ts";
 import { writeMessages } from "./messages.ts";
 
 export function writeRequest(turn: Turn): string {
@@ -34,7 +35,7 @@ function writeSettings(settings: Settings): Readonly<Record<string, unknown>> {
     verbosity: settings.verbosity,
     service_tier: settings.serviceTier,
     tools: called ? tools : undefined,
-    tool_choice: called ? writeToolChoice(settings.toolChoice, settings.tools) : undefined,
+    tool_choice: writeToolChoice(settings.toolChoice, settings.tools, called),
     parallel_tool_calls: called ? settings.parallelToolCalls : undefined,
     response_format: writeFormat(settings.format),
   };
@@ -62,24 +63,41 @@ function writeToolFormat(format: unknown): unknown {
   return { type, grammar };
 }
 
-function writeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[]): unknown {
+/** `called`: there is a tool to choose. Where there is none, only a choice that needs one is worth a word. */
+function writeToolChoice(choice: ToolChoice | undefined, tools: readonly Tool[], called: boolean): unknown {
   switch (choice?.type) {
     case undefined:
       return undefined;
     case "auto":
     case "none":
+      return called ? choice.type : undefined;
     case "required":
-      return choice.type;
+      return called ? "required" : refuseChoice("It requires a call, but none of the tools is one that");
     case "tool":
       return nameTool(choice.name, tools);
     case "allowed":
+      if (choice.names.length === 0 && choice.mode === "required") {
+        return refuseChoice("It requires a call, but none of the tools that it allows is one that");
+      }
+      if (!called) return undefined;
       return {
         type: "allowed_tools",
         allowed_tools: { mode: choice.mode, tools: choice.names.map((name) => nameTool(name, tools)) },
       };
     case "other":
-      return ofChat(choice.extra)[0];
+      return (
+        ofChat(choice.extra)[0] ??
+        refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none that`)
+      );
   }
+}
+
+function refuseChoice(why: string): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `Unsupported parameter: 'tool_choice'. ${why} this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
+    { param: "tool_choice" },
+  );
 }
 
 function nameTool(name: string, tools: readonly Tool[]): unknown {

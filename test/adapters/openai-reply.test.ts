@@ -1,0 +1,72 @@
+/** What the openai adapter makes of odd answers. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createReplyReader } from "../../src/adapters/openai/reply.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { chunk } from "../upstream.ts";
+
+function deltasOf(...events: readonly unknown[]): readonly Delta[] {
+  const reader = createReplyReader((text) => text);
+  const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+  const deltas = reader.read([Buffer.from(`${lines.join("")}data: [DONE]\n\n`)]);
+  reader.check();
+  return deltas;
+}
+
+function failureIn(event: unknown): GatewayError {
+  try {
+    deltasOf(event);
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    return thrown;
+  }
+  return assert.fail("It did not fail.");
+}
+
+test("an error within an answer of status 200 tells a status only if it names one", () => {
+  const messageOf = (error: unknown) => failureIn({ error }).message;
+  assert.equal(messageOf({ message: "Broken." }), "The upstream failed: Broken.");
+  assert.equal(messageOf({ type: "overloaded_error" }), "The upstream failed.");
+  assert.equal(messageOf({ message: "Broken.", code: 1302 }), "The upstream failed: Broken.");
+  assert.equal(messageOf({ message: "Broken.", code: 500 }), "The upstream failed with status 500: Broken.");
+  assert.doesNotMatch(messageOf({ code: "invalid_api_key" }), /status/);
+  assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
+});
+
+const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
+
+test("words that every object knows are unknown words of an upstream", () => {
+  for (const word of prototypeWords) {
+    for (const error of [{ code: word }, { type: word }]) {
+      const failure = failureIn({ error });
+      assert.equal(failure.code, "adapter_error");
+      assert.equal(failure.message, "The upstream failed.");
+    }
+    const deltas = deltasOf(chunk({ content: "Hi" }, word));
+    assert.deepEqual(deltas.at(-1), { type: "finish", reason: "stop" });
+  }
+});
+
+test("tokens that are no whole number, or less than none, count as none", () => {
+  for (const count of [1.5, -3, 1e300, "7", null]) {
+    const odd = {
+      prompt_tokens: count,
+      completion_tokens: count,
+      prompt_tokens_details: { cached_tokens: count },
+      completion_tokens_details: { reasoning_tokens: count },
+    };
+    const deltas = deltasOf(chunk({ content: "Hi" }, "stop"), { choices: [], usage: odd });
+    const none = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+    assert.deepEqual(deltas.at(-1), { type: "usage", usage: none });
+  }
+});
+
+test("only the first answer is heard, whatever numbers the others have", () => {
+  const others = [1, 1.5, -3].map((index) => ({ choices: [{ index, delta: { content: "other" } }] }));
+  const deltas = deltasOf(...others, chunk({ content: "Hi" }, "stop"));
+  assert.deepEqual(deltas, [
+    { type: "text", text: "Hi", logprobs: undefined },
+    { type: "finish", reason: "stop" },
+  ]);
+});

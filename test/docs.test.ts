@@ -1,0 +1,267 @@
+/** The pages are true: what they tell a reader to run is run as it stands, and what they list is complete. */
+import assert from "node:assert/strict";
+import { type ChildProcess, execFile, spawn, spawnSync, type SpawnOptions } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { type ErrorCode, GatewayError } from "../src/core/errors.ts";
+
+const root = join(import.meta.dirname, "..");
+const manifest = JSON.parse(readPage("package.json")) as {
+  readonly scripts: { readonly start: string };
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+};
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "CHANGELOG.md",
+  ...readdirSync(join(root, "docs"))
+    .filter((file) => file.endsWith(".md"))
+    .map((file) => `docs/${file}`),
+];
+// Blocks of shell are run by the shell, with the reader's own curl: a machine without them cannot follow the page.
+const missing = spawnSync("sh", ["-c", "command -v curl grep head"]).status === 0 ? false : "no sh or no curl here";
+
+suite("the pages", () => {
+  for (const page of ["README.md", "docs/sessions.md"]) {
+    test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, (context) =>
+      follow(page, context),
+    );
+  }
+
+  test("every link between pages leads somewhere", () => {
+    // Written by those who measure.
+    const awaited = new Set(["docs/performance.md"]);
+    const broken = pages.flatMap((page) =>
+      linksOf(page).filter(({ file, heading }) => {
+        if (awaited.has(file)) return false;
+        if (!existsSync(join(root, file))) return true;
+        return heading !== undefined && !headingsOf(file).includes(heading);
+      }),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  test("the index leads to every page", () => {
+    const listed = new Set(linksOf("docs/README.md").map(({ file }) => file));
+    assert.deepEqual(
+      pages.filter((page) => page.startsWith("docs/") && page !== "docs/README.md" && !listed.has(page)),
+      [],
+    );
+  });
+
+  test("the tree of the architecture has a line for every file of the source, and no other", () => {
+    const tree = readTree();
+    const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => file.replaceAll("\\", "/"));
+    const absent = files.filter((file) => !tree.includes(file));
+    const stale = tree.filter((file) => !files.includes(file));
+    assert.deepEqual({ absent, stale }, { absent: [], stale: [] });
+    assert.equal(tree.length, files.length);
+  });
+
+  test("every dependency has its reason, and no other package has one", () => {
+    const named = [...readPage("docs/dependencies.md").matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name);
+    const all = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];
+    assert.deepEqual(named.toSorted(), all.toSorted());
+  });
+
+  test("every error code is told with its status and type", () => {
+    const rows = [...readPage("docs/errors.md").matchAll(/^\| `(\w+)` +\| (\d+) +\| `(\w+)`/gm)];
+    const [, table = ""] = /const codes = \{\n(.*?)\n\} as const/s.exec(readPage("src/core/errors.ts")) ?? [];
+    const codes = [...table.matchAll(/^ {2}(\w+):/gm)].map(([, code]) => code as ErrorCode);
+    assert.ok(codes.length > 30);
+    assert.deepEqual(
+      rows.map(([, code, status, type]) => ({ code, status: Number(status), type })),
+      codes.map((code) => {
+        const { status, type } = new GatewayError(code, "");
+        return { code, status, type };
+      }),
+    );
+  });
+});
+
+interface Block {
+  readonly kind: string;
+  readonly text: string;
+}
+
+/** Does what a reader of the page would do, block by block, in an empty folder. */
+async function follow(page: string, context: TestContext): Promise<void> {
+  const reader = createReader(context);
+  let output: string | undefined;
+  let ran = 0;
+  for (const { kind, text } of blocksOf(page)) {
+    const said = output;
+    output = undefined;
+    if (kind === "console" && /^\$ .*npm start$/m.test(text)) {
+      await reader.start(text.replace(/^\$ .*\n+/, ""));
+    } else if (kind === "sh") {
+      output = await reader.shell(text);
+      ran++;
+    } else if (kind === "js") {
+      output = await reader.script(text);
+      ran++;
+    } else if (kind === "text" && said !== undefined) {
+      assert.match(said.trimEnd(), toPattern(text.trimEnd()));
+    } else if (kind === "json" && said !== undefined) {
+      assertLike(JSON.parse(said), JSON.parse(text));
+    } else if (kind === "json") {
+      await reader.check(text);
+    } else {
+      assert.ok(["console", "python"].includes(kind), `a block of ${page} is of the kind '${kind}', which nobody runs`);
+    }
+  }
+  assert.ok(ran >= 5, `only ${ran} blocks were run`);
+}
+
+function createReader(context: TestContext) {
+  const folder = mkdtempSync(join(tmpdir(), "portico-docs-"));
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
+  // Port 1 has no Ollama, so that a developer's own is never asked.
+  const env = { PATH: process.env.PATH ?? "", HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
+  const [, executable = "", command = ""] = manifest.scripts.start.split(" ");
+  let gateway: Program | undefined;
+  let address = "";
+  const here = (text: string) => text.replaceAll("http://127.0.0.1:8600", address);
+  const run = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    promisify(execFile)(process.execPath, args, { cwd: folder, env: { ...env, ...more } });
+
+  const shell = begin("sh", ["-eu"], { cwd: folder, env, stdio: ["pipe", "pipe", "inherit"] });
+  const mark = "the block has ended";
+
+  async function stop(): Promise<void> {
+    const stopping = gateway;
+    gateway = undefined;
+    stopping?.child.kill("SIGINT");
+    if (stopping !== undefined) assert.deepEqual(await stopping.ended, [0, null]);
+  }
+  context.after(async () => {
+    shell.child.kill();
+    await stop().finally(() => rmSync(folder, { recursive: true, force: true }));
+  });
+
+  return {
+    /** Starts the gateway, or starts it again, and compares what it prints with the lines that the page shows. */
+    async start(shown: string): Promise<void> {
+      await stop();
+      gateway = begin(process.execPath, [join(root, executable), command, "--port", "0"], {
+        cwd: folder,
+        env,
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      const printed = await gateway.said((text) => /^Try it:\n.*\n|^ {2}token {6}in .*\n/m.test(text));
+      address = /listens on (\S+)/.exec(printed)?.[1] ?? "";
+      assert.match(printed, toPattern(here(shown.trimEnd()), "start"));
+    },
+    /** One shell reads all blocks, so that a variable of one is there in the next. */
+    async shell(text: string): Promise<string> {
+      const output = shell.said((said) => said.includes(mark));
+      shell.child.stdin?.write(`${here(text)}\necho "${mark}"\n`);
+      return (await output).replace(`${mark}\n`, "").replaceAll("\r", "");
+    },
+    async script(text: string): Promise<string> {
+      const source = here(text).replace('"portico"', JSON.stringify(pathToFileURL(join(root, "src/index.ts")).href));
+      writeFileSync(join(folder, "snippet.mjs"), source);
+      const token = readFileSync(join(folder, ".portico/token"), "utf8").trim();
+      return (await run(["snippet.mjs"], { TOKEN: token })).stdout;
+    },
+    /** A configuration is one that the command line finds nothing wrong with. */
+    async check(text: string): Promise<void> {
+      writeFileSync(join(folder, "example.json"), text, { mode: 0o600 });
+      const variables = { PORTICO_TOKEN: "sk-0123456789abcdef", OPENAI_API_KEY: "sk-upstream-0123456789" };
+      const { stderr } = await run([join(root, executable), "check", "--config", "example.json"], variables);
+      assert.doesNotMatch(stderr, /warning/);
+    },
+  };
+}
+
+interface Program {
+  readonly child: ChildProcess;
+  /** Its code and its signal. */
+  readonly ended: Promise<unknown[]>;
+  /** What it says from now on, until that is enough. */
+  said(isEnough: (text: string) => boolean): Promise<string>;
+}
+
+function begin(command: string, args: readonly string[], options: SpawnOptions): Program {
+  const child = spawn(command, args, options);
+  const ended = once(child, "close");
+  return {
+    child,
+    ended,
+    said(isEnough) {
+      const { promise, resolve, reject } = Promise.withResolvers<string>();
+      let text = "";
+      const hear = (piece: Buffer): void => {
+        text += piece.toString("utf8");
+        if (isEnough(text)) resolve(text);
+      };
+      child.stdout?.on("data", hear);
+      void ended.then(([code]) => reject(new Error(`It ended with ${String(code)}, after: ${text}`)));
+      return promise.finally(() => child.stdout?.off("data", hear));
+    },
+  };
+}
+
+/** `…` on a page stands for whatever there is on that line. */
+function toPattern(shown: string, only: "start" | "all" = "all"): RegExp {
+  const pattern = shown.split("…").map(RegExp.escape).join("[^\\n]*");
+  return new RegExp(`^${pattern}${only === "all" ? "$" : ""}`);
+}
+
+/** Times differ, and strings follow the pattern that the page shows; the rest is equal. */
+function assertLike(found: unknown, shown: unknown, path = ""): void {
+  if (typeof shown === "string") return assert.match(String(found), toPattern(shown), path);
+  if (/\.(created|created_at|completed_at)$/.test(path)) return assert.equal(typeof found, typeof shown, path);
+  if (typeof shown !== "object" || shown === null) return assert.equal(found, shown, path);
+  assert.deepEqual(Object.keys(found as object), Object.keys(shown), path);
+  for (const [key, value] of Object.entries(shown)) {
+    assertLike((found as Record<string, unknown>)[key], value, `${path}.${key}`);
+  }
+}
+
+function readPage(page: string): string {
+  return readFileSync(join(root, page), "utf8");
+}
+
+function blocksOf(page: string): readonly Block[] {
+  return [...readPage(page).matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, kind = "", text = ""]) => ({ kind, text }));
+}
+
+function readTree(): readonly string[] {
+  const tree = blocksOf("docs/architecture.md").find(({ text }) => text.startsWith("src/"))?.text ?? "";
+  const folders: string[] = [];
+  return tree.split("\n").flatMap((line) => {
+    const [, indent = "", name = ""] = /^((?:│ {3}| {4})*)[├└]── (\S+)/.exec(line) ?? [];
+    if (name === "") return [];
+    folders.length = indent.length / 4;
+    if (!name.endsWith("/")) return [folders.join("") + name];
+    folders.push(name);
+    return [];
+  });
+}
+
+function linksOf(page: string): readonly { readonly page: string; readonly file: string; readonly heading?: string }[] {
+  const prose = readPage(page).replaceAll(/^```.*?^```$/gms, "");
+  return [...prose.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)].map(([, target = "", heading]) => {
+    const file = target === "" ? page : relative(root, join(root, dirname(page), target));
+    return { page, file, ...(heading !== undefined && { heading }) };
+  });
+}
+
+/** Headings as the anchors that links name. */
+function headingsOf(page: string): readonly string[] {
+  return [...readPage(page).matchAll(/^#+ (.*)$/gm)].map(([, text = ""]) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, "")
+      .replaceAll(/\s/g, "-"),
+  );
+}
