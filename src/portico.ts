@@ -1,5 +1,4 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
-import { pino } from "pino";
 import { adapterTypes } from "./adapters/index.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
@@ -10,6 +9,7 @@ import { createDoor } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
 import type { HttpSettings } from "./http/settings.ts";
 import { createIds } from "./ids.ts";
+import { createLog } from "./log.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
 import { openStore } from "./stores/index.ts";
@@ -32,14 +32,20 @@ export interface Surroundings {
 /** Makes a gateway and opens its listener. */
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
-  const log = surroundings.log ?? createLog(config);
   const newId = createIds(now);
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).toReversed()) await closer();
   };
 
+  function openLog(): DoorLog {
+    const { log, close } = createLog(config.log.level);
+    closers.push(async () => close());
+    return log;
+  }
+
   try {
+    const log = surroundings.log ?? openLog();
     const store = openStore(toStoreUrl(config));
     closers.push(() => store.close());
     const { adapter, names } = createAdapter(config);
@@ -127,12 +133,4 @@ function toTokens(config: Config): readonly Token[] {
     tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), doors: new Set(doors), expiresAt, rate });
   }
   return tokens;
-}
-
-/** Lines are gathered and written together: a request must not wait for the terminal. */
-function createLog(config: Config): DoorLog {
-  return pino(
-    { level: config.log.level, base: null },
-    pino.destination({ dest: 2, sync: false, minLength: 8192, periodicFlush: 500 }),
-  );
 }

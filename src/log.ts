@@ -1,0 +1,54 @@
+/** The log: JSON lines on standard error, gathered and written together, because a request must not wait for a terminal. */
+import { write, writeSync } from "node:fs";
+import { type Logger, pino } from "pino";
+
+const standardError = 2;
+/** How long a line may wait for others. */
+const gatherMs = 100;
+const maxGathered = 64 * 1024;
+
+export function createLog(level: string): { readonly log: Logger; close(): void } {
+  const sink = createSink();
+  return { log: pino({ level, base: null }, sink), close: sink.close };
+}
+
+/** One write for many lines. What is left when the process ends is written before it does. */
+function createSink() {
+  let gathered = "";
+  let timer: NodeJS.Timeout | undefined;
+  let isWriting = false;
+
+  function flush(): void {
+    timer = undefined;
+    if (isWriting || gathered === "") return;
+    const text = gathered;
+    gathered = "";
+    isWriting = true;
+    // A reader that is gone must not take the gateway with it.
+    write(standardError, text, () => {
+      isWriting = false;
+      if (gathered !== "") schedule();
+    });
+  }
+
+  function schedule(): void {
+    timer ??= setTimeout(flush, gatherMs).unref();
+  }
+
+  function close(): void {
+    process.off("exit", close);
+    clearTimeout(timer);
+    if (gathered !== "") writeSync(standardError, gathered);
+    gathered = "";
+  }
+
+  process.on("exit", close);
+  return {
+    close,
+    write(line: string): void {
+      gathered += line;
+      if (gathered.length >= maxGathered) flush();
+      else schedule();
+    },
+  };
+}
