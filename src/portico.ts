@@ -1,4 +1,5 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
+import { hash } from "node:crypto";
 import { adapterTypes } from "./adapters/index.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
@@ -57,6 +58,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       limits: { maxItems: config.http.limits.maxMessages, maxQueuedPerThread: config.http.limits.maxQueuedPerThread },
       now,
       newSessionId: () => newId("conv"),
+      digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
     });
     const { compatChat, compatResponses } = config.http.endpoints;
     if (!compatChat && !compatResponses) return { address: undefined, gateway, close };

@@ -1,4 +1,5 @@
 /** A gateway in a box for tests: a scripted adapter, a memory store and a front door, with or without a socket. */
+import { hash } from "node:crypto";
 import type { TestContext } from "node:test";
 import type { Delta } from "../src/core/delta.ts";
 import { createGateway } from "../src/core/gateway.ts";
@@ -94,6 +95,7 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
     limits: { maxItems: options.maxItems ?? 4096, maxQueuedPerThread: options.maxQueuedPerThread ?? 16 },
     now,
     newSessionId: () => newId("conv"),
+    digest: (text) => hash("sha256", text, "base64url"),
   });
   const door = createDoor({
     settings: {

@@ -1,4 +1,5 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
+import { itemsOf } from "./chain.ts";
 import { GatewayError } from "./errors.ts";
 import { type Item, isSteering } from "./item.ts";
 import type { Place } from "./place.ts";
@@ -6,10 +7,7 @@ import type { Ask } from "./turn.ts";
 
 export function assembleContext(place: Place, ask: Ask): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);
-  const items: Item[] = [];
-  for (const turn of place.path)
-    for (const side of [turn.input, turn.output]) for (const item of side) items.push(item);
-  for (const item of ask.items) items.push(item);
+  const items = itemsOf(place.path).concat(place.base, place.input);
   const seen = place.by === "hint" ? [...steering(place, ask), ...items.filter((item) => !isSteering(item))] : items;
   return checkTools(seen, place, ask);
 }
@@ -69,8 +67,13 @@ function findLateOutputs(items: readonly Item[]): ReadonlySet<Item> {
   const talkAtCall = new Map<string, number>();
   const late = new Set<Item>();
   let talk = 0;
+  let isAnswered = false;
   for (const item of items) {
-    if (item.type === "message" && item.role === "user") talk++;
+    // A question, or the next answer of the model: words beside the calls of one answer do not count.
+    const isQuestion = item.type === "message" && item.role === "user";
+    const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
+    if (isQuestion || (isAnswer && isAnswered)) talk++;
+    isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
     if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
     if (item.type === "tool-output" && talkAtCall.get(item.callId) !== talk) late.add(item);
   }

@@ -1,10 +1,11 @@
 /** The story of a turn: find its place, take its turn, ask the adapter, tell what it says, remember it. */
+import { type Chain, createChain, type Marks } from "./chain.ts";
 import { assembleContext } from "./context.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { frame } from "./frame.ts";
 import { findPlace, type Place } from "./place.ts";
-import type { About, Adapter, Commit, SessionStore } from "./ports.ts";
+import type { About, Adapter, Commit, SessionStore, StoredTurn } from "./ports.ts";
 import { createQueue } from "./queue.ts";
 import type { Answer, Ask, Turn } from "./turn.ts";
 
@@ -39,11 +40,14 @@ export interface GatewayParts {
   readonly limits: { readonly maxItems: number; readonly maxQueuedPerThread: number };
   readonly now: () => Date;
   readonly newSessionId: () => string;
+  /** A hash, short and without collisions. */
+  readonly digest: (text: string) => string;
 }
 
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, resolveModel, limits, now, newSessionId } = parts;
-  const placing = { store, queue: createQueue(limits.maxQueuedPerThread), newSessionId };
+  const chain = createChain(parts.digest);
+  const placing = { store, chain, queue: createQueue(limits.maxQueuedPerThread), newSessionId };
 
   return {
     async answer(ask, caller) {
@@ -69,7 +73,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         const events = frame(id, adapter.stream(turn, signal), {
           async settle(answer) {
             signal.throwIfAborted();
-            if (kept && !(await store.commit(toCommit(ask, owner, place, about, answer)))) throw sessionMoved();
+            if (kept && !(await store.commit(toCommit(chain, owner, place, about, answer)))) throw sessionMoved();
           },
           // When the turn was called off, why it was says more than what broke because of it.
           explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
@@ -84,23 +88,30 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
 }
 
-function toCommit(ask: Ask, owner: string, place: Place, about: About, answer: Answer): Commit {
-  return {
-    turn: {
-      id: about.id,
-      owner,
-      session: place.move?.id,
-      parent: place.path.at(-1)?.id,
-      createdAt: about.createdAt,
-      model: ask.model,
-      input: ask.items,
-      output: answer.items,
-      status: answer.status === "incomplete" ? "incomplete" : "completed",
-      usage: answer.usage,
-    },
-    session: place.move,
-  };
+/** What the caller showed of the time before becomes a turn of its own, so that a later request can branch off behind it. */
+function toCommit(chain: Chain, owner: string, place: Place, about: About, answer: Answer): Commit {
+  const { path, base, input, move } = place;
+  const common = { owner, session: move?.id, createdAt: about.createdAt, model: about.model };
+  const toTurn = (
+    id: string,
+    before: readonly StoredTurn[],
+    said: Pick<StoredTurn, "input" | "output" | "status" | "usage">,
+  ): StoredTurn => ({
+    ...common,
+    id,
+    parent: before.at(-1)?.id,
+    ...said,
+    ...(move === undefined ? unmarked : chain.mark(move.id, before, said.input, said.output)),
+  });
+  const status = answer.status === "incomplete" ? "incomplete" : "completed";
+  const said = { input, output: answer.items, status, usage: answer.usage } as const;
+  if (base.length === 0 || move === undefined) return { turns: [toTurn(about.id, path, said)], session: move };
+  const shown = toTurn(`${about.id}_shown`, path, { input: base, output: [], status: "shown", usage: undefined });
+  return { turns: [shown, toTurn(about.id, [...path, shown], said)], session: move };
 }
+
+/** Outside sessions nobody looks for a turn by what was said. */
+const unmarked: Marks = { digest: undefined, exchange: undefined };
 
 function sessionMoved(): GatewayError {
   return new GatewayError(

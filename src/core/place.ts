@@ -1,5 +1,8 @@
 /** Finds the node of the tree that a request continues, and takes the turn of its thread. */
+import type { Chain } from "./chain.ts";
 import { GatewayError } from "./errors.ts";
+import { isSteering, type Item } from "./item.ts";
+import { divide, matchHistory, readShown, type Shown } from "./match.ts";
 import type { History, Session, SessionMove, SessionStore, StoredTurn } from "./ports.ts";
 import type { Queue } from "./queue.ts";
 import type { Ask } from "./turn.ts";
@@ -8,6 +11,10 @@ export interface Place {
   readonly history: History;
   /** The turns before this one, from the root. */
   readonly path: readonly StoredTurn[];
+  /** What the caller showed of the time before and is not kept yet. */
+  readonly base: readonly Item[];
+  /** What is new. */
+  readonly input: readonly Item[];
   /** The session that is there already. */
   readonly session: Session | undefined;
   /** What keeping this turn does to its session. */
@@ -26,19 +33,21 @@ export interface Seeker {
 export interface PlaceParts {
   readonly store: SessionStore;
   readonly queue: Queue;
+  readonly chain: Chain;
   readonly newSessionId: () => string;
 }
 
 /** `whenLeft` gathers what must be called when the turn is over, or when no place was found. */
 export async function findPlace(parts: PlaceParts, ask: Ask, seeker: Seeker, whenLeft: (() => void)[]): Promise<Place> {
-  if (ask.previousId !== undefined) return continueResponse(parts, ask.previousId, seeker, whenLeft);
+  if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, seeker, whenLeft);
   if (seeker.hint !== undefined) return continueSession(parts, ask, seeker, seeker.hint, whenLeft);
   const history = ask.keep === "yes" ? "new" : "stateless";
-  return { history, path: [], session: undefined, move: undefined, by: "nothing" };
+  return { history, path: [], base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
 }
 
 async function continueResponse(
   { store, queue }: PlaceParts,
+  ask: Ask,
   previousId: string,
   { owner, signal }: Seeker,
   whenLeft: (() => void)[],
@@ -57,39 +66,66 @@ async function continueResponse(
     if (session?.tip === previous.id) whenLeft.push(leave);
     else leave();
   }
-  const move = session && ({ id: session.id, expectedTip: previous.id, otherwise: "branch" } as const);
-  return { history: "continued", path: await store.readPath(previous.id), session, move, by: "response" };
+  const move = session && toMove(session, undefined, previous.id, "branch", false);
+  const path = await store.readPath(previous.id);
+  return { history: "continued", path, base: [], input: ask.items, session, move, by: "response" };
 }
 
 async function continueSession(
-  { store, queue, newSessionId }: PlaceParts,
+  parts: PlaceParts,
   ask: Ask,
   { owner, signal }: Seeker,
   hint: string,
   whenLeft: (() => void)[],
 ): Promise<Place> {
+  const { store, queue, newSessionId } = parts;
+  const shown = readShown(ask.items);
+  const session = await store.findSession(owner, hint);
+  // Threads that are found by what was said need not wait for each other.
+  if (session !== undefined && !continuesTip(session, shown)) return placeByHistory(parts, shown, session, hint);
+
   whenLeft.push(await queue.enter(JSON.stringify([owner, hint]), signal));
-  let session = await store.findSession(owner, hint);
-  if (session !== undefined) {
-    const isFree = queue.isFree(session.id);
-    whenLeft.push(await queue.enter(session.id, signal));
-    if (!isFree) session = await store.findSession(owner, hint);
+  let current = await store.findSession(owner, hint);
+  if (current === undefined) {
+    const fresh = { id: newSessionId(), tip: undefined };
+    const move = toMove(fresh, hint, undefined, "refuse", shown.history.length > 0);
+    return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
-  const move: SessionMove = {
-    id: session?.id ?? newSessionId(),
-    hint,
-    expectedTip: session?.tip,
-    otherwise: "refuse",
-  };
-  if (session?.tip === undefined) return { history: "new", path: [], session, move, by: "hint" };
-  if (showsHistory(ask)) return { history: "foreign", path: [], session, move, by: "hint" };
-  return { history: "continued", path: await store.readPath(session.tip), session, move, by: "hint" };
+  const isFree = queue.isFree(current.id);
+  whenLeft.push(await queue.enter(current.id, signal));
+  if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
+  if (!continuesTip(current, shown)) return placeByHistory(parts, shown, current, hint);
+  const move = toMove(current, hint, current.tip, "refuse", false);
+  const path = current.tip === undefined ? [] : await store.readPath(current.tip);
+  return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
 
-/** A list with something of the model's in it is the caller's own account of the conversation. */
-function showsHistory(ask: Ask): boolean {
-  return ask.items.some(
-    (item) =>
-      item.type === "tool-call" || item.type === "reasoning" || (item.type === "message" && item.role === "assistant"),
-  );
+/** A request without history goes on with the session's thread, unless the session's callers show theirs. */
+function continuesTip(session: Session, shown: Shown): boolean {
+  if (shown.history.length > 0) return false;
+  // The output of a tool needs its call, so it cannot begin anything.
+  const first = shown.items.find((item) => !isSteering(item));
+  return session.tip !== undefined && (!session.resends || first?.type === "tool-output");
+}
+
+async function placeByHistory(
+  { store, chain }: PlaceParts,
+  shown: Shown,
+  session: Session,
+  hint: string,
+): Promise<Place> {
+  const shows = shown.history.length > 0;
+  const move = toMove(session, hint, session.tip, "branch", shows);
+  if (!shows) return { history: "new", path: [], ...divide(shown, 0), session, move, by: "hint" };
+  return { ...(await matchHistory(store, chain, session, shown)), session, move, by: "hint" };
+}
+
+function toMove(
+  session: Pick<Session, "id">,
+  hint: string | undefined,
+  expectedTip: string | undefined,
+  otherwise: SessionMove["otherwise"],
+  resends: boolean,
+): SessionMove {
+  return { id: session.id, hint, expectedTip, otherwise, resends };
 }

@@ -46,8 +46,12 @@ export interface About {
   readonly contextItems: number;
 }
 
-/** What became of the caller's history: a new thread, the session's thread gone on with, a thread of the caller's own, or none kept. */
-export type History = "new" | "continued" | "foreign" | "stateless";
+/**
+ * What became of the caller's history: a new thread; the session's thread gone on with; the shown history found as a
+ * thread's end, or before its end or in part, so that a branch begins there; shown to a session that does not know it; or
+ * none kept.
+ */
+export type History = "new" | "continued" | "matched" | "forked" | "foreign" | "stateless";
 
 /** Turns at rest. Every store passes one contract suite. */
 export interface SessionStore {
@@ -57,8 +61,17 @@ export interface SessionStore {
   /** The turns from the root to this one, in the order in which they were said. */
   readPath(turnId: string): Promise<readonly StoredTurn[]>;
   /**
-   * Keeps a turn, all of it or nothing, durable when it resolves, and moves the session's tip to it if the tip is still
-   * the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
+   * A turn of the session with the first of these digests that any has: one that nothing follows, if there is such a one,
+   * and of several the newest.
+   */
+  findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
+  /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
+  findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
+  /** How many threads of the session have a root of their own; at most two are counted. */
+  countRoots(sessionId: string): Promise<number>;
+  /**
+   * Keeps a turn, with what the caller showed before it, all of it or nothing, durable when it resolves, and moves the
+   * session's tip to it if the tip is still the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
    */
   commit(commit: Commit): Promise<boolean>;
   /** Throws `store_unavailable` when turns cannot be kept now. */
@@ -72,6 +85,8 @@ export interface Session {
   readonly owner: string;
   /** The newest turn of its current thread. */
   readonly tip: string | undefined;
+  /** Its callers show their history, so that a request without one begins a new thread. */
+  readonly resends: boolean;
 }
 
 /** One request's new items and its answer: a node of the tree. */
@@ -84,13 +99,27 @@ export interface StoredTurn {
   readonly model: string;
   readonly input: readonly Item[];
   readonly output: readonly Item[];
-  readonly status: "completed" | "incomplete";
+  /** `shown`: no answer of ours, but a history that a caller brought along. */
+  readonly status: "completed" | "incomplete" | "shown";
   readonly usage: Usage | undefined;
+  /** Of all that was said in its thread up to its end; only in a session. */
+  readonly digest: string | undefined;
+  /** Of the last question and answer alone, for callers that show only the end of a thread. */
+  readonly exchange: string | undefined;
+}
+
+export interface FoundTurn {
+  readonly id: string;
+  /** Which of the digests it has. */
+  readonly index: number;
+  /** Something was said after it. */
+  readonly hasChildren: boolean;
 }
 
 export interface Commit {
-  readonly turn: StoredTurn;
-  /** The session whose tip becomes this turn. */
+  /** One turn, or what was shown and the turn that follows it: each is the parent of the next. */
+  readonly turns: readonly [StoredTurn] | readonly [StoredTurn, StoredTurn];
+  /** The session whose tip becomes the last of them. */
   readonly session?: SessionMove | undefined;
 }
 
@@ -101,4 +130,6 @@ export interface SessionMove {
   readonly expectedTip: string | undefined;
   /** When the tip is no longer the expected one: keep nothing, or keep the turn as a branch and leave the tip. */
   readonly otherwise: "refuse" | "branch";
+  /** The caller showed its history: the session is known for it from now on. */
+  readonly resends: boolean;
 }

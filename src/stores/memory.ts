@@ -8,6 +8,7 @@ export function createMemoryStore(): SessionStore {
   const turns = new Map<string, StoredTurn>();
   const sessions = new Map<string, Session>();
   const sessionIds = new Map<string, string>();
+  const search = createSearch();
   let closed = false;
 
   const shelf: Shelf = {
@@ -44,17 +45,42 @@ export function createMemoryStore(): SessionStore {
       }
       return path.toReversed();
     },
+    async findByDigest(sessionId, digests) {
+      checkOpen();
+      for (const [index, digest] of digests.entries()) {
+        const twins = search.withDigest(sessionId, digest);
+        const turn = twins.findLast(({ id }) => !search.hasChildren(id)) ?? twins.at(-1);
+        if (turn !== undefined) return { id: turn.id, index, hasChildren: search.hasChildren(turn.id) };
+      }
+      return undefined;
+    },
+    async findByExchange(sessionId, exchange) {
+      checkOpen();
+      const newestFirst = search.withExchange(sessionId, exchange).toReversed();
+      return newestFirst.slice(0, 8).map(({ id }) => id);
+    },
+    async countRoots(sessionId) {
+      checkOpen();
+      return Math.min(search.rootsOf(sessionId), 2);
+    },
     async commit(commit) {
       checkOpen();
-      const { turn, session: move } = commit;
-      if (turns.has(turn.id)) throw new Error(`The turn ${turn.id} is kept already.`);
+      const { turns: added, session: move } = commit;
+      const known = added.find(({ id }) => turns.has(id));
+      if (known !== undefined) throw new Error(`The turn ${known.id} is kept already.`);
       const verdict = judge(commit, shelf);
       if (verdict === "refuse") return false;
-      turns.set(turn.id, turn);
-      if (move === undefined || verdict === "keep") return true;
-      sessions.set(move.id, { id: move.id, owner: turn.owner, tip: turn.id });
+      for (const turn of added) {
+        turns.set(turn.id, turn);
+        search.add(turn);
+      }
+      if (move === undefined) return true;
+      const last = added[1] ?? added[0];
+      const before = sessions.get(move.id);
+      const tip = verdict === "keep" ? before?.tip : last.id;
+      sessions.set(move.id, { id: move.id, owner: last.owner, tip, resends: before?.resends || move.resends });
       if (verdict === "keep-and-create" && move.hint !== undefined) {
-        sessionIds.set(nameOf(turn.owner, move.hint), move.id);
+        sessionIds.set(nameOf(last.owner, move.hint), move.id);
       }
       return true;
     },
@@ -65,6 +91,38 @@ export function createMemoryStore(): SessionStore {
       closed = true;
     },
   };
+}
+
+/** Finds turns by what was said, in the order in which they came. */
+function createSearch() {
+  const byDigest = new Map<string, StoredTurn[]>();
+  const byExchange = new Map<string, StoredTurn[]>();
+  const rootsBySession = new Map<string, number>();
+  const parents = new Set<string>();
+  return {
+    add(turn: StoredTurn): void {
+      append(byDigest, turn.digest, turn);
+      append(byExchange, turn.exchange, turn);
+      if (turn.parent !== undefined) parents.add(turn.parent);
+      else if (turn.session !== undefined)
+        rootsBySession.set(turn.session, (rootsBySession.get(turn.session) ?? 0) + 1);
+    },
+    withDigest: (sessionId: string, digest: string) => ofSession(byDigest.get(digest), sessionId),
+    withExchange: (sessionId: string, exchange: string) => ofSession(byExchange.get(exchange), sessionId),
+    rootsOf: (sessionId: string) => rootsBySession.get(sessionId) ?? 0,
+    hasChildren: (turnId: string) => parents.has(turnId),
+  };
+}
+
+function append(lists: Map<string, StoredTurn[]>, key: string | undefined, turn: StoredTurn): void {
+  if (key === undefined) return;
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [turn]);
+  else list.push(turn);
+}
+
+function ofSession(turns: readonly StoredTurn[] | undefined, sessionId: string): readonly StoredTurn[] {
+  return turns?.filter(({ session }) => session === sessionId) ?? [];
 }
 
 function nameOf(owner: string, hint: string): string {

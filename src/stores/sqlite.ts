@@ -2,10 +2,11 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
-import type { Commit, Session, SessionStore } from "../core/ports.ts";
+import type { Commit, FoundTurn, Session, SessionStore } from "../core/ports.ts";
 import { createGroup } from "./sqlite/group.ts";
 import { openDatabase, rememberFile } from "./sqlite/database.ts";
-import { type TurnRow, toRow, toTurn, turnColumns } from "./sqlite/row.ts";
+import { type TurnRow, toRow, toTurn } from "./sqlite/row.ts";
+import { prepareStatements } from "./sqlite/statements.ts";
 import { type Shelf, judge } from "./verdict.ts";
 
 export interface SqliteStoreOptions {
@@ -29,19 +30,26 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
   };
 
   /** Judges a commit and writes it, inside the group's transaction. */
-  function keep({ commit, row }: Written): boolean {
+  function keep({ commit, rows }: Written): boolean {
     const verdict = judge(commit, shelf);
     if (verdict === "refuse") return false;
-    const { turn, session: move } = commit;
-    const sessionId = move?.id ?? turn.session;
+    const { turns, session: move } = commit;
+    const { id: tip, owner, session } = turns[1] ?? turns[0];
+    const sessionId = move?.id ?? session;
+    const resends = move?.resends === true ? 1 : 0;
     const time = now().getTime();
     if (verdict === "keep-and-create" && move?.hint !== undefined) {
-      statements.addSession.run(move.id, turn.owner, hashHint(turn.owner, move.hint), turn.id, time, time);
+      statements.addSession.run(move.id, owner, hashHint(owner, move.hint), tip, resends, time, time);
     } else if (sessionId !== undefined) {
-      statements.touchSession.run(verdict === "keep-and-move" ? turn.id : null, time, sessionId);
+      statements.touchSession.run(verdict === "keep-and-move" ? tip : null, resends, time, sessionId);
     }
-    statements.addTurn.run(...row);
+    for (const row of rows) statements.addTurn.run(...row);
     return true;
+  }
+
+  function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
+    const row = statements.findByDigest.get({ digest, session: sessionId }) as DigestRow | undefined;
+    return row && { id: row.id, index, hasChildren: row.has_children === 1 };
   }
 
   return {
@@ -59,9 +67,27 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
       const rows = attempt(() => statements.readPath.all(turnId)) as unknown as TurnRow[];
       return rows.toReversed().map(toTurn);
     },
+    async findByDigest(sessionId, digests) {
+      return attempt(() => {
+        // Most callers show what they heard last, and it is the first digest: the others are seldom worth their list.
+        const [first] = digests;
+        const found = first === undefined ? undefined : findTurnWith(first, 0, sessionId);
+        if (found !== undefined || digests.length < 2) return found;
+        const hit = statements.findKnownDigest.get(JSON.stringify(digests), sessionId) as KnownRow | undefined;
+        return hit && findTurnWith(hit.digest, hit.place, sessionId);
+      });
+    },
+    async findByExchange(sessionId, exchange) {
+      const rows = attempt(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
+      return rows.map(({ id }) => id);
+    },
+    async countRoots(sessionId) {
+      const row = attempt(() => statements.countRoots.get(sessionId)) as { count: number };
+      return row.count;
+    },
     async commit(commit) {
       // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
-      return group.add({ commit, row: toRow(commit.turn) });
+      return group.add({ commit, rows: commit.turns.map(toRow) });
     },
     async check() {
       attempt(() => statements.check.get());
@@ -75,39 +101,30 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
 }
 
 function toSession(row: unknown): Session | undefined {
-  const session = row as { id: string; owner: string; tip: string | null } | undefined;
-  return session && { id: session.id, owner: session.owner, tip: session.tip ?? undefined };
+  const session = row as { id: string; owner: string; tip: string | null; resends: number } | undefined;
+  return (
+    session && {
+      id: session.id,
+      owner: session.owner,
+      tip: session.tip ?? undefined,
+      resends: session.resends === 1,
+    }
+  );
 }
 
 interface Written {
   readonly commit: Commit;
-  readonly row: TurnRow;
+  readonly rows: readonly TurnRow[];
 }
 
-function prepareStatements(database: DatabaseSync) {
-  const findTurn = database.prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ?`);
-  // Whole rows go through the recursion, from the tip to the root: one look-up a turn. Rows as arrays cost a seventh less.
-  const readPath = database.prepare(`
-    WITH RECURSIVE path AS (
-      SELECT ${turnColumns} FROM turns WHERE id = ?
-      UNION ALL
-      SELECT ${turnColumns.replaceAll(/\w+/g, "turns.$&")} FROM path JOIN turns ON turns.id = path.parent
-    ) SELECT * FROM path`);
-  findTurn.setReturnArrays(true);
-  readPath.setReturnArrays(true);
-  return {
-    findTurn,
-    readPath,
-    hasTurn: database.prepare("SELECT 1 FROM turns WHERE id = ? AND owner = ?"),
-    addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
-    findSession: database.prepare("SELECT id, owner, tip FROM sessions WHERE owner = ? AND hint = ?"),
-    readSession: database.prepare("SELECT id, owner, tip FROM sessions WHERE id = ?"),
-    addSession: database.prepare(
-      "INSERT INTO sessions (id, owner, hint, tip, created, updated) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    touchSession: database.prepare("UPDATE sessions SET tip = coalesce(?, tip), updated = ? WHERE id = ?"),
-    check: database.prepare("SELECT count(*) FROM meta"),
-  };
+interface DigestRow {
+  readonly id: string;
+  readonly has_children: number;
+}
+
+interface KnownRow {
+  readonly digest: string;
+  readonly place: number;
 }
 
 /** What is kept of a hint: without the key that lives in the file nobody can tell, by trying, whose session it is. */

@@ -1,7 +1,7 @@
-/** The one rule by which a store keeps a turn or refuses it. */
+/** The one rule by which a store keeps a commit's turns or refuses them. */
 import type { Commit, Session } from "../core/ports.ts";
 
-/** Keep the turn and leave every tip, move its session's tip to it, make its session with it, or keep nothing. */
+/** Keep the turns and leave every tip, move their session's tip to the last, make their session, or keep nothing. */
 export type Verdict = "keep" | "keep-and-move" | "keep-and-create" | "refuse";
 
 /** What a store looks up to judge a commit. */
@@ -12,8 +12,11 @@ export interface Shelf {
   findSession(owner: string, hint: string): Session | undefined;
 }
 
-/** A turn whose parent or session is gone is refused: to keep it would bring back what someone deleted. */
-export function judge({ turn, session: move }: Commit, shelf: Shelf): Verdict {
+/**
+ * A turn whose parent or session is gone is refused: to keep it would bring back what someone deleted. Of two turns the
+ * first one's parent decides, as the second follows the first.
+ */
+export function judge({ turns: [turn], session: move }: Commit, shelf: Shelf): Verdict {
   if (turn.parent !== undefined && !shelf.hasTurn(turn.owner, turn.parent)) return "refuse";
   const sessionId = move?.id ?? turn.session;
   if (sessionId === undefined) return "keep";

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -34,6 +35,7 @@ function createScene(script: Script = reply, store: SessionStore = createMemoryS
     limits: { maxItems: 10, maxQueuedPerThread: 2 },
     now: () => new Date(0),
     newSessionId: () => newId("conv"),
+    digest: (text) => hash("sha256", text, "base64url"),
   });
   const scene: Scene = {
     adapter,

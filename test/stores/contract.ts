@@ -1,9 +1,9 @@
 /** What every store must do, told once: each store's test file runs it with its own way of opening one. */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
-import type { Item } from "../../src/core/item.ts";
-import type { SessionMove, SessionStore, StoredTurn } from "../../src/core/ports.ts";
+import type { SessionStore, StoredTurn } from "../../src/core/ports.ts";
+import { describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
+import { everyItem, keepThread, makeTurn, newDigest, newSessionId, newTurnId, toCreate, toMove } from "./making.ts";
 
 export function describeStore(name: string, open: () => SessionStore): void {
   function it(sentence: string, run: (store: SessionStore) => Promise<void>): void {
@@ -23,39 +23,60 @@ export function describeStore(name: string, open: () => SessionStore): void {
       assert.equal(await store.findSession("alice", "hint"), undefined);
       assert.equal(await store.findTurn("alice", newTurnId()), undefined);
       assert.deepEqual(await store.readPath(newTurnId()), []);
+      assert.equal(await store.findByDigest(newSessionId(), ["digest", "another"]), undefined);
+      assert.equal(await store.findByDigest(newSessionId(), []), undefined);
+      assert.deepEqual(await store.findByExchange(newSessionId(), "exchange"), []);
+      assert.equal(await store.countRoots(newSessionId()), 0);
     });
 
     it("gives a turn back as it was kept", async (store) => {
       const turn = makeTurn({ input: everyItem, output: everyItem, status: "incomplete" });
-      assert.equal(await store.commit({ turn }), true);
+      assert.equal(await store.commit({ turns: [turn] }), true);
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
       assert.deepStrictEqual(await store.readPath(turn.id), [turn]);
     });
 
     it("keeps a turn without items, without usage and without parent", async (store) => {
       const turn = makeTurn({ input: [], output: [], usage: undefined });
-      await store.commit({ turn });
+      await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+    });
+
+    it("keeps a turn that was only shown, with its digests", async (store) => {
+      const turn = makeTurn({ output: [], status: "shown", digest: newDigest(), exchange: newDigest() });
+      await store.commit({ turns: [turn] });
+      assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+      assert.deepStrictEqual(await store.readPath(turn.id), [turn]);
     });
 
     it("keeps a turn of a megabyte", async (store) => {
       const turn = makeTurn({ output: [{ type: "message", role: "assistant", content: "ü€𝄞x".repeat(100_000) }] });
-      await store.commit({ turn });
+      await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
     });
 
     it("shows a turn to its owner only", async (store) => {
       const turn = makeTurn({ owner: "alice" });
-      await store.commit({ turn });
+      await store.commit({ turns: [turn] });
       assert.equal(await store.findTurn("bob", turn.id), undefined);
     });
 
     it("finds a session by its owner and hint together", async (store) => {
       const turn = makeTurn({ owner: "alice", session: newSessionId() });
       const move = toCreate(turn, "user-1");
-      assert.equal(await store.commit({ turn, session: move }), true);
-      assert.deepStrictEqual(await store.findSession("alice", "user-1"), { id: move.id, owner: "alice", tip: turn.id });
-      assert.deepStrictEqual(await store.readSession(move.id), { id: move.id, owner: "alice", tip: turn.id });
+      assert.equal(await store.commit({ turns: [turn], session: move }), true);
+      assert.deepStrictEqual(await store.findSession("alice", "user-1"), {
+        id: move.id,
+        owner: "alice",
+        tip: turn.id,
+        resends: false,
+      });
+      assert.deepStrictEqual(await store.readSession(move.id), {
+        id: move.id,
+        owner: "alice",
+        tip: turn.id,
+        resends: false,
+      });
       assert.equal(await store.readSession(newSessionId()), undefined);
       assert.equal(await store.findSession("bob", "user-1"), undefined);
       assert.equal(await store.findSession("alice", "user-2"), undefined);
@@ -64,8 +85,8 @@ export function describeStore(name: string, open: () => SessionStore): void {
     it("keeps the sessions of two owners under one hint apart", async (store) => {
       const ofAlice = makeTurn({ owner: "alice", session: newSessionId() });
       const ofBob = makeTurn({ owner: "bob", session: newSessionId() });
-      await store.commit({ turn: ofAlice, session: toCreate(ofAlice, "same") });
-      await store.commit({ turn: ofBob, session: toCreate(ofBob, "same") });
+      await store.commit({ turns: [ofAlice], session: toCreate(ofAlice, "same") });
+      await store.commit({ turns: [ofBob], session: toCreate(ofBob, "same") });
       assert.equal((await store.findSession("alice", "same"))?.tip, ofAlice.id);
       assert.equal((await store.findSession("bob", "same"))?.tip, ofBob.id);
     });
@@ -78,7 +99,7 @@ export function describeStore(name: string, open: () => SessionStore): void {
     ] as const) {
       it(`does not confuse ${JSON.stringify([ownerA, hintA])} with ${JSON.stringify([ownerB, hintB])}`, async (store) => {
         const turn = makeTurn({ owner: ownerA, session: newSessionId() });
-        await store.commit({ turn, session: toCreate(turn, hintA) });
+        await store.commit({ turns: [turn], session: toCreate(turn, hintA) });
         assert.equal((await store.findSession(ownerA, hintA))?.tip, turn.id);
         assert.equal(await store.findSession(ownerB, hintB), undefined);
       });
@@ -95,7 +116,7 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const [first, second] = await keepThread(store, 2);
       const late = makeTurn({ session: first!.session, parent: first!.id });
       const move = toMove(late, first!.id, "refuse");
-      assert.equal(await store.commit({ turn: late, session: move }), false);
+      assert.equal(await store.commit({ turns: [late], session: move }), false);
       assert.equal(await store.findTurn("alice", late.id), undefined);
       assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
     });
@@ -103,7 +124,7 @@ export function describeStore(name: string, open: () => SessionStore): void {
     it("keeps a branch and leaves the tip where it was", async (store) => {
       const [first, second] = await keepThread(store, 2);
       const branch = makeTurn({ session: first!.session, parent: first!.id });
-      assert.equal(await store.commit({ turn: branch, session: toMove(branch, first!.id, "branch") }), true);
+      assert.equal(await store.commit({ turns: [branch], session: toMove(branch, first!.id, "branch") }), true);
       assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
       assert.deepStrictEqual(await store.readPath(branch.id), [first, branch]);
       assert.deepStrictEqual(await store.readPath(second!.id), [first, second]);
@@ -113,7 +134,7 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const [first] = await keepThread(store, 1);
       const rivals = [1, 2].map(() => makeTurn({ session: first!.session, parent: first!.id }));
       const kept = await Promise.all(
-        rivals.map((turn) => store.commit({ turn, session: toMove(turn, first!.id, "refuse") })),
+        rivals.map((turn) => store.commit({ turns: [turn], session: toMove(turn, first!.id, "refuse") })),
       );
       assert.deepEqual(kept, [true, false]);
       assert.equal((await store.findSession("alice", "hint"))?.tip, rivals[0]!.id);
@@ -122,12 +143,15 @@ export function describeStore(name: string, open: () => SessionStore): void {
 
     it("makes one session when two turns create it in one tick", async (store) => {
       const rivals = [1, 2].map(() => makeTurn({ session: newSessionId() }));
-      const kept = await Promise.all(rivals.map((turn) => store.commit({ turn, session: toCreate(turn, "hint") })));
+      const kept = await Promise.all(
+        rivals.map((turn) => store.commit({ turns: [turn], session: toCreate(turn, "hint") })),
+      );
       assert.deepEqual(kept, [true, false]);
       assert.deepStrictEqual(await store.findSession("alice", "hint"), {
         id: rivals[0]!.session,
         owner: "alice",
         tip: rivals[0]!.id,
+        resends: false,
       });
       assert.equal(await store.findTurn("alice", rivals[1]!.id), undefined);
     });
@@ -137,8 +161,8 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const first = makeTurn({ session });
       const second = makeTurn({ session, parent: first.id });
       const kept = await Promise.all([
-        store.commit({ turn: first, session: toCreate(first, "hint") }),
-        store.commit({ turn: second, session: toMove(second, first.id, "refuse") }),
+        store.commit({ turns: [first], session: toCreate(first, "hint") }),
+        store.commit({ turns: [second], session: toMove(second, first.id, "refuse") }),
       ]);
       assert.deepEqual(kept, [true, true]);
       assert.deepStrictEqual(await store.readPath(second.id), [first, second]);
@@ -147,8 +171,8 @@ export function describeStore(name: string, open: () => SessionStore): void {
     it("keeps a chain of turns that belongs to no session", async (store) => {
       const first = makeTurn({});
       const second = makeTurn({ parent: first.id });
-      await store.commit({ turn: first });
-      await store.commit({ turn: second });
+      await store.commit({ turns: [first] });
+      await store.commit({ turns: [second] });
       assert.deepStrictEqual(await store.readPath(second.id), [first, second]);
     });
 
@@ -157,10 +181,10 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const stray = makeTurn({ session: newSessionId() });
       const strange = makeTurn({ owner: "bob", session: first!.session });
       for (const otherwise of ["refuse", "branch"] as const) {
-        assert.equal(await store.commit({ turn: stray, session: toMove(stray, undefined, otherwise) }), false);
-        assert.equal(await store.commit({ turn: strange, session: toMove(strange, first!.id, otherwise) }), false);
+        assert.equal(await store.commit({ turns: [stray], session: toMove(stray, undefined, otherwise) }), false);
+        assert.equal(await store.commit({ turns: [strange], session: toMove(strange, first!.id, otherwise) }), false);
       }
-      assert.equal(await store.commit({ turn: stray }), false);
+      assert.equal(await store.commit({ turns: [stray] }), false);
       assert.equal(await store.findTurn("alice", stray.id), undefined);
       assert.equal(await store.findTurn("bob", strange.id), undefined);
       assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
@@ -169,16 +193,16 @@ export function describeStore(name: string, open: () => SessionStore): void {
     it("does not bring back a session whose expected tip is gone with it", async (store) => {
       const turn = makeTurn({ session: newSessionId() });
       const move = { ...toCreate(turn, "hint"), expectedTip: newTurnId() };
-      assert.equal(await store.commit({ turn, session: move }), false);
+      assert.equal(await store.commit({ turns: [turn], session: move }), false);
       assert.equal(await store.findSession("alice", "hint"), undefined);
     });
 
     it("keeps no turn whose parent is not there or is another owner's", async (store) => {
       const ofBob = makeTurn({ owner: "bob" });
-      await store.commit({ turn: ofBob });
+      await store.commit({ turns: [ofBob] });
       for (const parent of [newTurnId(), ofBob.id]) {
         const orphan = makeTurn({ parent });
-        assert.equal(await store.commit({ turn: orphan }), false);
+        assert.equal(await store.commit({ turns: [orphan] }), false);
         assert.equal(await store.findTurn("alice", orphan.id), undefined);
       }
     });
@@ -189,9 +213,9 @@ export function describeStore(name: string, open: () => SessionStore): void {
       const before = makeTurn({});
       const after = makeTurn({});
       const outcomes = await Promise.allSettled([
-        store.commit({ turn: before }),
-        store.commit({ turn: again, session: toMove(again, second!.id, "refuse") }),
-        store.commit({ turn: after }),
+        store.commit({ turns: [before] }),
+        store.commit({ turns: [again], session: toMove(again, second!.id, "refuse") }),
+        store.commit({ turns: [after] }),
       ]);
       assert.deepEqual(
         outcomes.map(({ status }) => status),
@@ -202,6 +226,10 @@ export function describeStore(name: string, open: () => SessionStore): void {
       assert.deepStrictEqual(await store.findTurn("alice", before.id), before);
       assert.deepStrictEqual(await store.findTurn("alice", after.id), after);
     });
+
+    describeTwoTurns(it);
+    describeResends(it);
+    describeSearch(it);
 
     it("reads a thread of ten thousand turns in order", async (store) => {
       const thread = await keepThread(store, 10_000);
@@ -215,95 +243,19 @@ export function describeStore(name: string, open: () => SessionStore): void {
     test("keeps what was committed before it closes, and refuses everything after", async () => {
       const store = open();
       const turn = makeTurn({});
-      const committed = store.commit({ turn });
+      const committed = store.commit({ turns: [turn] });
       await store.close();
       assert.equal(await committed, true);
       const unavailable = { name: "GatewayError", code: "store_unavailable" };
-      await assert.rejects(store.commit({ turn: makeTurn({}) }), unavailable);
+      await assert.rejects(store.commit({ turns: [makeTurn({})] }), unavailable);
       await assert.rejects(store.findTurn("alice", turn.id), unavailable);
       await assert.rejects(store.findSession("alice", "hint"), unavailable);
       await assert.rejects(store.readPath(turn.id), unavailable);
+      await assert.rejects(store.findByDigest("conv_1", ["digest"]), unavailable);
+      await assert.rejects(store.findByExchange("conv_1", "exchange"), unavailable);
+      await assert.rejects(store.countRoots("conv_1"), unavailable);
       await assert.rejects(store.check(), unavailable);
       await store.close();
     });
   });
 }
-
-/** Commits, in one tick, a thread of alice's session under the hint `hint`. */
-export async function keepThread(store: SessionStore, length: number): Promise<StoredTurn[]> {
-  const session = newSessionId();
-  const thread: StoredTurn[] = [];
-  const commits: Promise<boolean>[] = [];
-  for (let index = 0; index < length; index += 1) {
-    const parent = thread.at(-1)?.id;
-    const turn = makeTurn({ session, parent });
-    thread.push(turn);
-    const move = parent === undefined ? toCreate(turn, "hint") : toMove(turn, parent, "refuse");
-    commits.push(store.commit({ turn, session: move }));
-  }
-  const kept = await Promise.all(commits);
-  assert.ok(kept.every(Boolean));
-  return thread;
-}
-
-export function makeTurn(wanted: Partial<StoredTurn>): StoredTurn {
-  return {
-    id: newTurnId(),
-    owner: "alice",
-    session: undefined,
-    parent: undefined,
-    createdAt: new Date("2026-02-03T04:05:06.789Z"),
-    model: "a-model",
-    input: [{ type: "message", role: "user", content: "Why is the sky blue?" }],
-    output: [{ type: "message", role: "assistant", content: "Short waves scatter more." }],
-    status: "completed",
-    usage: { inputTokens: 7, cachedTokens: 0, outputTokens: 5, reasoningTokens: 0 },
-    ...wanted,
-  };
-}
-
-export function toCreate(turn: StoredTurn, hint: string): SessionMove {
-  return { id: turn.session ?? newSessionId(), hint, expectedTip: undefined, otherwise: "refuse" };
-}
-
-export function newSessionId(): string {
-  return `conv_${randomBytes(24).toString("hex")}`;
-}
-
-function toMove(turn: StoredTurn, expectedTip: string | undefined, otherwise: SessionMove["otherwise"]): SessionMove {
-  return { id: turn.session ?? newSessionId(), expectedTip, otherwise };
-}
-
-function newTurnId(): string {
-  return `resp_${randomBytes(24).toString("hex")}`;
-}
-
-const everyItem: readonly Item[] = [
-  { type: "message", role: "system", content: "" },
-  { type: "message", role: "user", content: "Grüße, 世界 👋🏽 \0 \u2028 \ud800 end", name: "zoë" },
-  {
-    type: "message",
-    role: "user",
-    content: [
-      { type: "text", text: "look", extra: { dialect: "chat", fields: { cache: { ttl: 1.5, on: true, off: null } } } },
-      { type: "image", url: "https://example.test/a.png", detail: "low" },
-      { type: "audio", data: "AAAA", format: "wav" },
-      { type: "file", fileId: "file-1", name: "a.pdf" },
-      { type: "other", extra: { dialect: "responses", fields: JSON.parse('{"__proto__":{"a":[]},"":""}') } },
-    ],
-  },
-  { type: "reasoning", summary: ["one", ""], text: "", encrypted: "c2VhbA==" },
-  { type: "tool-call", kind: "function", callId: "call_1", name: "look_up", arguments: '{ "q" : 1e3 }\n' },
-  { type: "tool-output", kind: "function", callId: "call_1", output: [{ type: "text", text: "42" }] },
-  { type: "tool-call", kind: "custom", callId: "call_2", name: "run", arguments: "not json {" },
-  { type: "tool-output", kind: "custom", callId: "call_2", output: "" },
-  {
-    type: "message",
-    role: "assistant",
-    content: [
-      { type: "text", text: "done", logprobs: [{ token: "done", logprob: -0.25 }] },
-      { type: "refusal", text: "no" },
-    ],
-    extra: { dialect: "responses", fields: { phase: "final" } },
-  },
-];

@@ -1,13 +1,18 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, describe, test } from "node:test";
+import type { StoredTurn } from "../../src/core/ports.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { describeStore, keepThread, makeTurn, newSessionId, toCreate } from "./contract.ts";
+import { toRow } from "../../src/stores/sqlite/row.ts";
+import { migrate, readVersion } from "../../src/stores/sqlite/schema.ts";
+import { describeStore } from "./contract.ts";
+import { keepThread, makeTurn, newDigest, newSessionId, toCreate } from "./making.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -32,7 +37,7 @@ describe("the file of the SQLite store", () => {
   test("is private to its user, and so are its folder and its log", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
-    await store.commit({ turn: makeTurn({}) });
+    await store.commit({ turns: [makeTurn({})] });
     const modes = [dirname(file), file, `${file}-wal`, `${file}-shm`].map((path) => statSync(path).mode & 0o777);
     assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
     await store.close();
@@ -43,7 +48,7 @@ describe("the file of the SQLite store", () => {
     const store = createSqliteStore({ file });
     const turn = makeTurn({ session: newSessionId() });
     const hint = "erika.mustermann@example.test";
-    await store.commit({ turn, session: toCreate(turn, hint) });
+    await store.commit({ turns: [turn], session: toCreate(turn, hint) });
     await store.findSession("alice", hint);
     for (const name of [file, `${file}-wal`, `${file}-shm`]) assert.ok(!readFileSync(name).includes(hint), name);
     assert.ok(readFileSync(`${file}-wal`).includes(turn.id));
@@ -57,7 +62,7 @@ describe("the file of the SQLite store", () => {
     const hashes = [];
     for (const file of [newFile(), newFile()]) {
       const store = createSqliteStore({ file });
-      await store.commit({ turn, session: toCreate(turn, "same") });
+      await store.commit({ turns: [turn], session: toCreate(turn, "same") });
       await store.close();
       hashes.push(look(file, "SELECT hex(hint) AS value FROM sessions"));
     }
@@ -71,10 +76,16 @@ describe("the file of the SQLite store", () => {
     const store = createSqliteStore({ file, now: () => new Date(time) });
     const first = makeTurn({ session: newSessionId() });
     const second = makeTurn({ session: first.session, parent: first.id });
-    await store.commit({ turn: first, session: toCreate(first, "hint") });
+    await store.commit({ turns: [first], session: toCreate(first, "hint") });
     time = 2_000;
-    const move = { id: first.session!, hint: "hint", expectedTip: first.id, otherwise: "refuse" } as const;
-    assert.equal(await store.commit({ turn: second, session: move }), true);
+    const move = {
+      id: first.session!,
+      hint: "hint",
+      expectedTip: first.id,
+      otherwise: "refuse",
+      resends: false,
+    } as const;
+    assert.equal(await store.commit({ turns: [second], session: move }), true);
     await store.close();
     assert.equal(look(file, "SELECT created || ' ' || updated AS value FROM sessions"), "1000 2000");
   });
@@ -91,6 +102,35 @@ describe("the file of the SQLite store", () => {
     assert.equal(look(file, "SELECT auto_vacuum AS value FROM pragma_auto_vacuum"), 2);
   });
 
+  test("goes on where the first release wrote it, and finds the new turns by what was said", async () => {
+    const file = newFile();
+    const [root, old] = writeFirstVersion(file);
+    const store = createSqliteStore({ file });
+    const sessionId = root.session!;
+    assert.deepStrictEqual(await store.readSession(sessionId), {
+      id: sessionId,
+      owner: "alice",
+      tip: old.id,
+      resends: false,
+    });
+    assert.deepStrictEqual(await store.readPath(old.id), [root, old]);
+    assert.equal(await store.countRoots(sessionId), 1);
+    const marks = { digest: newDigest(), exchange: newDigest() };
+    const turn = makeTurn({ session: sessionId, parent: old.id, ...marks });
+    const move = { id: sessionId, expectedTip: old.id, otherwise: "refuse", resends: true } as const;
+    assert.equal(await store.commit({ turns: [turn], session: move }), true);
+    assert.deepStrictEqual(await store.readPath(turn.id), [root, old, turn]);
+    assert.deepStrictEqual(await store.findByDigest(sessionId, [newDigest(), marks.digest]), {
+      id: turn.id,
+      index: 1,
+      hasChildren: false,
+    });
+    assert.deepEqual(await store.findByExchange(sessionId, marks.exchange), [turn.id]);
+    assert.equal((await store.readSession(sessionId))?.resends, true);
+    await store.close();
+    assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), 2);
+  });
+
   test("is made anew where a process died before it wrote the first table", async () => {
     const empty = newFile();
     mkdirSync(dirname(empty));
@@ -102,7 +142,7 @@ describe("the file of the SQLite store", () => {
     database.close();
     for (const file of [empty, bare]) {
       const store = createSqliteStore({ file });
-      assert.equal(await store.commit({ turn: makeTurn({}) }), true);
+      assert.equal(await store.commit({ turns: [makeTurn({})] }), true);
       await store.close();
     }
   });
@@ -154,7 +194,7 @@ describe("a SQLite store in trouble", () => {
     const other = new DatabaseSync(file);
     other.exec("BEGIN IMMEDIATE");
     const turns = [makeTurn({}), makeTurn({})];
-    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turn })));
+    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turns: [turn] })));
     for (const outcome of outcomes) {
       assert.equal(outcome.status, "rejected");
       assert.equal(outcome.reason.code, "store_unavailable");
@@ -163,7 +203,7 @@ describe("a SQLite store in trouble", () => {
     other.exec("ROLLBACK");
     other.close();
     for (const turn of turns) assert.equal(await store.findTurn("alice", turn.id), undefined);
-    assert.equal(await store.commit({ turn: turns[0]! }), true);
+    assert.equal(await store.commit({ turns: [turns[0]!] }), true);
     await store.close();
   });
 
@@ -175,7 +215,7 @@ describe("a SQLite store in trouble", () => {
       CREATE TRIGGER give_up BEFORE INSERT ON turns WHEN new.model IN (SELECT model FROM fault)
       BEGIN SELECT RAISE(ROLLBACK, 'given up'); END`);
     const turns = [makeTurn({}), makeTurn({ model: "bad" }), makeTurn({})];
-    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turn })));
+    const outcomes = await Promise.allSettled(turns.map((turn) => store.commit({ turns: [turn] })));
     assert.deepEqual(
       outcomes.map(({ status }) => status),
       ["fulfilled", "rejected", "fulfilled"],
@@ -187,7 +227,7 @@ describe("a SQLite store in trouble", () => {
     );
     saboteur.exec("DELETE FROM fault");
     saboteur.close();
-    assert.equal(await store.commit({ turn: turns[1]! }), true);
+    assert.equal(await store.commit({ turns: [turns[1]!] }), true);
     await store.close();
   });
 
@@ -198,7 +238,7 @@ describe("a SQLite store in trouble", () => {
     fields.self = fields;
     const extra = { dialect: "chat", fields } as const;
     const bad = makeTurn({ input: [{ type: "message", role: "user", content: "", extra }] });
-    const outcomes = await Promise.allSettled([store.commit({ turn: bad }), store.commit({ turn: good })]);
+    const outcomes = await Promise.allSettled([store.commit({ turns: [bad] }), store.commit({ turns: [good] })]);
     assert.deepEqual(
       outcomes.map(({ status }) => status),
       ["rejected", "fulfilled"],
@@ -218,13 +258,13 @@ describe("a SQLite store in trouble", () => {
 
 describe("a SQLite store and other processes", () => {
   const sources = new URL("../../src/stores/sqlite.ts", import.meta.url).href;
-  const contract = new URL("contract.ts", import.meta.url).href;
+  const making = new URL("making.ts", import.meta.url).href;
 
-  /** Runs a program that has `createSqliteStore`, the contract's makers and `file` at hand. */
+  /** Runs a program that has `createSqliteStore`, `keepThread` and `file` at hand. */
   function startProcess(file: string, program: string) {
     const source = `
       import { createSqliteStore } from ${JSON.stringify(sources)};
-      import { keepThread } from ${JSON.stringify(contract)};
+      import { keepThread } from ${JSON.stringify(making)};
       const file = ${JSON.stringify(file)};
       ${program}`;
     return spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], {
@@ -241,7 +281,8 @@ describe("a SQLite store and other processes", () => {
        process.stdout.write(thread.at(-1).id);
        setInterval(() => {}, 1_000);`,
     );
-    const [tip] = await once(child.stdout, "data");
+    // A child that fails says nothing and ends.
+    const [tip] = await Promise.race([once(child.stdout, "data"), once(child.stdout, "end")]);
     child.kill("SIGKILL");
     const [, signal] = await once(child, "exit");
     assert.equal(signal, "SIGKILL");
@@ -268,7 +309,7 @@ describe("a SQLite store and other processes", () => {
     const exit = once(child, "close");
     let written = 0;
     while (child.exitCode === null && child.signalCode === null) {
-      assert.equal(await store.commit({ turn: makeTurn({}) }), true);
+      assert.equal(await store.commit({ turns: [makeTurn({})] }), true);
       written += 1;
     }
     assert.deepEqual(await exit, [0, null]);
@@ -277,6 +318,27 @@ describe("a SQLite store and other processes", () => {
     await store.close();
   });
 });
+
+/** A file as the first release left it, with a session of two turns. */
+function writeFirstVersion(file: string): [StoredTurn, StoredTurn] {
+  const root = makeTurn({ session: newSessionId() });
+  const next = makeTurn({ session: root.session, parent: root.id, usage: undefined });
+  mkdirSync(dirname(file));
+  const database = new DatabaseSync(file);
+  migrate(database, 1);
+  assert.equal(readVersion(database), 1);
+  const addSession = database.prepare(
+    "INSERT INTO sessions (id, owner, hint, tip, created, updated) VALUES (?, ?, ?, ?, 1, 1)",
+  );
+  addSession.run(root.session!, root.owner, randomBytes(32), next.id);
+  const addTurn = database.prepare(
+    `INSERT INTO turns (id, owner, session, parent, created, model, status, input, output, usage)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  for (const turn of [root, next]) addTurn.run(...toRow(turn).slice(0, 10));
+  database.close();
+  return [root, next];
+}
 
 function refuses(file: string, reason: RegExp): void {
   assert.throws(

@@ -2,7 +2,7 @@
 import type { StoredTurn } from "../../core/ports.ts";
 
 /** The columns in the order of a row. */
-export const turnColumns = "id, owner, session, parent, created, model, status, input, output, usage";
+export const turnColumns = "id, owner, session, parent, created, model, status, input, output, usage, digest, exchange";
 
 /** Items and usage are JSON text, dates are milliseconds since 1970. */
 export type TurnRow = [
@@ -16,6 +16,8 @@ export type TurnRow = [
   input: string,
   output: string,
   usage: string | null,
+  digest: string | null,
+  exchange: string | null,
 ];
 
 export function toRow(turn: StoredTurn): TurnRow {
@@ -30,11 +32,13 @@ export function toRow(turn: StoredTurn): TurnRow {
     JSON.stringify(turn.input),
     JSON.stringify(turn.output),
     turn.usage === undefined ? null : JSON.stringify(turn.usage),
+    turn.digest ?? null,
+    turn.exchange ?? null,
   ];
 }
 
 export function toTurn(row: TurnRow): StoredTurn {
-  const [id, owner, session, parent, created, model, status, input, output, usage] = row;
+  const [id, owner, session, parent, created, model, status, input, output, usage, digest, exchange] = row;
   return {
     id,
     owner,
@@ -46,5 +50,7 @@ export function toTurn(row: TurnRow): StoredTurn {
     output: JSON.parse(output),
     status,
     usage: usage === null ? undefined : JSON.parse(usage),
+    digest: digest ?? undefined,
+    exchange: exchange ?? undefined,
   };
 }

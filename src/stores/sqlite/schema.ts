@@ -6,19 +6,20 @@ import type { DatabaseSync } from "node:sqlite";
 export const applicationId = 0x506f7274;
 
 /** Step n brings a database from version n to version n + 1. A step that was released never changes. */
-const migrations: readonly ((database: DatabaseSync) => void)[] = [createTables];
+const migrations: readonly ((database: DatabaseSync) => void)[] = [createTables, rememberWhatWasSaid];
 
 /** The version that this program reads and writes. */
 export const newestVersion = migrations.length;
 
-/** Runs the steps that are missing, each with its version in one transaction. */
-export function migrate(database: DatabaseSync): void {
-  while (readVersion(database) < newestVersion) {
+/** Runs the steps that are missing up to a version, each with its version in one transaction. */
+export function migrate(database: DatabaseSync, wantedVersion = newestVersion): void {
+  const steps = migrations.slice(0, wantedVersion);
+  while (readVersion(database) < steps.length) {
     database.exec("BEGIN IMMEDIATE");
     try {
       // Read again under the lock: another process may have taken the step while we waited for it.
       const version = readVersion(database);
-      const step = migrations[version];
+      const step = steps[version];
       step?.(database);
       if (step !== undefined) database.exec(`PRAGMA user_version = ${version + 1}`);
       database.exec("COMMIT");
@@ -71,4 +72,21 @@ function createTables(database: DatabaseSync): void {
     CREATE INDEX turns_by_parent ON turns (parent) WHERE parent IS NOT NULL;
   `);
   database.prepare("INSERT INTO meta (key, value) VALUES ('hint_key', ?)").run(randomBytes(32));
+}
+
+/**
+ * What a commit costs is the pages it touches. The digest goes into the index on `session`, which a commit touches anyway;
+ * an index of its own would cost a turn 8 KB more of writing. An exchange names its session already, so its index stays
+ * small without it.
+ */
+function rememberWhatWasSaid(database: DatabaseSync): void {
+  database.exec(`
+    ALTER TABLE sessions ADD COLUMN resends INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE turns ADD COLUMN digest TEXT;
+    ALTER TABLE turns ADD COLUMN exchange TEXT;
+    DROP INDEX turns_by_session;
+    CREATE INDEX turns_by_digest ON turns (session, digest) WHERE session IS NOT NULL;
+    CREATE INDEX turns_by_exchange ON turns (exchange) WHERE exchange IS NOT NULL;
+    CREATE INDEX roots_by_session ON turns (session) WHERE parent IS NULL AND session IS NOT NULL;
+  `);
 }

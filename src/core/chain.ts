@@ -1,0 +1,48 @@
+/** Digests of what was said: a chain from the session over every run, by which a shown history finds its thread. */
+import type { Item } from "./item.ts";
+import type { StoredTurn } from "./ports.ts";
+import { type Run, toRuns } from "./runs.ts";
+
+export interface Chain {
+  /** The digest after each run, going on from another one; a thread begins with its session's id. */
+  follow(from: string, runs: readonly Run[]): readonly string[];
+  /** Of the last answer and what it answers, when the runs end with an answer. */
+  exchangeOf(sessionId: string, runs: readonly Run[]): string | undefined;
+  /** What a turn of the session is found by, given the turns before it. */
+  mark(sessionId: string, path: readonly StoredTurn[], input: readonly Item[], output: readonly Item[]): Marks;
+}
+
+export type Marks = Pick<StoredTurn, "digest" | "exchange">;
+
+export function createChain(digest: (text: string) => string): Chain {
+  const chain: Chain = {
+    follow(from, runs) {
+      let last = from;
+      return runs.map((run) => (last = digest(`${last}\n${run.side}\n${run.canon}`)));
+    },
+    exchangeOf(sessionId, runs) {
+      const [asked, answered] = runs.slice(-2);
+      if (asked === undefined || answered?.side !== "model") return undefined;
+      return digest(`${sessionId}\n${asked.side}\n${asked.canon}\n${answered.canon}`);
+    },
+    mark(sessionId, path, input, output) {
+      const parent = path.at(-1);
+      // The calls that the input answers stand in the answer before it.
+      const before = parent?.output.length ? parent.output : (parent?.input ?? []);
+      const runs = toRuns([...before, ...input, ...output]).filter((run) => run.end > before.length);
+      const from = parent === undefined ? sessionId : (parent.digest ?? digestOfPath(chain, sessionId, path));
+      return { digest: chain.follow(from, runs).at(-1) ?? from, exchange: chain.exchangeOf(sessionId, runs) };
+    },
+  };
+  return chain;
+}
+
+/** For threads that were kept before turns had digests. */
+function digestOfPath(chain: Chain, sessionId: string, path: readonly StoredTurn[]): string {
+  return chain.follow(sessionId, toRuns(itemsOf(path))).at(-1) ?? sessionId;
+}
+
+/** All that was said on a path, in order. */
+export function itemsOf(path: readonly StoredTurn[]): readonly Item[] {
+  return path.flatMap((turn) => [...turn.input, ...turn.output]);
+}

@@ -1,0 +1,130 @@
+/** Finds the thread of a session that a caller's own account of the conversation belongs to. */
+import { type Chain, itemsOf } from "./chain.ts";
+import { type Item, isSteering } from "./item.ts";
+import type { History, Session, SessionStore, StoredTurn } from "./ports.ts";
+import { type Run, toRuns } from "./runs.ts";
+
+/** A request's items, told apart: what was said before, and what is new. */
+export interface Shown {
+  readonly items: readonly Item[];
+  /** The runs up to the model's last word; none: the caller shows no history. */
+  readonly history: readonly Run[];
+}
+
+export function readShown(items: readonly Item[]): Shown {
+  const runs = toRuns(items);
+  return { items, history: runs.slice(0, runs.findLastIndex((run) => run.side === "model") + 1) };
+}
+
+export interface Match {
+  readonly history: History;
+  readonly path: readonly StoredTurn[];
+  /** What was shown and is not kept yet. */
+  readonly base: readonly Item[];
+  /** What is new, and the system messages of the request. */
+  readonly input: readonly Item[];
+}
+
+/**
+ * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then the
+ * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
+ */
+export async function matchHistory(store: SessionStore, chain: Chain, session: Session, shown: Shown): Promise<Match> {
+  const fromRoot = await matchFromRoot(store, chain, session.id, shown);
+  if (fromRoot?.isWhole === true) return fromRoot;
+  const tail = await matchTail(store, chain, session, shown);
+  return tail ?? fromRoot ?? { history: "foreign", path: [], ...divide(shown, 0) };
+}
+
+async function matchFromRoot(
+  store: SessionStore,
+  chain: Chain,
+  sessionId: string,
+  shown: Shown,
+): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
+  const digests = chain.follow(sessionId, shown.history);
+  // A turn ends with a word of the model, so only there can a thread be met; the longest beginning comes first.
+  const ends = shown.history.flatMap((run, index) => (run.side === "model" ? [index] : [])).toReversed();
+  const found = await store.findByDigest(
+    sessionId,
+    ends.map((index) => digests[index] ?? ""),
+  );
+  if (found === undefined) return undefined;
+  const end = shown.history[ends[found.index] ?? 0]?.end ?? 0;
+  const isWhole = found.index === 0;
+  const history = isWhole && !found.hasChildren ? "matched" : "forked";
+  const path = await store.readPath(found.id);
+  return { isWhole, history, path, ...divide(withOwnIds(shown, end, path), end) };
+}
+
+/** One exchange could have been said in another conversation too; with several in a session it takes two to be sure. */
+const sureExchanges = 2;
+
+async function matchTail(
+  store: SessionStore,
+  chain: Chain,
+  session: Session,
+  shown: Shown,
+): Promise<Match | undefined> {
+  const candidates = await findCandidates(store, chain, session, shown);
+  if (candidates.length === 0) return undefined;
+  const exchanges = shown.history.filter((run) => run.side === "model").length;
+  if (exchanges < sureExchanges && (await store.countRoots(session.id)) > 1) return undefined;
+  const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
+  const matching = paths.filter((path) => endsWith(toRuns(itemsOf(path)), shown.history));
+  const [path] = matching;
+  // The same words at the end of two conversations tell nothing.
+  if (path === undefined || matching.some((other) => other[0]?.id !== path[0]?.id)) return undefined;
+  const found = await store.findByDigest(session.id, [path.at(-1)?.digest ?? ""]);
+  const history = found?.hasChildren === true ? "forked" : "matched";
+  const end = shown.history.at(-1)?.end ?? 0;
+  return { history, path, ...divide(withOwnIds(shown, end, path), end) };
+}
+
+/** An answer without what it answers can only be the newest one. */
+async function findCandidates(
+  store: SessionStore,
+  chain: Chain,
+  session: Session,
+  shown: Shown,
+): Promise<readonly string[]> {
+  const exchange = chain.exchangeOf(session.id, shown.history);
+  if (exchange !== undefined) return store.findByExchange(session.id, exchange);
+  return session.tip === undefined ? [] : [session.tip];
+}
+
+/** Outputs name their calls by our ids, though the caller may have given the calls others: the n-th from the end is the same. */
+function withOwnIds(shown: Shown, end: number, path: readonly StoredTurn[]): Shown {
+  const theirs = callIdsOf(shown.items.slice(0, end)).toReversed();
+  const ours = callIdsOf(itemsOf(path)).toReversed();
+  const names = new Map(theirs.map((callId, index) => [callId, ours[index] ?? callId]));
+  if (theirs.every((callId, index) => callId === ours[index])) return shown;
+  const items = shown.items.map((item, index) =>
+    index >= end && item.type === "tool-output" ? { ...item, callId: names.get(item.callId) ?? item.callId } : item,
+  );
+  return { ...shown, items };
+}
+
+function callIdsOf(items: readonly Item[]): readonly string[] {
+  return items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+}
+
+function endsWith(runs: readonly Run[], tail: readonly Run[]): boolean {
+  const offset = runs.length - tail.length;
+  return (
+    offset > 0 &&
+    tail.every((run, index) => {
+      const other = runs[offset + index];
+      return other?.side === run.side && other.canon === run.canon;
+    })
+  );
+}
+
+/** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */
+export function divide({ items, history }: Shown, known: number): Pick<Match, "base" | "input"> {
+  const shown = history.at(-1)?.end ?? 0;
+  return {
+    base: items.slice(known, shown).filter((item) => !isSteering(item)),
+    input: [...items.slice(0, shown).filter(isSteering), ...items.slice(shown)],
+  };
+}

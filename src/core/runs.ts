@@ -1,0 +1,125 @@
+/**
+ * A conversation as runs of one side each, in a form in which every client's account of it is the same: line ends and
+ * trailing blanks, messages cut or merged, strings or parts, the order of parallel outputs, ids and reasoning do not count.
+ */
+import { type Content, type Item, isSteering, type Part } from "./item.ts";
+
+export interface Run {
+  readonly side: "caller" | "model" | "tools";
+  /** What was said, in canonical form. */
+  readonly canon: string;
+  /** Where it ends among the items. */
+  readonly end: number;
+}
+
+export function toRuns(items: readonly Item[]): readonly Run[] {
+  const runs: Run[] = [];
+  let side: Run["side"] | undefined;
+  let end = 0;
+  let texts: string[] = [];
+  let calls: string[] = [];
+  let outputs: [place: number, output: string][] = [];
+  /** The places of the model's latest calls among each other. */
+  let places = new Map<string, number>();
+
+  function close(): void {
+    if (side === undefined) return;
+    const told = outputs.toSorted(([one], [other]) => one - other).map(([, output]) => output);
+    const said = normalise(texts.join("\n"));
+    if (said !== "" || calls.length > 0 || told.length > 0) {
+      runs.push({ side, canon: JSON.stringify([said, calls, told]), end });
+    }
+    side = undefined;
+    texts = [];
+    calls = [];
+    outputs = [];
+  }
+
+  for (const [index, item] of items.entries()) {
+    const next = sideOf(item);
+    if (next === undefined) continue;
+    if (next !== side) {
+      close();
+      side = next;
+      if (next === "model") places = new Map();
+    }
+    end = index + 1;
+    switch (item.type) {
+      case "message":
+        texts.push(canonOf(item.content));
+        break;
+      case "tool-call":
+        places.set(item.callId, places.size);
+        calls.push(JSON.stringify([item.name, canonicalJson(item.arguments)]));
+        break;
+      case "tool-output":
+        outputs.push([places.get(item.callId) ?? places.size + outputs.length, normalise(canonOf(item.output))]);
+    }
+  }
+  close();
+  return runs;
+}
+
+function sideOf(item: Item): Run["side"] | undefined {
+  switch (item.type) {
+    case "message":
+      return isSteering(item) ? undefined : item.role === "assistant" ? "model" : "caller";
+    case "tool-call":
+      return "model";
+    case "tool-output":
+      return "tools";
+    case "reasoning":
+      return undefined;
+  }
+}
+
+function canonOf(content: Content): string {
+  return typeof content === "string" ? content : content.map(canonOfPart).join("\n");
+}
+
+function canonOfPart(part: Part): string {
+  switch (part.type) {
+    case "text":
+    case "refusal":
+      return part.text;
+    case "image":
+      return `[image ${part.url ?? part.fileId}]`;
+    case "audio":
+      return `[audio ${part.data}]`;
+    case "file":
+      return `[file ${part.fileId ?? part.url ?? part.data}]`;
+    case "other":
+      return JSON.stringify(part.extra.fields);
+  }
+}
+
+const loose = /\r|[ \t]\n|\n\n|^\s|\s$/;
+
+/** Blank lines do not count either: clients that merge messages put some between them. */
+function normalise(text: string): string {
+  if (!loose.test(text)) return text;
+  const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
+  return lines
+    .filter((line) => line !== "")
+    .join("\n")
+    .trim();
+}
+
+/** The same arguments in whatever order and spacing they are written. */
+function canonicalJson(text: string): string {
+  try {
+    return JSON.stringify(sort(JSON.parse(text)));
+  } catch {
+    return text.trim();
+  }
+}
+
+function sort(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sort);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([one], [other]) => (one < other ? -1 : 1))
+      .map(([key, inner]) => [key, sort(inner)]),
+  );
+}

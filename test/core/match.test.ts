@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { test } from "node:test";
+import { createGateway } from "../../src/core/gateway.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createScriptedAdapter } from "../scripted.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
+const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
+
+/** A model that answers `re: <the last user's words>`, and calls a tool when it hears `CALL`. */
+function createScene() {
+  const adapter = createScriptedAdapter(async function* (turn) {
+    const last = turn.items.at(-1);
+    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
+    if (heard !== "CALL") yield [{ type: "text", text: `re: ${heard}` }];
+    else
+      yield [
+        { type: "tool-call", index: 0, callId: "c1", name: "f" },
+        { type: "tool-arguments", index: 0, text: "{}" },
+      ];
+  });
+  const newId = createIds(() => new Date());
+  const gateway = createGateway({
+    adapter,
+    store: createMemoryStore(),
+    resolveModel: (asked) => asked,
+    limits: { maxItems: 1000, maxQueuedPerThread: 16 },
+    now: () => new Date(),
+    newSessionId: () => newId("conv"),
+    digest: (text) => hash("sha256", text, "base64url"),
+  });
+  return async (items: readonly Item[], rest: Partial<Ask> = {}) => {
+    const ask = {
+      model: "m",
+      items,
+      itemsParam: "messages",
+      settings: { tools: [] },
+      stream: false,
+      keep: "in-session",
+      ...rest,
+    } as const;
+    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:u", signal: new AbortController().signal };
+    const { about, events } = await gateway.answer(ask, caller);
+    await Array.fromAsync(events);
+    return { history: about.history, seen: adapter.turns.at(-1)!.items, id: about.id };
+  };
+}
+
+const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
+
+test("a client that sends its history again is matched, and the model sees each turn once", async () => {
+  const say = createScene();
+  assert.equal((await say([user("one")])).history, "new");
+  const second = await say([...talk("one"), user("two")]);
+  assert.equal(second.history, "matched");
+  assert.deepEqual(second.seen, [...talk("one"), user("two")]);
+  const third = await say([...talk("one", "two"), user("three")]);
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, [...talk("one", "two"), user("three")]);
+});
+
+test("a history that was trimmed, merged or cut into parts on the client's side still matches", async () => {
+  const say = createScene();
+  await say([user("one "), user("more\r\n")]);
+  const { history } = await say([
+    user("one\n\nmore"),
+    { type: "message", role: "assistant", content: [{ type: "text", text: "re: more " }] },
+    user("two"),
+  ]);
+  assert.equal(history, "matched");
+});
+
+test("asking again for the last answer branches before it", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  const again = await say([...talk("one"), user("two")]);
+  assert.equal(again.history, "forked");
+  assert.deepEqual(again.seen, [...talk("one"), user("two")]);
+});
+
+test("an edited message branches where the histories part, and what was shown is what the model sees", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  await say([...talk("one", "two"), user("three")]);
+  const shown = [...talk("one"), user("two, but better"), assistant("Hm."), user("four")];
+  const edited = await say(shown);
+  assert.equal(edited.history, "forked");
+  assert.deepEqual(edited.seen, shown);
+  const later = await say([...shown, assistant("re: four"), user("five")]);
+  assert.equal(later.history, "matched");
+  assert.deepEqual(later.seen, [...shown, assistant("re: four"), user("five")]);
+});
+
+test("a history that nobody here knows stands for itself, and is known from then on", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  const shown = [user("elsewhere"), assistant("indeed"), user("and now?")];
+  const foreign = await say(shown);
+  assert.equal(foreign.history, "foreign");
+  assert.deepEqual(foreign.seen, shown);
+  assert.equal((await say([...shown, assistant("re: and now?"), user("go on")])).history, "matched");
+  assert.equal((await say(shown)).history, "forked");
+});
+
+test("a client that shows only the end of its history gets the whole thread", async () => {
+  const say = createScene();
+  for (const text of ["one", "two", "three"]) await say([user(text)]);
+  const tail = await say([...talk("two", "three"), user("four")]);
+  assert.equal(tail.history, "matched");
+  assert.deepEqual(tail.seen, [...talk("one", "two", "three"), user("four")]);
+});
+
+test("one exchange is enough to find a thread when the session has but one", async () => {
+  const say = createScene();
+  for (const text of ["one", "two"]) await say([user(text)]);
+  assert.deepEqual((await say([...talk("two"), user("three")])).seen, [...talk("one", "two"), user("three")]);
+});
+
+test("one exchange is not enough when the session has several conversations", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("thanks")]);
+  await say([user("another")]);
+  const { history, seen } = await say([...talk("thanks"), user("secret?")]);
+  assert.equal(history, "foreign");
+  assert.deepEqual(seen, [...talk("thanks"), user("secret?")]);
+});
+
+test("a session whose clients send their history begins a new thread for a request without one", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  const other = await say([user("hello")]);
+  assert.equal(other.history, "new");
+  assert.deepEqual(other.seen, [user("hello")]);
+  assert.deepEqual((await say([...talk("hello"), user("more")])).seen, [...talk("hello"), user("more")]);
+});
+
+test("the same sentence said twice is said twice", async () => {
+  const say = createScene();
+  await say([user("again")]);
+  const { seen } = await say([...talk("again"), user("again")]);
+  assert.deepEqual(seen, [...talk("again"), user("again")]);
+});
+
+test("tool calls and their outputs are matched like words, whatever their ids are", async () => {
+  const say = createScene();
+  await say([user("CALL")]);
+  const shown = [user("CALL"), called("other-id"), output("other-id")];
+  const { history, seen } = await say([...shown]);
+  assert.equal(history, "matched");
+  assert.deepEqual(seen, [user("CALL"), called("c1"), { ...output("c1") }]);
+});
+
+test("a system message is no part of the match, and the request's own applies", async () => {
+  const say = createScene();
+  await say([system("be brief"), user("one")]);
+  const { history, seen } = await say([system("be kind"), ...talk("one"), user("two")]);
+  assert.equal(history, "matched");
+  assert.deepEqual(seen, [system("be kind"), ...talk("one"), user("two")]);
+  const third = await say([...talk("one", "two"), user("three")]);
+  assert.deepEqual(third.seen, [system("be kind"), ...talk("one", "two"), user("three")]);
+});
+
+test("the same end of two conversations finds neither", async () => {
+  const say = createScene();
+  for (const first of ["one", "other"]) {
+    await say([user(first)]);
+    await say([...talk(first), user("hi")]);
+    await say([...talk(first, "hi"), user("thanks")]);
+  }
+  const { history, seen } = await say([...talk("hi", "thanks"), user("which?")]);
+  assert.equal(history, "foreign");
+  assert.deepEqual(seen, [...talk("hi", "thanks"), user("which?")]);
+});
+
+test("a thread that ends with all that was shown goes before one that only begins so", async () => {
+  const say = createScene();
+  for (const text of ["one", "hi", "two"]) await say([user(text)]);
+  await say([...talk("one", "hi", "two"), user("three")]);
+  await say([user("hi")]);
+  const { history, seen } = await say([...talk("hi", "two", "three"), user("four")]);
+  assert.equal(history, "matched");
+  assert.deepEqual(seen, [...talk("one", "hi", "two", "three"), user("four")]);
+});

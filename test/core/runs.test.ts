@@ -1,0 +1,109 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import { toRuns } from "../../src/core/runs.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const call = (callId: string, name: string, written: string): Item => ({
+  type: "tool-call",
+  kind: "function",
+  callId,
+  name,
+  arguments: written,
+});
+const output = (callId: string, text: string): Item => ({
+  type: "tool-output",
+  kind: "function",
+  callId,
+  output: text,
+});
+
+/** What counts of a list, without where it stands. */
+function canon(items: readonly Item[]): readonly [string, string][] {
+  return toRuns(items).map((run) => [run.side, run.canon]);
+}
+
+const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
+  ["line ends", [user("a\r\nb\rc")], [user("a\nb\nc")]],
+  ["trailing blanks", [user("a  \n b\t\n"), assistant(" x ")], [user("a\n b"), assistant("x")]],
+  ["messages merged with a blank line", [user("a"), user("b")], [user("a\n\nb")]],
+  [
+    "parts instead of a string",
+    [user("a\nb")],
+    [
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
+    ],
+  ],
+  ["reasoning", [{ type: "reasoning", summary: [], text: "hm" }, assistant("x")], [assistant("x")]],
+  ["system messages", [{ type: "message", role: "system", content: "be brief" }, user("a")], [user("a")]],
+  [
+    "ids of calls and the order of arguments",
+    [call("1", "f", '{"a":1,"b":{"c":2,"d":3}}')],
+    [call("2", "f", '{ "b": {"d":3, "c":2}, "a": 1 }')],
+  ],
+  [
+    "words before or after the calls of one answer",
+    [call("1", "f", "{}"), assistant("x")],
+    [assistant("x"), call("1", "f", "{}")],
+  ],
+  [
+    "the order of parallel outputs",
+    [call("1", "f", "{}"), call("2", "g", "{}"), output("2", "two"), output("1", "one")],
+    [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "one"), output("2", "two")],
+  ],
+  ["empty messages", [user("a"), assistant("")], [user("a")]],
+];
+
+for (const [what, one, other] of accounts) {
+  test(`two accounts of a conversation are the same but for ${what}`, () => {
+    assert.deepEqual(canon(one), canon(other));
+  });
+}
+
+const differences: readonly [string, readonly Item[], readonly Item[]][] = [
+  ["words", [user("a")], [user("b")]],
+  ["sides", [user("a")], [assistant("a")]],
+  ["blanks inside a line", [user("a b")], [user("ab")]],
+  ["a call's name", [call("1", "f", "{}")], [call("1", "g", "{}")]],
+  ["a call's arguments", [call("1", "f", '{"a":1}')], [call("1", "f", '{"a":2}')]],
+  [
+    "whose output is whose",
+    [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "x"), output("2", "y")],
+    [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "y"), output("2", "x")],
+  ],
+  [
+    "an image",
+    [{ type: "message", role: "user", content: [{ type: "image", url: "a" }] }],
+    [{ type: "message", role: "user", content: [{ type: "image", url: "b" }] }],
+  ],
+  ["the same sentence said twice", [user("a"), assistant("x"), user("a")], [user("a"), assistant("x")]],
+];
+
+for (const [what, one, other] of differences) {
+  test(`two accounts of a conversation differ in ${what}`, () => {
+    assert.notDeepEqual(canon(one), canon(other));
+  });
+}
+
+test("a run ends behind its own last item, whatever stands before the next run", () => {
+  const system: Item = { type: "message", role: "system", content: "be brief" };
+  assert.deepEqual(
+    toRuns([user("a"), assistant("x"), system, user("b")]).map((run) => run.end),
+    [1, 2, 4],
+  );
+});
+
+test("a long text is read in one go, however many blanks it has", () => {
+  const blanks = " ".repeat(200_000);
+  const started = performance.now();
+  toRuns([user(`${blanks}a${blanks}\n`.repeat(2))]);
+  assert.ok(performance.now() - started < 1000);
+});

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { test } from "node:test";
+import { setImmediate as hop } from "node:timers/promises";
+import { createGateway, type Gateway } from "../../src/core/gateway.ts";
+import { type Item, textOf } from "../../src/core/item.ts";
+import type { Adapter, History } from "../../src/core/ports.ts";
+import type { Answer } from "../../src/core/turn.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+
+/** Answers with what it was asked last, after some hops of the event loop, and keeps what it saw of each turn. */
+function createSlowAdapter(): Adapter & { readonly seen: Map<string, readonly Item[]> } {
+  const random = createRandom(7);
+  const seen = new Map<string, readonly Item[]>();
+  return {
+    seen,
+    async *stream(turn, signal) {
+      seen.set(turn.id, turn.items);
+      const last = turn.items.at(-1);
+      for (let left = random(6); left > 0; left--) await hop();
+      yield [{ type: "text", text: `answer to ` }];
+      for (let left = random(6); left > 0; left--) await hop();
+      signal.throwIfAborted();
+      yield [{ type: "text", text: last?.type === "message" ? textOf(last.content) : "nothing" }];
+    },
+  };
+}
+
+/** The same numbers each time, so that a failure comes again. */
+function createRandom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+function openGateway(maxQueuedPerThread: number) {
+  const adapter = createSlowAdapter();
+  let count = 0;
+  const gateway = createGateway({
+    adapter,
+    store: createMemoryStore(),
+    resolveModel: (asked) => asked,
+    limits: { maxItems: 4096, maxQueuedPerThread },
+    now: () => new Date(0),
+    newSessionId: () => `conv_${++count}`,
+    digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+  });
+  const talk = async (hint: string, items: readonly Item[], signal?: AbortSignal): Promise<Talked> => {
+    const turnId = `resp_${++count}`;
+    const answer = await listen(gateway, turnId, hint, items, signal);
+    return { ...answer, seen: adapter.seen.get(turnId) ?? [] };
+  };
+  return { adapter, talk };
+}
+
+interface Talked {
+  readonly history: History;
+  readonly answer: Answer;
+  readonly seen: readonly Item[];
+}
+
+async function listen(
+  gateway: Gateway,
+  turnId: string,
+  hint: string,
+  items: readonly Item[],
+  signal = new AbortController().signal,
+): Promise<Omit<Talked, "seen">> {
+  const { about, events } = await gateway.answer(
+    { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: true, keep: "in-session" },
+    { turnId, owner: "ann", hint, signal },
+  );
+  for await (const batch of events) {
+    const last = batch.at(-1);
+    if (last?.type === "turn-end") return { history: about.history, answer: last.answer };
+  }
+  throw new Error("the stream ended without a turn-end");
+}
+
+test("fifty conversations of two clients under one name run side by side, and none hears a word of another", async () => {
+  const { talk } = openGateway(16);
+  // The session is known for its clients that show their history before the others begin.
+  const opening = [user("opening")];
+  opening.push(...(await talk("app", opening)).answer.items, user("opening goes on"));
+  assert.equal((await talk("app", opening)).history, "matched");
+
+  async function converse(client: string, conversation: number): Promise<void> {
+    const known: Item[] = [];
+    for (let turn = 0; turn < 8; turn++) {
+      // Every conversation opens alike: only what follows tells them apart.
+      known.push(user(turn === 0 ? "hi" : `${client} ${conversation} turn ${turn}`));
+      const asked = turn % 3 === 0 ? [system(`serve ${client}`), ...known] : known;
+      const { history, answer, seen } = await talk("app", asked);
+      assert.deepEqual(
+        seen.filter((item) => item.type !== "message" || item.role !== "system"),
+        known,
+      );
+      // Conversations that have said the same until now are one thread, and part where they differ.
+      if (turn !== 1) assert.equal(history, turn === 0 ? "new" : "matched");
+      assert.equal(answer.status, "completed");
+      known.push(...answer.items);
+    }
+  }
+
+  const conversations = Array.from({ length: 50 }, (_, index) => converse(index % 2 === 0 ? "left" : "right", index));
+  await Promise.all(conversations);
+});
+
+test("three hundred parallel requests of one delta client are answered in order, each with all that came before", async () => {
+  const total = 300;
+  const { talk } = openGateway(total);
+  const talks = await Promise.all(Array.from({ length: total }, (_, index) => talk("ann", [user(`word ${index}`)])));
+  const whole: Item[] = [];
+  for (const [index, { history, answer, seen }] of talks.entries()) {
+    whole.push(user(`word ${index}`));
+    assert.equal(history, index === 0 ? "new" : "continued");
+    assert.deepEqual(seen, whole);
+    whole.push(...answer.items);
+  }
+});
+
+test("a request beyond the bound of the queue is told that its session is busy, and leaves nothing behind", async () => {
+  const { talk } = openGateway(4);
+  const talks = await Promise.allSettled(Array.from({ length: 9 }, (_, index) => talk("ann", [user(`word ${index}`)])));
+  const busy = talks.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  assert.deepEqual(
+    busy.map(({ code, status, retryAfterSeconds }) => ({ code, status, retryAfterSeconds })),
+    Array.from({ length: 4 }, () => ({ code: "session_busy", status: 429, retryAfterSeconds: 1 })),
+  );
+  const { seen } = await talk("ann", [user("after")]);
+  const asked = seen.flatMap((item) => (item.type === "message" && item.role === "user" ? [item.content] : []));
+  assert.deepEqual(asked, ["word 0", "word 1", "word 2", "word 3", "word 4", "after"]);
+});
+
+test("requests that leave the queue or their stream make room, and nobody hears of them", async () => {
+  const { talk } = openGateway(300);
+  const random = createRandom(11);
+  const talks = Array.from({ length: 60 }, async (_, index) => {
+    const leaving = new AbortController();
+    const talked = talk("ann", [user(`word ${index}`)], leaving.signal).then(
+      ({ answer }) => answer.status === "completed",
+      () => false,
+    );
+    if (index % 3 !== 0) return talked;
+    for (let left = random(120); left > 0; left--) await hop();
+    leaving.abort(new Error("gone"));
+    return talked;
+  });
+  const kept = (await Promise.all(talks)).flatMap((isKept, index) => (isKept ? [`word ${index}`] : []));
+  const { seen } = await talk("ann", [user("after")]);
+  const asked = seen.flatMap((item) => (item.type === "message" && item.role === "user" ? [item.content] : []));
+  assert.deepEqual(asked, [...kept, "after"]);
+  assert.ok(kept.length < 60, "some have left");
+});

@@ -1,0 +1,238 @@
+/** The reference for sessions: plain lists of what was said, and what the rule makes of the next request. */
+import { isSteering, type Content, type Item } from "../../src/core/item.ts";
+import type { History } from "../../src/core/ports.ts";
+
+/** What the rule says about one request. */
+export interface Expectation {
+  readonly history: History;
+  /** All that the model shall see, without reasoning and system messages. */
+  readonly seen: readonly Item[];
+  readonly system: readonly string[];
+  /** The kept turn that the request continues. */
+  readonly after: Said | undefined;
+  /** What the client showed and the gateway does not know. */
+  readonly unknown: readonly Item[];
+  readonly fresh: readonly Item[];
+}
+
+/** One kept turn, or a stretch of history that a client brought along. */
+export interface Said {
+  readonly after: Said | undefined;
+  readonly items: readonly Item[];
+  /** Of the thread from its root to here. */
+  readonly script: readonly string[];
+  readonly system: readonly string[];
+}
+
+export interface KnownSession {
+  readonly said: Said[];
+  tip: Said | undefined;
+  resends: boolean;
+}
+
+export function createKnownSession(): KnownSession {
+  return { said: [], tip: undefined, resends: false };
+}
+
+/** The rule: new items alone go on with the thread, or begin one where clients resend; a history finds its own place. */
+export function expectTurn(session: KnownSession, asked: readonly Item[]): Expectation {
+  const own = steeringOf(asked);
+  const items = asked.filter((item) => !isSteering(item));
+  const newFrom = items.findLastIndex(isOfModel) + 1;
+  const shown = items.slice(0, newFrom);
+  const place = (history: History, after: Said | undefined, known: number): Expectation => {
+    const before = pathOf(after).flatMap((said) => said.items);
+    const told = nameLike(before, shown.slice(0, known), items.slice(known));
+    const [unknown, fresh] = [told.slice(0, newFrom - known), told.slice(newFrom - known)];
+    const inForce = pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
+    const seen = withoutOpenCalls([...before, ...told]);
+    return { history, after, unknown, fresh, seen, system: own.length > 0 ? own : inForce };
+  };
+
+  if (shown.length === 0) {
+    const goesOn = session.tip !== undefined && !session.resends;
+    return place(goesOn ? "continued" : "new", goesOn ? session.tip : undefined, 0);
+  }
+  const script = toScript(shown);
+  const prefixes = session.said.filter(
+    (said) => startsWith(script, said.script) && !isLineOfModel(script[said.script.length]),
+  );
+  const longest = Math.max(0, ...prefixes.map((said) => said.script.length));
+  const known = preferEnds(
+    session,
+    prefixes.filter((said) => said.script.length === longest),
+  );
+  if (known !== undefined && longest === script.length) {
+    return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
+  }
+  const ending = session.said.filter((said) => endsWith(said.script, script));
+  const newest = ending.at(-1)?.script.join("\0");
+  const wider = preferEnds(
+    session,
+    ending.filter((said) => said.script.join("\0") === newest),
+  );
+  // The end of two conversations tells nothing about which is meant, and where there are several one answer is too little.
+  const answers = script.filter((line, index) => isLineOfModel(line) && !isLineOfModel(script[index + 1])).length;
+  const isClear =
+    new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
+    (answers > 1 || session.said.filter((said) => said.after === undefined).length === 1);
+  if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom);
+  if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
+  // Where nothing was said before, nothing can be foreign.
+  return place(session.tip === undefined ? "new" : "foreign", undefined, 0);
+}
+
+/** Without a name the model sees what was sent, as it was sent. */
+export function expectStateless(asked: readonly Item[]): Expectation {
+  return { history: "stateless", seen: asked, system: steeringOf(asked), after: undefined, unknown: [], fresh: asked };
+}
+
+/** Remembers a turn that the gateway acknowledged. */
+export function keepTurn(
+  session: KnownSession,
+  asked: readonly Item[],
+  expected: Expectation,
+  answer: readonly Item[],
+): void {
+  const add = (after: Said | undefined, items: readonly Item[], system: readonly string[]): Said => {
+    const before = after?.items ?? [];
+    const script = toScript([...before, ...items]).slice(toScript(before).length);
+    const said = { after, items, script: [...(after?.script ?? []), ...script], system };
+    session.said.push(said);
+    return said;
+  };
+  // System messages are the request's own, so they come with its turn and not with what it showed.
+  const after = expected.unknown.length > 0 ? add(expected.after, expected.unknown, []) : expected.after;
+  session.tip = add(after, [...expected.fresh, ...answer], steeringOf(asked));
+  session.resends ||= asked.some(isOfModel);
+}
+
+/** One line for each thing said, so that harmless differences of writing do not count. */
+export function toScript(items: readonly Item[]): readonly string[] {
+  const lines: { kind: string; text: string }[] = [];
+  /** A call goes by its number in its answer: clients may give it an id of their own. */
+  const numbers = new Map<string, number>();
+  let number = 0;
+  for (const item of items) {
+    if (item.type === "reasoning" || isSteering(item)) continue;
+    number = item.type === "tool-call" ? number + 1 : 0;
+    if (item.type === "tool-call") numbers.set(item.callId, number);
+    const line = toLine(item, numbers);
+    const last = lines.at(-1);
+    if (item.type === "message" && last?.kind === line.kind) last.text += `\n${line.text}`;
+    else lines.push(line);
+  }
+  const script = lines.map(({ kind, text }) => `${kind}: ${text}`);
+  for (let from = 0; from < script.length; from++) {
+    let to = from;
+    while (script[to]?.startsWith("output ")) to++;
+    if (to > from + 1) script.splice(from, to - from, ...script.slice(from, to).toSorted());
+    from = Math.max(from, to - 1);
+  }
+  return script;
+}
+
+export function steeringOf(items: readonly Item[]): readonly string[] {
+  return items.filter(isSteering).map((item) => (item.type === "message" ? plain(item.content) : ""));
+}
+
+function toLine(
+  item: Exclude<Item, { type: "reasoning" }>,
+  numbers: ReadonlyMap<string, number>,
+): { kind: string; text: string } {
+  switch (item.type) {
+    case "message":
+      return { kind: item.role, text: plain(item.content) };
+    case "tool-call":
+      return {
+        kind: `call ${numbers.get(item.callId)} ${item.name}`,
+        text: JSON.stringify(sortKeys(JSON.parse(item.arguments))),
+      };
+    case "tool-output":
+      return {
+        kind: `output ${numbers.get(item.callId) ?? `of an unknown call ${item.callId}`}`,
+        text: plain(item.output),
+      };
+  }
+}
+
+/** Without line ends of other systems, blanks at the end of a line, and blank lines. */
+function plain(content: Content): string {
+  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  const text = parts.map((part) => (part.type === "text" ? part.text : `\n[${JSON.stringify(part)}]\n`)).join("");
+  return text
+    .split(/\r\n|\r|\n/)
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== "")
+    .join("\n");
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== "object" || value === null) return value;
+  const sorted = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(sorted.map(([key, inner]) => [key, sortKeys(inner)]));
+}
+
+/** Whether it tells that the model has spoken before. Reasoning alone does not: it is no part of what was said. */
+export function isOfModel(item: Item): boolean {
+  return item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
+}
+
+/** An answer ends where somebody else speaks. */
+function isLineOfModel(line: string | undefined): boolean {
+  return line?.startsWith("assistant: ") === true || line?.startsWith("call ") === true;
+}
+
+function pathOf(said: Said | undefined): readonly Said[] {
+  const path: Said[] = [];
+  for (let each = said; each !== undefined; each = each.after) path.unshift(each);
+  return path;
+}
+
+function isEnd(session: KnownSession, said: Said): boolean {
+  return !session.said.some((other) => other.after === said);
+}
+
+function preferEnds(session: KnownSession, candidates: readonly Said[]): Said | undefined {
+  return candidates.findLast((said) => isEnd(session, said)) ?? candidates.at(-1);
+}
+
+function startsWith(script: readonly string[], start: readonly string[]): boolean {
+  return start.every((line, index) => line === script[index]);
+}
+
+function endsWith(script: readonly string[], end: readonly string[]): boolean {
+  return script.length > end.length && startsWith(script.slice(-end.length), end);
+}
+
+/** How many of the items make these lines. */
+function itemsIn(items: readonly Item[], lines: number): number {
+  return items.findIndex((_, index) => toScript(items.slice(0, index + 1)).length > lines);
+}
+
+/** Outputs name their calls as the kept thread does: counted from the end of what both know, the calls are the same. */
+function nameLike(kept: readonly Item[], shown: readonly Item[], told: readonly Item[]): readonly Item[] {
+  const [ours, theirs] = [kept, shown].map((items) =>
+    items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])).toReversed(),
+  );
+  const names = new Map(theirs?.map((callId, index) => [callId, ours?.[index] ?? callId]));
+  return told.map((item) =>
+    item.type === "tool-output" ? { ...item, callId: names.get(item.callId) ?? item.callId } : item,
+  );
+}
+
+/** A call that nobody answered is left out; an output that came late stands behind its call. */
+export function withoutOpenCalls(items: readonly Item[]): readonly Item[] {
+  const outputs = new Map(items.flatMap((item) => (item.type === "tool-output" ? [[item.callId, item] as const] : [])));
+  const seen: Item[] = [];
+  const due: Item[] = [];
+  for (const item of items) {
+    if (item.type === "message" || item.type === "tool-output") seen.push(...due.splice(0));
+    if (item.type === "tool-output") continue;
+    const output = item.type === "tool-call" ? outputs.get(item.callId) : undefined;
+    if (item.type !== "tool-call" || output !== undefined) seen.push(item);
+    if (output !== undefined) due.push(output);
+  }
+  return [...seen, ...due];
+}

@@ -1,0 +1,263 @@
+/** Runs a history of requests against a gateway, and holds each of them against the reference. */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { createGateway, type Gateway, type Reply } from "../../src/core/gateway.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Adapter, History, SessionStore } from "../../src/core/ports.ts";
+import type { Answer, Turn } from "../../src/core/turn.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { type Client, createClients, type Kind, nextSending, type Sending, type Step, type Words } from "./clients.ts";
+import {
+  createKnownSession,
+  expectStateless,
+  expectTurn,
+  keepTurn,
+  type KnownSession,
+  steeringOf,
+  toScript,
+  withoutOpenCalls,
+} from "./model.ts";
+
+/** Throws with the whole history in words at the first request that went otherwise than the rule says. */
+export async function live(kinds: readonly Kind[], steps: readonly Step[]): Promise<Counts> {
+  const store = createMemoryStore();
+  const sessions = new Map<string, KnownSession>();
+  const sessionIds = new Map<string, string>();
+  const clients = createClients(kinds);
+  const words = createWords();
+  const adapter = createActor(words);
+  const log: (() => string)[] = [];
+  const counts: Counts = {};
+  let gateway = openGateway(adapter, store, words);
+
+  for (const step of steps) {
+    const client = chooseClient(clients, step, sessions);
+    const session = sessionOf(sessions, client.user);
+    const sending = nextSending(client, step, session.tip === undefined || session.resends, words);
+    if (step.restart) gateway = openGateway(adapter, store, words);
+    const expected = client.user === undefined ? expectStateless(sending.items) : expectTurn(session, sending.items);
+    const { history } = expected;
+    const isKept = client.user !== undefined && (step.fate === "kept" || step.fate === "cut");
+    log.push(() => describe(client, step, sending, history));
+    try {
+      if (isStray(sending)) {
+        await assert.rejects(ask(gateway, adapter, client, step, sending, words), { code: "tool_call_mismatch" });
+        continue;
+      }
+      const outcome = await ask(gateway, adapter, client, step, sending, words);
+      const seen = adapter.seen;
+      if (seen === undefined) throw new Error("the adapter was not asked");
+      assert.deepEqual(toScript(seen.items), toScript(expected.seen), "what the model sees");
+      if (client.user !== undefined) checkOwnWords(seen.items, client, sending);
+      assert.deepEqual(steeringOf(seen.items), expected.system, "the system messages that apply");
+      assert.equal(outcome.about.history, history, "what became of the history");
+      assert.equal(outcome.about.contextItems, seen.items.length, "how many items the model sees");
+      checkSession(sessionIds, client, outcome.about.session, isKept);
+      counts[history] = (counts[history] ?? 0) + 1;
+      remember(client, session, step, sending, outcome, isKept, expected);
+      if (step.fate === "crash") gateway = openGateway(adapter, store, words);
+    } catch (thrown) {
+      const message = thrown instanceof Error ? thrown.message : String(thrown);
+      throw new Error(`${log.map((line) => line()).join("\n")}\n${message}`, { cause: thrown });
+    }
+  }
+  return counts;
+}
+
+/** How often each thing became of a history. */
+export type Counts = Partial<Record<History, number>>;
+
+/** A shared name is safe once its session is known to resend: until then only the first of its clients speaks. */
+function chooseClient(clients: readonly Client[], step: Step, sessions: ReadonlyMap<string, KnownSession>): Client {
+  const chosen = clients[step.who % clients.length];
+  if (chosen === undefined) throw new Error("no clients");
+  if (chosen.kind !== "constant" || sessions.get("app")?.resends === true) return chosen;
+  return clients.find((client) => client.kind === "constant") ?? chosen;
+}
+
+/** Without a name there is no session: each request is on its own. */
+function sessionOf(sessions: Map<string, KnownSession>, user: string | undefined): KnownSession {
+  const session = sessions.get(user ?? "") ?? createKnownSession();
+  if (user !== undefined) sessions.set(user, session);
+  return session;
+}
+
+/** Whatever the rule makes of it: the model sees all that was sent, and nothing that is not of this conversation. */
+function checkOwnWords(seen: readonly Item[], client: Client, { items, whole }: Sending): void {
+  const own = toScript(withoutOpenCalls(whole)).join("\n");
+  const saw = toScript(seen).join("\n");
+  if (client.kind === "delta") return assert.equal(saw, own, "the model sees the whole conversation");
+  // Before the first of them somebody of the same role may have spoken, without an answer.
+  const sent = toScript(withoutOpenCalls(items))
+    .join("\n")
+    .replace(/^user: /, "");
+  assert.ok(saw.endsWith(sent), `the model sees all that was sent, but saw\n${saw}`);
+  assert.ok(
+    own.endsWith(saw.replace(/^user: /, "")),
+    `the model sees words of this conversation only, but saw\n${saw}`,
+  );
+}
+
+function isStray({ input }: Sending): boolean {
+  return input.some((item) => item.type === "tool-output" && item.callId.startsWith("stray"));
+}
+
+interface Outcome {
+  readonly about: Reply["about"];
+  /** What the client heard, whole or in part; nothing when the turn failed at once. */
+  readonly heard: readonly Item[];
+  readonly answer: Answer | undefined;
+}
+
+async function ask(
+  gateway: Gateway,
+  adapter: Actor,
+  client: Client,
+  step: Step,
+  sending: Sending,
+  words: Words,
+): Promise<Outcome> {
+  adapter.prepare(step, sending);
+  const leaving = new AbortController();
+  const reply = await gateway.answer(
+    {
+      model: "m",
+      items: sending.items,
+      itemsParam: "messages",
+      settings: { tools: [] },
+      stream: step.choice % 2 === 0,
+      keep: step.fate === "unstored" ? "no" : client.user !== undefined && step.choice % 3 === 0 ? "yes" : "in-session",
+    },
+    { turnId: words.fresh("resp_"), owner: "ann", hint: client.user, signal: leaving.signal },
+  );
+  const { about, events } = reply;
+  let answer: Answer | undefined;
+  let text = "";
+  try {
+    for await (const batch of events) {
+      for (const event of batch) {
+        if (event.type === "item-delta" && event.kind === "text") text += event.text;
+        if (event.type === "turn-end") ({ answer } = event);
+      }
+      if (answer !== undefined) continue;
+      if (step.fate === "returns") break;
+      if (step.fate === "crash") return { about, heard: halfOf(text), answer };
+      if (step.fate.startsWith("leaves")) leaving.abort(new GatewayError("client_closed", "The client left."));
+    }
+  } catch (thrown) {
+    assert.equal(step.fate, "fails before", `nothing else fails at once: ${String(thrown)}`);
+    return { about, heard: [], answer };
+  }
+  const status = { kept: "completed", cut: "incomplete", unstored: "completed", returns: undefined }[
+    step.fate as string
+  ];
+  if (step.fate !== "returns") assert.equal(answer?.status, status ?? "failed", "how the answer ends");
+  return { about, heard: answer?.status === "failed" ? halfOf(text) : (answer?.items ?? halfOf(text)), answer };
+}
+
+function halfOf(text: string): readonly Item[] {
+  return text === "" ? [] : [{ type: "message", role: "assistant", content: text }];
+}
+
+function remember(
+  client: Client,
+  session: KnownSession,
+  step: Step,
+  { items, after, input }: Sending,
+  { heard, answer }: Outcome,
+  isKept: boolean,
+  expected: ReturnType<typeof expectTurn>,
+): void {
+  if (isKept) keepTurn(session, items, expected, answer?.items ?? []);
+  const isWhole = answer !== undefined && answer.status !== "failed";
+  // A client that sends only what is new has no say in what is remembered.
+  const remembers = client.kind === "delta" ? isKept : isWhole || (step.keepsHalf && heard.length > 0);
+  if (remembers) client.exchanges.push({ after, input, output: heard });
+}
+
+function checkSession(ids: Map<string, string>, client: Client, id: string | undefined, isKept: boolean): void {
+  const known = client.user === undefined ? undefined : ids.get(client.user);
+  if (known !== undefined || !isKept)
+    return id === undefined ? undefined : assert.ok(known === undefined || known === id);
+  assert.ok(id !== undefined && ![...ids.values()].includes(id), "a new session has an id of its own");
+  ids.set(client.user ?? "", id);
+}
+
+/** An adapter that plays what the step says, and remembers what it saw last. */
+interface Actor extends Adapter {
+  readonly seen: Turn | undefined;
+  prepare(step: Step, sending: Sending): void;
+}
+
+function createActor(words: Words): Actor {
+  let seen: Turn | undefined;
+  let deltas: readonly Delta[] = [];
+  let fate: Step["fate"] = "kept";
+  return {
+    get seen() {
+      return seen;
+    },
+    prepare(step, { items }) {
+      seen = undefined;
+      fate = step.fate;
+      deltas = toDeltas(step, items, words);
+    },
+    async *stream(turn, signal) {
+      seen = turn;
+      if (fate === "fails before") throw new GatewayError("adapter_error", "Nothing to say.");
+      for (const [index, delta] of deltas.entries()) {
+        if (index > 0 && fate === "fails after") throw new GatewayError("adapter_error", "Lost the thread.");
+        if (fate === "leaves") signal.throwIfAborted();
+        yield [delta];
+      }
+      if (fate === "fails after") throw new GatewayError("adapter_error", "Lost the thread.");
+    },
+  };
+}
+
+function toDeltas({ answer, fate }: Step, items: readonly Item[], words: Words): readonly Delta[] {
+  const isCommon = toScript(items).at(-1) === "user: hi";
+  const deltas: Delta[] = [];
+  if (answer.reasons) deltas.push({ type: "reasoning", text: words.fresh("thinks") });
+  const texts = Math.max(answer.text, answer.calls === 0 ? 1 : 0);
+  for (let index = 0; index < texts; index++) {
+    if (index > 0) deltas.push({ type: "reasoning", text: words.fresh("thinks") });
+    deltas.push({ type: "text", text: isCommon && index === 0 ? "hello" : `${words.fresh("says")}\n\nand so on` });
+  }
+  for (let index = 0; index < answer.calls; index++) {
+    deltas.push({ type: "tool-call", index, callId: words.fresh("call"), name: "look" });
+    const nested = JSON.stringify({
+      what: isCommon ? "thing" : words.fresh("thing"),
+      how: { far: index, near: [1, { b: 2, a: 1 }] },
+    });
+    deltas.push({ type: "tool-arguments", index, text: nested });
+  }
+  if (fate === "cut") deltas.push({ type: "finish", reason: "length" });
+  return deltas;
+}
+
+function createWords(): Words {
+  let count = 0;
+  return { fresh: (prefix) => `${prefix}${++count}` };
+}
+
+function openGateway(adapter: Adapter, store: SessionStore, words: Words): Gateway {
+  return createGateway({
+    adapter,
+    store,
+    resolveModel: (asked) => asked,
+    limits: { maxItems: 4096, maxQueuedPerThread: 16 },
+    now: () => new Date(0),
+    newSessionId: () => words.fresh("conv_"),
+    digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+  });
+}
+
+function describe(client: Client, step: Step, { items }: Sending, history: History): string {
+  const lines = [...steeringOf(items).map((text) => `system: ${text}`), ...toScript(items)];
+  const restart = step.restart ? "after a restart, " : "";
+  const head = `${restart}${client.name} (${step.move}) sends, the turn is ${step.fate}, expected ${history}:`;
+  return [head, ...lines.map((line) => `    ${line.replaceAll("\n", " / ")}`)].join("\n");
+}

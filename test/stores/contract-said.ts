@@ -1,0 +1,205 @@
+/** What every store must know of what was said: shown turns, callers that show their history, threads found by it. */
+import assert from "node:assert/strict";
+import type { SessionStore } from "../../src/core/ports.ts";
+import {
+  keepBelow,
+  keepThread,
+  makePair,
+  makeTurn,
+  newDigest,
+  newSessionId,
+  newTurnId,
+  toCreate,
+  toMove,
+} from "./making.ts";
+
+export type It = (sentence: string, run: (store: SessionStore) => Promise<void>) => void;
+
+export function describeTwoTurns(it: It): void {
+  it("keeps what was shown and the turn that follows it together, and the tip is the second", async (store) => {
+    const [shown, turn] = makePair({ session: newSessionId() });
+    assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint") }), true);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, turn.id);
+    assert.deepStrictEqual(await store.readPath(turn.id), [shown, turn]);
+    const [next, last] = makePair({ session: turn.session, parent: turn.id });
+    assert.equal(await store.commit({ turns: [next, last], session: toMove(last, turn.id, "refuse") }), true);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, last.id);
+    assert.deepStrictEqual(await store.readPath(last.id), [shown, turn, next, last]);
+  });
+
+  it("keeps two turns as a branch and leaves the tip where it was", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    const pair = makePair({ session: first!.session, parent: first!.id });
+    assert.equal(await store.commit({ turns: pair, session: toMove(pair[1], first!.id, "branch") }), true);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
+    assert.deepStrictEqual(await store.readPath(pair[1].id), [first, ...pair]);
+  });
+
+  it("keeps two turns of no session", async (store) => {
+    const pair = makePair({});
+    assert.equal(await store.commit({ turns: pair }), true);
+    assert.deepStrictEqual(await store.readPath(pair[1].id), pair);
+  });
+
+  it("refuses two turns together when the tip has moved, the first one's parent is gone or the hint is taken", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    const late = makePair({ session: first!.session, parent: first!.id });
+    const orphans = makePair({ session: first!.session, parent: newTurnId() });
+    const others = makePair({ session: newSessionId() });
+    const outcomes = [
+      await store.commit({ turns: late, session: toMove(late[1], first!.id, "refuse") }),
+      await store.commit({ turns: orphans, session: toMove(orphans[1], second!.id, "refuse") }),
+      await store.commit({ turns: others, session: toCreate(others[1], "hint") }),
+    ];
+    assert.deepEqual(outcomes, [false, false, false]);
+    for (const turn of [...late, ...orphans, ...others]) {
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+    }
+    assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
+  });
+
+  it("keeps neither of two turns when the second is kept already", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const shown = makeTurn({ session: first!.session, digest: newDigest() });
+    const again = { ...first!, parent: shown.id };
+    const move = { ...toMove(again, first!.id, "refuse"), resends: true };
+    await assert.rejects(store.commit({ turns: [shown, again], session: move }));
+    assert.equal(await store.findTurn("alice", shown.id), undefined);
+    assert.equal(await store.findByDigest(first!.session!, [shown.digest!]), undefined);
+    assert.equal((await store.readSession(first!.session!))?.resends, false);
+  });
+}
+
+export function describeResends(it: It): void {
+  it("knows from its first turn on that a session's callers show their history", async (store) => {
+    const turn = makeTurn({ session: newSessionId() });
+    await store.commit({ turns: [turn], session: { ...toCreate(turn, "hint"), resends: true } });
+    assert.equal((await store.findSession("alice", "hint"))?.resends, true);
+    assert.equal((await store.readSession(turn.session!))?.resends, true);
+  });
+
+  it("does not forget that a session's callers show their history", async (store) => {
+    const [first] = await keepThread(store, 1);
+    let parent = first!.id;
+    for (const [resends, expected] of [
+      [false, false],
+      [true, true],
+      [false, true],
+    ] as const) {
+      const turn = makeTurn({ session: first!.session, parent });
+      assert.equal(
+        await store.commit({ turns: [turn], session: { ...toMove(turn, parent, "refuse"), resends } }),
+        true,
+      );
+      assert.equal((await store.readSession(first!.session!))?.resends, expected);
+      parent = turn.id;
+    }
+    const plain = makeTurn({ session: first!.session, parent });
+    await store.commit({ turns: [plain] });
+    assert.equal((await store.readSession(first!.session!))?.resends, true);
+  });
+
+  it("learns that callers show their history from a branch, and not from a refused turn", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    for (const otherwise of ["refuse", "branch"] as const) {
+      const turn = makeTurn({ session: first!.session, parent: first!.id });
+      const move = { ...toMove(turn, first!.id, otherwise), resends: true };
+      assert.equal(await store.commit({ turns: [turn], session: move }), otherwise === "branch");
+      assert.deepStrictEqual(await store.readSession(first!.session!), {
+        id: first!.session,
+        owner: "alice",
+        tip: second!.id,
+        resends: otherwise === "branch",
+      });
+    }
+  });
+}
+
+export function describeSearch(it: It): void {
+  it("finds a turn by the first of the digests that any turn of the session has", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const [short, long] = [newDigest(), newDigest()];
+    const early = await keepBelow(store, root!, { digest: short });
+    const late = await keepBelow(store, early, { digest: long });
+    const unknown = Array.from({ length: 9_998 }, newDigest);
+    for (const [digests, found] of [
+      [[long], { id: late.id, index: 0, hasChildren: false }],
+      [[long, short], { id: late.id, index: 0, hasChildren: false }],
+      [[short, long], { id: early.id, index: 0, hasChildren: true }],
+      [[newDigest(), short, long], { id: early.id, index: 1, hasChildren: true }],
+      [[...unknown, long, short], { id: late.id, index: 9_998, hasChildren: false }],
+      [[...unknown, newDigest(), short], { id: early.id, index: 9_999, hasChildren: true }],
+      [unknown, undefined],
+    ] as const) {
+      assert.deepStrictEqual(await store.findByDigest(root!.session!, digests), found);
+    }
+  });
+
+  it("prefers, among turns with one digest, one that nothing follows, and then the newest", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const digest = newDigest();
+    const find = (digests: readonly string[]) => store.findByDigest(root!.session!, digests);
+    const twins = [];
+    for (let count = 0; count < 3; count += 1) twins.push(await keepBelow(store, root!, { digest }));
+    const order = [
+      [twins[2]!, false],
+      [twins[1]!, false],
+      [twins[0]!, false],
+      [twins[2]!, true],
+    ] as const;
+    for (const [twin, hasChildren] of order) {
+      assert.deepStrictEqual(await find([digest]), { id: twin.id, index: 0, hasChildren });
+      assert.deepStrictEqual(await find([newDigest(), digest]), { id: twin.id, index: 1, hasChildren });
+      if (!hasChildren) await keepBelow(store, twin, {});
+    }
+  });
+
+  it("finds by digest and by exchange only what was said in the session", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const marks = { digest: newDigest(), exchange: newDigest() };
+    const turn = await keepBelow(store, root!, marks);
+    const other = makeTurn({ session: newSessionId(), ...marks });
+    await store.commit({ turns: [other], session: toCreate(other, "another hint") });
+    await store.commit({ turns: [makeTurn(marks)] });
+    for (const { id, session } of [turn, other]) {
+      assert.equal((await store.findByDigest(session!, [marks.digest]))?.id, id);
+      assert.equal((await store.findByDigest(session!, [newDigest(), marks.digest]))?.id, id);
+      assert.deepEqual(await store.findByExchange(session!, marks.exchange), [id]);
+    }
+    assert.equal(await store.findByDigest(newSessionId(), [marks.digest, marks.digest]), undefined);
+    assert.deepEqual(await store.findByExchange(newSessionId(), marks.exchange), []);
+  });
+
+  it("finds both turns of a commit, and that the second follows the first", async (store) => {
+    const [shown, turn] = makePair({ session: newSessionId(), digest: newDigest() });
+    const marked = { ...turn, digest: newDigest(), exchange: newDigest() };
+    await store.commit({ turns: [shown, marked], session: toCreate(turn, "hint") });
+    const find = (digest: string | undefined) => store.findByDigest(turn.session!, [digest!]);
+    assert.deepStrictEqual(await find(shown.digest), { id: shown.id, index: 0, hasChildren: true });
+    assert.deepStrictEqual(await find(marked.digest), { id: turn.id, index: 0, hasChildren: false });
+    assert.deepEqual(await store.findByExchange(turn.session!, marked.exchange), [turn.id]);
+  });
+
+  it("tells the eight newest turns that end with an exchange, the newest first", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const exchange = newDigest();
+    const ids: string[] = [];
+    for (let count = 1; count <= 10; count += 1) {
+      ids.unshift((await keepBelow(store, root!, { exchange })).id);
+      await keepBelow(store, root!, { exchange: newDigest() });
+      assert.deepEqual(await store.findByExchange(root!.session!, exchange), ids.slice(0, 8));
+    }
+  });
+
+  it("counts the roots of a session up to two", async (store) => {
+    const [root] = await keepThread(store, 3);
+    const counts = [await store.countRoots(root!.session!)];
+    for (let count = 0; count < 3; count += 1) {
+      assert.equal(await store.commit({ turns: [makeTurn({ session: root!.session })] }), true);
+      counts.push(await store.countRoots(root!.session!));
+    }
+    assert.deepEqual(counts, [1, 2, 2, 2]);
+    await store.commit({ turns: [makeTurn({})] });
+    assert.equal(await store.countRoots(newSessionId()), 0);
+  });
+}

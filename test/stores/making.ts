@@ -1,0 +1,111 @@
+/** Turns, sessions and threads for the tests of the stores. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import type { Item } from "../../src/core/item.ts";
+import type { SessionMove, SessionStore, StoredTurn } from "../../src/core/ports.ts";
+
+/** Commits a turn below another one, in its session and beside its tip. */
+export async function keepBelow(
+  store: SessionStore,
+  parent: StoredTurn,
+  wanted: Partial<StoredTurn>,
+): Promise<StoredTurn> {
+  const turn = makeTurn({ session: parent.session, parent: parent.id, ...wanted });
+  assert.equal(await store.commit({ turns: [turn] }), true);
+  return turn;
+}
+
+/** What was shown, with what is wanted of it, and the turn that follows it. */
+export function makePair(wanted: Partial<StoredTurn>): [StoredTurn, StoredTurn] {
+  const shown = makeTurn({ ...wanted, output: [], status: "shown", usage: undefined });
+  return [shown, makeTurn({ session: shown.session, parent: shown.id })];
+}
+
+/** Commits, in one tick, a thread of alice's session under the hint `hint`. */
+export async function keepThread(store: SessionStore, length: number): Promise<StoredTurn[]> {
+  const session = newSessionId();
+  const thread: StoredTurn[] = [];
+  const commits: Promise<boolean>[] = [];
+  for (let index = 0; index < length; index += 1) {
+    const parent = thread.at(-1)?.id;
+    const turn = makeTurn({ session, parent });
+    thread.push(turn);
+    const move = parent === undefined ? toCreate(turn, "hint") : toMove(turn, parent, "refuse");
+    commits.push(store.commit({ turns: [turn], session: move }));
+  }
+  const kept = await Promise.all(commits);
+  assert.ok(kept.every(Boolean));
+  return thread;
+}
+
+export function makeTurn(wanted: Partial<StoredTurn>): StoredTurn {
+  return {
+    id: newTurnId(),
+    owner: "alice",
+    session: undefined,
+    parent: undefined,
+    createdAt: new Date("2026-02-03T04:05:06.789Z"),
+    model: "a-model",
+    input: [{ type: "message", role: "user", content: "Why is the sky blue?" }],
+    output: [{ type: "message", role: "assistant", content: "Short waves scatter more." }],
+    status: "completed",
+    usage: { inputTokens: 7, cachedTokens: 0, outputTokens: 5, reasoningTokens: 0 },
+    digest: undefined,
+    exchange: undefined,
+    ...wanted,
+  };
+}
+
+export function toCreate(turn: StoredTurn, hint: string): SessionMove {
+  return { id: turn.session ?? newSessionId(), hint, expectedTip: undefined, otherwise: "refuse", resends: false };
+}
+
+export function newSessionId(): string {
+  return `conv_${randomBytes(24).toString("hex")}`;
+}
+
+export function toMove(
+  turn: StoredTurn,
+  expectedTip: string | undefined,
+  otherwise: SessionMove["otherwise"],
+): SessionMove {
+  return { id: turn.session ?? newSessionId(), expectedTip, otherwise, resends: false };
+}
+
+export function newDigest(): string {
+  return randomBytes(16).toString("base64url");
+}
+
+export function newTurnId(): string {
+  return `resp_${randomBytes(24).toString("hex")}`;
+}
+
+export const everyItem: readonly Item[] = [
+  { type: "message", role: "system", content: "" },
+  { type: "message", role: "user", content: "Grüße, 世界 👋🏽 \0 \u2028 \ud800 end", name: "zoë" },
+  {
+    type: "message",
+    role: "user",
+    content: [
+      { type: "text", text: "look", extra: { dialect: "chat", fields: { cache: { ttl: 1.5, on: true, off: null } } } },
+      { type: "image", url: "https://example.test/a.png", detail: "low" },
+      { type: "audio", data: "AAAA", format: "wav" },
+      { type: "file", fileId: "file-1", name: "a.pdf" },
+      { type: "other", extra: { dialect: "responses", fields: JSON.parse('{"__proto__":{"a":[]},"":""}') } },
+    ],
+  },
+  { type: "reasoning", summary: ["one", ""], text: "", encrypted: "c2VhbA==" },
+  { type: "tool-call", kind: "function", callId: "call_1", name: "look_up", arguments: '{ "q" : 1e3 }\n' },
+  { type: "tool-output", kind: "function", callId: "call_1", output: [{ type: "text", text: "42" }] },
+  { type: "tool-call", kind: "custom", callId: "call_2", name: "run", arguments: "not json {" },
+  { type: "tool-output", kind: "custom", callId: "call_2", output: "" },
+  {
+    type: "message",
+    role: "assistant",
+    content: [
+      { type: "text", text: "done", logprobs: [{ token: "done", logprob: -0.25 }] },
+      { type: "refusal", text: "no" },
+    ],
+    extra: { dialect: "responses", fields: { phase: "final" } },
+  },
+];
