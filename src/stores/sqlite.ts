@@ -2,10 +2,11 @@
 import { createHmac, createSecretKey } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../core/errors.ts";
-import type { Commit, FoundTurn, Session, SessionStore } from "../core/ports.ts";
+import type { Commit, FoundTurn, Session, SessionStore, StoredTurn } from "../core/ports.ts";
 import { createGroup } from "./sqlite/group.ts";
 import { openDatabase, rememberFile } from "./sqlite/database.ts";
-import { type TurnRow, toRow, toTurn } from "./sqlite/row.ts";
+import { createRecent } from "./sqlite/recent.ts";
+import { type TurnRow, sizeOf, toRow, toTurn } from "./sqlite/row.ts";
 import { prepareStatements } from "./sqlite/statements.ts";
 import { type Shelf, judge } from "./verdict.ts";
 
@@ -13,15 +14,21 @@ export interface SqliteStoreOptions {
   /** An absolute path, or `:memory:`. */
   readonly file: string;
   readonly now?: (() => Date) | undefined;
+  /** How many characters of turns stay in memory. */
+  readonly maxRecentSize?: number | undefined;
 }
 
+const defaultRecentSize = 32 * 1024 * 1024;
+
 /** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
-export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreOptions): SessionStore {
+export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
+  const { file, now = () => new Date(), maxRecentSize = defaultRecentSize } = options;
   const database = openDatabase(file);
   const checkFile = rememberFile(file);
   const statements = prepareStatements(database);
   const hashHint = createHintHash(database);
   const group = createGroup(database, keep);
+  const recent = createRecent(maxRecentSize);
 
   const shelf: Shelf = {
     hasTurn: (owner, turnId) => statements.hasTurn.get(turnId, owner) !== undefined,
@@ -64,8 +71,22 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
       return row && toTurn(row);
     },
     async readPath(turnId) {
-      const rows = attempt(() => statements.readPath.all(turnId)) as unknown as TurnRow[];
-      return rows.toReversed().map(toTurn);
+      const path: StoredTurn[] = [];
+      let next: string | undefined = turnId;
+      while (next !== undefined && database.isOpen) {
+        const known = recent.get(next);
+        if (known === undefined) break;
+        path.push(known);
+        next = known.parent;
+      }
+      if (next === undefined) return path.toReversed();
+      const rest = next;
+      for (const row of attempt(() => statements.readPath.all(rest)) as unknown as TurnRow[]) {
+        const turn = toTurn(row);
+        recent.add(turn, sizeOf(row));
+        path.push(turn);
+      }
+      return path.toReversed();
     },
     async findByDigest(sessionId, digests) {
       return attempt(() => {
@@ -87,7 +108,10 @@ export function createSqliteStore({ file, now = () => new Date() }: SqliteStoreO
     },
     async commit(commit) {
       // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
-      return group.add({ commit, rows: commit.turns.map(toRow) });
+      const rows = commit.turns.map(toRow);
+      const kept = await group.add({ commit, rows });
+      if (kept) for (const [index, turn] of commit.turns.entries()) recent.add(turn, sizeOf(rows[index]));
+      return kept;
     },
     async check() {
       attempt(() => statements.check.get());

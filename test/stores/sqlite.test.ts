@@ -20,7 +20,9 @@ let files = 0;
 const newFile = () => join(folder, String((files += 1)), "sessions.db");
 
 describeStore("the SQLite store in a file", () => createSqliteStore({ file: newFile() }));
-describeStore("the SQLite store in memory", () => createSqliteStore({ file: ":memory:" }));
+describeStore("the SQLite store in memory, read back each time", () =>
+  createSqliteStore({ file: ":memory:", maxRecentSize: 0 }),
+);
 
 describe("the file of the SQLite store", () => {
   test("holds everything after a restart, with hints still found", async () => {

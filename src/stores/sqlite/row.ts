@@ -37,6 +37,12 @@ export function toRow(turn: StoredTurn): TurnRow {
   ];
 }
 
+/** How many characters its items have. */
+export function sizeOf(row: TurnRow | undefined): number {
+  const [, , , , , , , input = "", output = ""] = row ?? [];
+  return input.length + output.length;
+}
+
 export function toTurn(row: TurnRow): StoredTurn {
   const [id, owner, session, parent, created, model, status, input, output, usage, digest, exchange] = row;
   return {

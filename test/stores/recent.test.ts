@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { createRecent } from "../../src/stores/sqlite/recent.ts";
+import { keepThread, makeTurn } from "./making.ts";
+
+test("recent turns stay within their bound, and the oldest go first", () => {
+  const recent = createRecent(10);
+  const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
+  recent.add(one, 4);
+  recent.add(two, 4);
+  recent.add(one, 4);
+  recent.add(three, 4);
+  assert.deepEqual(
+    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [undefined, two.id, three.id],
+  );
+  recent.add(one, 11);
+  assert.equal(recent.get(one.id), undefined);
+  assert.equal(recent.get(two.id), two);
+});
+
+test("a path is the same whether its turns are in memory, in the file, or in both", async () => {
+  const turn = makeTurn({});
+  const size = JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;
+  for (const maxRecentSize of [0, size * 2, size * 100]) {
+    const store = createSqliteStore({ file: ":memory:", maxRecentSize });
+    const thread = await keepThread(store, 5);
+    const ids = thread.map(({ id }) => id);
+    for (let round = 0; round < 2; round++) {
+      const path = await store.readPath(ids.at(-1)!);
+      assert.deepEqual(
+        path.map(({ id }) => id),
+        ids,
+      );
+      assert.deepEqual(
+        path.map(({ input, output }) => ({ input, output })),
+        thread.map(({ input, output }) => ({ input, output })),
+      );
+    }
+    await store.close();
+    await assert.rejects(store.readPath(ids.at(-1)!), { code: "store_unavailable" });
+  }
+});
