@@ -51,21 +51,21 @@ function pairTools(items: readonly Item[], answered: ReadonlySet<string>): reado
   const paired: Item[] = [];
   let due: Item[] = [];
   for (const item of items) {
-    if (isOpen(item) || late.has(item)) continue;
+    if (isOpen(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
     if (item.type !== "tool-call") {
-      paired.push(...due);
+      for (const output of due) paired.push(output);
       due = [];
     }
     paired.push(item);
-    if (item.type === "tool-call") due.push(...[...late].filter((output) => answers(output, item.callId)));
+    if (item.type === "tool-call") for (const output of late.get(item.callId) ?? []) due.push(output);
   }
   return paired.concat(due);
 }
 
-/** Outputs that came after the talk had gone on without them. */
-function findLateOutputs(items: readonly Item[]): ReadonlySet<Item> {
+/** Outputs that came after the talk had gone on without them, by the ids of their calls. */
+function findLateOutputs(items: readonly Item[]): ReadonlyMap<string, readonly Item[]> {
   const talkAtCall = new Map<string, number>();
-  const late = new Set<Item>();
+  const late = new Map<string, Item[]>();
   let talk = 0;
   let isAnswered = false;
   for (const item of items) {
@@ -75,11 +75,8 @@ function findLateOutputs(items: readonly Item[]): ReadonlySet<Item> {
     if (isQuestion || (isAnswer && isAnswered)) talk++;
     isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
     if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
-    if (item.type === "tool-output" && talkAtCall.get(item.callId) !== talk) late.add(item);
+    if (item.type !== "tool-output" || talkAtCall.get(item.callId) === talk) continue;
+    late.set(item.callId, [...(late.get(item.callId) ?? []), item]);
   }
   return late;
-}
-
-function answers(item: Item, callId: string): boolean {
-  return item.type === "tool-output" && item.callId === callId;
 }

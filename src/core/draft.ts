@@ -25,7 +25,7 @@ export function beginMessage(): Draft {
       if (part?.type !== delta.type) parts.push((part = { type: delta.type, text: "" }));
       part.text += delta.text;
       const logprobs = delta.type === "text" ? delta.logprobs : undefined;
-      if (logprobs !== undefined) part.logprobs = (part.logprobs ?? []).concat(logprobs);
+      for (const entry of logprobs ?? []) (part.logprobs ??= []).push(entry);
       return { kind: delta.type, part: parts.length - 1, text: delta.text, logprobs };
     },
     isWhole: () => false,

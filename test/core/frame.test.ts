@@ -129,6 +129,17 @@ test("arguments for a call that is not open fail the turn instead of vanishing",
   assert.equal(answerOf(events).error?.code, "adapter_protocol");
 });
 
+test("a delta with very many log probabilities is taken whole", async () => {
+  const logprobs = Array.from({ length: 200_000 }, (_, index) => index);
+  const events = await collect([
+    [{ type: "text", text: "a", logprobs }],
+    [{ type: "text", text: "b", logprobs: [-1] }],
+  ]);
+  const [message] = answerOf(events).items;
+  const part = message?.type === "message" && typeof message.content !== "string" ? message.content[0] : undefined;
+  assert.equal(part?.type === "text" && part.logprobs?.length, 200_001);
+});
+
 test("reasoning, text and a call are three items in the order in which they began", async () => {
   const events = await collect([
     [

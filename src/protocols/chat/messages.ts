@@ -75,7 +75,7 @@ function readAssistant(message: Fields, items: Item[]): void {
       extra,
     });
   }
-  items.push(...calls);
+  for (const call of calls) items.push(call);
 }
 
 function withRefusal(content: Content, refusal: string | undefined): Content {

@@ -54,7 +54,7 @@ function collect(items: readonly OutputItem[]) {
     if (typeof item.content === "string") continue;
     for (const part of item.content) {
       if (part.type === "refusal") refusal += part.text;
-      if (part.type === "text" && part.logprobs !== undefined) (logprobs ??= []).push(...part.logprobs);
+      if (part.type === "text") for (const entry of part.logprobs ?? []) (logprobs ??= []).push(entry);
     }
   }
   return { text, refusal, reasoning, logprobs };

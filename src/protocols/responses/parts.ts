@@ -115,7 +115,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
       whole += delta.text;
       const text = JSON.stringify(delta.text);
       if (delta.logprobs === undefined) return `${before}${text}${after}${say.number()}}\n\n`;
-      logprobs.push(...delta.logprobs);
+      for (const entry of delta.logprobs) logprobs.push(entry);
       const told = JSON.stringify(toEventLogprobs(delta.logprobs));
       return say.event(type, `${place},"delta":${text},${where},"logprobs":${told},"output_index":${outputIndex}`);
     },
