@@ -66,7 +66,7 @@ async function continueResponse(
     if (session?.tip === previous.id) whenLeft.push(leave);
     else leave();
   }
-  const move = session && toMove(session, undefined, previous.id, "branch", false);
+  const move = session && ({ id: session.id, expectedTip: previous.id, otherwise: "branch", resends: false } as const);
   const path = await store.readPath(previous.id);
   return { history: "continued", path, base: [], input: ask.items, session, move, by: "response" };
 }
@@ -87,15 +87,15 @@ async function continueSession(
   whenLeft.push(await queue.enter(JSON.stringify([owner, hint]), signal));
   let current = await store.findSession(owner, hint);
   if (current === undefined) {
-    const fresh = { id: newSessionId(), tip: undefined };
-    const move = toMove(fresh, hint, undefined, "refuse", shown.history.length > 0);
+    const resends = shown.history.length > 0;
+    const move = { id: newSessionId(), hint, expectedTip: undefined, otherwise: "refuse", resends } as const;
     return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
   const isFree = queue.isFree(current.id);
   whenLeft.push(await queue.enter(current.id, signal));
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
   if (!continuesTip(current, shown)) return placeByHistory(parts, shown, current, hint);
-  const move = toMove(current, hint, current.tip, "refuse", false);
+  const move = { id: current.id, hint, expectedTip: current.tip, otherwise: "refuse", resends: false } as const;
   const path = current.tip === undefined ? [] : await store.readPath(current.tip);
   return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
@@ -114,18 +114,8 @@ async function placeByHistory(
   session: Session,
   hint: string,
 ): Promise<Place> {
-  const shows = shown.history.length > 0;
-  const move = toMove(session, hint, session.tip, "branch", shows);
-  if (!shows) return { history: "new", path: [], ...divide(shown, 0), session, move, by: "hint" };
+  const resends = shown.history.length > 0;
+  const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
+  if (!resends) return { history: "new", path: [], ...divide(shown, 0), session, move, by: "hint" };
   return { ...(await matchHistory(store, chain, session, shown)), session, move, by: "hint" };
-}
-
-function toMove(
-  session: Pick<Session, "id">,
-  hint: string | undefined,
-  expectedTip: string | undefined,
-  otherwise: SessionMove["otherwise"],
-  resends: boolean,
-): SessionMove {
-  return { id: session.id, hint, expectedTip, otherwise, resends };
 }
