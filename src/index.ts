@@ -1,7 +1,7 @@
 /** What a program that embeds Portico imports. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { adapterTypes } from "./adapters/index.ts";
+import { adapterOptions } from "./adapters/index.ts";
 import { loadConfig } from "./config/load.ts";
 import { createPortico, type Portico, type Surroundings } from "./portico.ts";
 
@@ -27,7 +27,7 @@ export async function openPortico(
     {
       env,
       probe: async () => false,
-      adapterOptions: Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options])),
+      adapterOptions,
       readText: (file) => readFileSync(file, "utf8"),
       modeOf: () => undefined,
       now: new Date(),

@@ -4,3 +4,8 @@ import { openai } from "./openai/index.ts";
 import type { AdapterType } from "./type.ts";
 
 export const adapterTypes: Readonly<Record<string, AdapterType>> = { echo, openai };
+
+/** The schema of each kind's own options, against which a configuration is held. */
+export const adapterOptions = Object.fromEntries(
+  Object.entries(adapterTypes).map(([name, type]) => [name, type.options]),
+);

@@ -18,8 +18,8 @@ export interface Running {
 
 export const house: House = {
   async adapterOptions() {
-    const { adapterTypes } = await import("../adapters/index.ts");
-    return Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options]));
+    const { adapterOptions } = await import("../adapters/index.ts");
+    return adapterOptions;
   },
   async open(config) {
     const { createPortico } = await import("../portico.ts");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { adapterTypes } from "../../src/adapters/index.ts";
+import { adapterOptions } from "../../src/adapters/index.ts";
 import { toJsonSchema } from "../../src/config/editor.ts";
 
 interface Form {
@@ -15,8 +15,7 @@ interface Form {
   readonly anyOf?: readonly Form[];
 }
 
-const options = Object.fromEntries(Object.entries(adapterTypes).map(([name, type]) => [name, type.options]));
-const schema = toJsonSchema(options) as Form & Readonly<Record<string, unknown>>;
+const schema = toJsonSchema(adapterOptions) as Form & Readonly<Record<string, unknown>>;
 
 /** Every key with its path as the documentation writes it, and its form. */
 function* keysOf(form: Form, path: string): Generator<readonly [path: string, form: Form]> {
