@@ -5,7 +5,7 @@ import type { AdapterConfig, Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createModelNames, type ModelNames } from "./core/models.ts";
 import type { Adapter } from "./core/ports.ts";
-import { toDigest, type Door, type Token } from "./http/auth.ts";
+import { toDigest, type Endpoint, type Token } from "./http/auth.ts";
 import { createDoor } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
 import type { HttpSettings } from "./http/settings.ts";
@@ -124,15 +124,15 @@ function toTokens(config: Config): readonly Token[] {
   const { auth, http } = config;
   const tokens: Token[] = [];
   if (auth.token !== undefined) {
-    const doors: readonly Door[] = http.authToken === undefined ? ["operator", "chat", "responses"] : ["operator"];
-    tokens.push({ owner: unnamed, sha256: toDigest(auth.token), doors: new Set(doors) });
+    const opens: readonly Endpoint[] = http.authToken === undefined ? ["operator", "chat", "responses"] : ["operator"];
+    tokens.push({ owner: unnamed, sha256: toDigest(auth.token), opens: new Set(opens) });
   }
   if (http.authToken !== undefined) {
-    tokens.push({ owner: unnamed, sha256: toDigest(http.authToken), doors: new Set(["chat", "responses"]) });
+    tokens.push({ owner: unnamed, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
   }
   for (const { name, sha256, expiresAt, endpoints, rate } of http.tokens) {
-    const doors = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));
-    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), doors: new Set(doors), expiresAt, rate });
+    const opens = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));
+    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), expiresAt, rate });
   }
   return tokens;
 }

@@ -63,7 +63,7 @@ export const defaultLimits: HttpLimits = {
 };
 
 export function toToken(value: string, rest: Partial<Token> = {}): Token {
-  return { owner: "default", sha256: toDigest(value), doors: new Set(["chat", "responses"]), ...rest };
+  return { owner: "default", sha256: toDigest(value), opens: new Set(["chat", "responses"]), ...rest };
 }
 
 export interface BoxOptions {

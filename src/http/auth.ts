@@ -5,13 +5,13 @@ import { GatewayError } from "../core/errors.ts";
 import type { Rate } from "./settings.ts";
 
 /** What a token may open. */
-export type Door = "chat" | "responses" | "operator";
+export type Endpoint = "chat" | "responses" | "operator";
 
 export interface Token {
   /** Sessions belong to the owner, whatever the token's value is today. */
   readonly owner: string;
   readonly sha256: Buffer;
-  readonly doors: ReadonlySet<Door>;
+  readonly opens: ReadonlySet<Endpoint>;
   readonly expiresAt?: Date | undefined;
   readonly rate?: Rate | undefined;
 }

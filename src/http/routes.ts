@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
-import type { Door as DoorName } from "./auth.ts";
+import type { Endpoint } from "./auth.ts";
 import type { DoorParts } from "./door.ts";
 import { answerTurn, type TurnParts } from "./turn.ts";
 import { drainingError, type Turns } from "./turns.ts";
@@ -19,8 +19,8 @@ type Answer = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 interface Route {
   readonly path: string;
   readonly methods: Readonly<Record<string, Answer>>;
-  /** Which door its token must open; any of them where there are several; none: no token is needed. */
-  readonly doors: readonly DoorName[];
+  /** What its token must open; any of them where there are several; none: no token is needed. */
+  readonly endpoints: readonly Endpoint[];
 }
 
 export interface RouteParts extends DoorParts {
@@ -45,17 +45,17 @@ function toTable(parts: RouteParts): readonly Route[] {
     {
       path: "/v1/chat/completions",
       methods: { POST: (request, reply) => answerTurn(turn, protocols.chat, request, reply) },
-      doors: ["chat"],
+      endpoints: ["chat"],
     },
     {
       path: "/v1/responses",
       methods: { POST: (request, reply) => answerTurn(turn, protocols.responses, request, reply) },
-      doors: ["responses"],
+      endpoints: ["responses"],
     },
     {
       path: "/v1/models",
       methods: { GET: async () => toModelList(await parts.models(), since) },
-      doors: ["chat", "responses"],
+      endpoints: ["chat", "responses"],
     },
     {
       path: "/v1/models/*",
@@ -69,9 +69,9 @@ function toTable(parts: RouteParts): readonly Route[] {
           });
         },
       },
-      doors: ["chat", "responses"],
+      endpoints: ["chat", "responses"],
     },
-    { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, doors: [] },
+    { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
     {
       path: "/readyz",
       methods: {
@@ -81,7 +81,7 @@ function toTable(parts: RouteParts): readonly Route[] {
           return { status: "ready" };
         },
       },
-      doors: [],
+      endpoints: [],
     },
   ];
 }
@@ -99,9 +99,9 @@ const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DEL
 
 export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
   for (const route of toTable(parts)) {
-    const open = route.doors.length === 0;
+    const open = route.endpoints.length === 0;
     const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
-      if (!open) checkDoor(route.doors, request, parts.settings.endpoints);
+      if (!open) checkToken(route.endpoints, request, parts.settings.endpoints);
       checkLength(request);
       done();
     };
@@ -127,16 +127,16 @@ export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
 
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
-function checkDoor(
-  doors: readonly DoorName[],
+function checkToken(
+  wanted: readonly Endpoint[],
   request: FastifyRequest,
-  endpoints: { readonly chat: boolean; readonly responses: boolean },
+  enabled: { readonly chat: boolean; readonly responses: boolean },
 ): void {
-  if (!doors.some((door) => request.token.doors.has(door))) {
+  if (!wanted.some((endpoint) => request.token.opens.has(endpoint))) {
     throw new GatewayError("endpoint_not_allowed", "This token is valid, but it does not open this route.");
   }
-  const [only, ...others] = doors;
-  if (others.length > 0 || only === undefined || only === "operator" || endpoints[only]) return;
+  const [only, ...others] = wanted;
+  if (others.length > 0 || only === undefined || only === "operator" || enabled[only]) return;
   throw new GatewayError(
     "endpoint_disabled",
     `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.${endpointKeys[only]}": true.`,

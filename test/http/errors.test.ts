@@ -54,7 +54,7 @@ const cases: readonly Case[] = [
   {
     name: "a token that does not open this route",
     headers: asker,
-    box: { settings: { tokens: [toToken(token, { doors: new Set(["operator"]) })] } },
+    box: { settings: { tokens: [toToken(token, { opens: new Set(["operator"]) })] } },
     status: 403,
     error: { type: "permission_error", code: "endpoint_not_allowed" },
   },
