@@ -12,7 +12,10 @@ export function createLog(level: string): { readonly log: Logger; close(): void 
   return { log: pino({ level, base: null }, sink), close: sink.close };
 }
 
-/** One write for many lines. What is left when the process ends is written before it does. */
+/**
+ * One write for many lines. What is left when the process ends is written before it does. Whoever reads the log must keep up:
+ * lines that it does not take are lost, because it must not hold up requests or take the gateway with it.
+ */
 function createSink() {
   let gathered = "";
   let timer: NodeJS.Timeout | undefined;
@@ -24,7 +27,6 @@ function createSink() {
     const text = gathered;
     gathered = "";
     isWriting = true;
-    // A reader that is gone must not take the gateway with it.
     write(standardError, text, () => {
       isWriting = false;
       if (gathered !== "") schedule();
@@ -38,7 +40,11 @@ function createSink() {
   function close(): void {
     process.off("exit", close);
     clearTimeout(timer);
-    if (gathered !== "") writeSync(standardError, gathered);
+    try {
+      if (gathered !== "") writeSync(standardError, gathered);
+    } catch {
+      // The reader is gone, and there is nobody left to tell.
+    }
     gathered = "";
   }
 

@@ -113,7 +113,7 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
     ready: () => store.check(),
     now,
     newId,
-    log: { info: write("info"), warn: write("warn"), error: write("error") },
+    log: { info: write("info"), error: write("error") },
   });
   context.after(() => door.close());
   return { ...door, adapter, store, logged };

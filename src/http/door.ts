@@ -1,6 +1,6 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
 import cors from "@fastify/cors";
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
@@ -34,8 +34,6 @@ export interface DoorParts {
 }
 
 export interface Door {
-  /** For tests: requests without a socket. */
-  readonly app: FastifyInstance;
   listen(): Promise<string>;
   /** Stops accepting, lets running turns end, calls off what takes longer than the drain time-out. */
   close(): Promise<void>;
@@ -119,7 +117,6 @@ export function createDoor(parts: DoorParts): Door {
   addRoutes(app, { ...parts, turns, report: journal.report });
 
   return {
-    app,
     async listen() {
       const { listen } = settings;
       if ("path" in listen) await removeDeadSocket(listen.path);

@@ -6,7 +6,6 @@ import type { About } from "../core/ports.ts";
 /** Where the lines go. */
 export interface DoorLog {
   info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
