@@ -1,16 +1,21 @@
-/** What a turn costs when much was said before it: `node bench/history.ts` prints a table in Markdown. */
+/**
+ * What a turn costs when much was said before it: `node bench/history.ts` prints a table in Markdown, and with the name of
+ * a file draws it there.
+ */
 import { hash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Delta } from "../src/core/delta.ts";
 import { createGateway, type Gateway } from "../src/core/gateway.ts";
 import type { Item } from "../src/core/item.ts";
-import type { Commit, History, SessionStore } from "../src/core/ports.ts";
+import type { History } from "../src/core/ports.ts";
+import type { Commit, SessionStore } from "../src/core/store.ts";
 import type { Ask, Turn } from "../src/core/turn.ts";
 import { createIds } from "../src/ids.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
+import { plot } from "./plot.ts";
 
 /** So many turns were said before, in so many sessions, each of which then takes a few more from each client. */
 interface Size {
@@ -23,7 +28,7 @@ const sizes: readonly Size[] = [
   { earlier: 10, sessions: 200, turns: 1 },
   { earlier: 100, sessions: 50, turns: 3 },
   { earlier: 1_000, sessions: 3, turns: 20 },
-  { earlier: 10_000, sessions: 1, turns: 10 },
+  { earlier: 10_000, sessions: 1, turns: 30 },
 ];
 
 /** A delta client sends only what is new, the other one everything that was said. */
@@ -38,32 +43,108 @@ await main();
 
 async function main(): Promise<void> {
   await measure({ earlier: 10, sessions: 500, turns: 1 }); // until the code is warm
-  print("| earlier turns | client | history | KB seen | CPU µs a turn | bytes alone | stringify | parse | hash |");
-  print("| ------------: | ------ | ------- | ------: | ------------: | ----------: | --------: | ----: | ---: |");
-  for (const size of sizes) for (const row of await measure(size)) print(row);
+  print("| earlier turns | client | history | KB seen | CPU µs a turn | bytes alone | find and keep, µs |");
+  print("| ------------: | ------ | ------- | ------: | ------------: | ----------: | ----------------: |");
+  const rows: Row[] = [];
+  for (const size of sizes) {
+    for (const row of await measure(size)) {
+      rows.push(row);
+      print(toLine([row.earlier, row.client, row.history, row.kilobytes, row.cpu, row.bytes, row.lookUp]));
+    }
+  }
+  const [, , file] = process.argv;
+  if (file !== undefined) writeFileSync(file, toPicture(rows));
+}
+
+interface Row {
+  readonly earlier: number;
+  readonly client: Client;
+  readonly history: string;
+  readonly kilobytes: number;
+  /** Of a whole turn. */
+  readonly cpu: number;
+  /** Of writing, reading and hashing the conversation once, which no gateway can save. */
+  readonly bytes: number;
+  /** Of finding the thread and keeping the turn: all that the store does but reading the thread itself. */
+  readonly lookUp: number;
+}
+
+function toPicture(rows: readonly Row[]): string {
+  const line = (name: string, client: Client, value: (row: Row) => number) => ({
+    name,
+    points: rows.filter((row) => row.client === client).map((row): [number, number] => [row.earlier, value(row)]),
+  });
+  return plot("CPU µs of a turn against the turns before it", [
+    line("history sent again", "resends", ({ cpu }) => cpu),
+    line("its bytes alone", "resends", ({ bytes }) => bytes),
+    line("only new items", "delta", ({ cpu }) => cpu),
+    line("finding and keeping", "resends", ({ lookUp }) => lookUp),
+  ]);
 }
 
 /** One row a client. The delta client comes first: a session that was once shown its history expects it from then on. */
-async function measure({ earlier, sessions, turns }: Size): Promise<readonly string[]> {
+async function measure({ earlier, sessions, turns }: Size): Promise<readonly Row[]> {
   const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
   const store = createSqliteStore({ file: join(folder, "sessions.db") });
   try {
     const talks: Talk[] = [];
     for (let index = 0; index < sessions; index += 1) talks.push(await tellBefore(store, `user:${index}`, earlier));
     const bytes = measureBytes(talks[0]?.items ?? []);
-    const gateway = openGateway(store);
-    const rows: string[] = [];
+    const watched = watchStore(store);
+    const gateway = openGateway(watched.store);
+    const rows: Row[] = [];
     for (const client of clients) {
+      const lookUps: number[] = [];
       const before = process.cpuUsage();
-      for (const talk of talks) for (let turn = 0; turn < turns; turn += 1) await takeTurn(gateway, client, talk);
+      for (const talk of talks) {
+        for (let turn = 0; turn < turns; turn += 1) {
+          await takeTurn(gateway, client, talk);
+          lookUps.push(watched.take());
+        }
+      }
       const cpu = microsecondsSince(before) / (sessions * turns);
-      rows.push(toRow([earlier, client, talks[0]?.history ?? "", bytes.kilobytes, cpu, ...bytes.costs]));
+      // The median: a pause of the garbage collector is due to the bytes, and falls where it likes.
+      const lookUp = lookUps.toSorted((one, other) => one - other)[Math.floor(lookUps.length / 2)] ?? 0;
+      rows.push({ earlier, client, history: talks[0]?.history ?? "", cpu, lookUp, ...bytes });
     }
     return rows;
   } finally {
     await store.close();
     rmSync(folder, { recursive: true });
   }
+}
+
+/** Counts the CPU time that the store takes to find a thread and to keep a turn, not to read what was said in it. */
+function watchStore(store: SessionStore) {
+  let microseconds = 0;
+  const watch =
+    <Arguments extends readonly unknown[], Result>(call: (...given: Arguments) => Promise<Result>) =>
+    async (...given: Arguments): Promise<Result> => {
+      const before = process.cpuUsage();
+      try {
+        return await call(...given);
+      } finally {
+        microseconds += microsecondsSince(before);
+      }
+    };
+  const { findSession, readSession, findByDigest, findByExchange, countRoots, commit } = store;
+  return {
+    store: {
+      ...store,
+      findSession: watch(findSession),
+      readSession: watch(readSession),
+      findByDigest: watch(findByDigest),
+      findByExchange: watch(findByExchange),
+      countRoots: watch(countRoots),
+      commit: watch(commit),
+    },
+    /** The microseconds since it was last asked. */
+    take(): number {
+      const taken = microseconds;
+      microseconds = 0;
+      return taken;
+    },
+  };
 }
 
 interface Talk {
@@ -95,8 +176,17 @@ function openGateway(store: SessionStore): Gateway {
   return createGateway({
     adapter: { stream: answer },
     store,
-    resolveModel: (asked) => asked,
-    limits: { maxItems: Infinity, maxQueuedPerThread: 16 },
+    limits: {
+      maxItems: Infinity,
+      maxQueuedPerThread: 16,
+      maxTurnsPerThread: Infinity,
+      maxEvents: Infinity,
+      maxCharacters: Infinity,
+      maxRunning: 1,
+      keyMs: 0,
+      maxRememberedCharacters: 0,
+    },
+    tokenCounter: async () => (text) => text.length,
     now: () => new Date(),
     newSessionId: () => newId("conv"),
     digest,
@@ -137,7 +227,7 @@ async function takeTurn(gateway: Gateway, client: Client, talk: Talk): Promise<v
 }
 
 /** What no gateway can save on a history that is read from a disk or a socket, compared and sent to a model. */
-function measureBytes(items: readonly Item[]): { readonly kilobytes: number; readonly costs: readonly number[] } {
+function measureBytes(items: readonly Item[]): { readonly kilobytes: number; readonly bytes: number } {
   const text = JSON.stringify(items);
   const times = Math.ceil(20_000_000 / text.length);
   const costs = [() => JSON.stringify(items), () => JSON.parse(text), () => digest(text)].map((run) => {
@@ -145,7 +235,7 @@ function measureBytes(items: readonly Item[]): { readonly kilobytes: number; rea
     for (let index = 0; index < times; index += 1) run();
     return microsecondsSince(before) / times;
   });
-  return { kilobytes: text.length / 1024, costs: [costs.reduce((sum, cost) => sum + cost, 0), ...costs] };
+  return { kilobytes: text.length / 1024, bytes: costs.reduce((sum, cost) => sum + cost, 0) };
 }
 
 /** User and system time of this process. */
@@ -154,7 +244,7 @@ function microsecondsSince(before: NodeJS.CpuUsage): number {
   return user + system;
 }
 
-function toRow(cells: readonly (string | number)[]): string {
+function toLine(cells: readonly (string | number)[]): string {
   return `| ${cells.map((cell) => (typeof cell === "number" ? Math.round(cell).toLocaleString("en") : cell)).join(" | ")} |`;
 }
 

@@ -9,8 +9,9 @@ export type { Delta } from "./core/delta.ts";
 export { GatewayError } from "./core/errors.ts";
 export type { Event } from "./core/event.ts";
 export type { Caller, Gateway, Reply } from "./core/gateway.ts";
-export type { Item } from "./core/item.ts";
-export type { Ask, Answer } from "./core/turn.ts";
+export type { Content, Item, Part, Role } from "./core/item.ts";
+export type { Adapter, Remark, Tell } from "./core/ports.ts";
+export type { Answer, Ask, Finish, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
 export type { Portico, Surroundings } from "./portico.ts";
 
 /**

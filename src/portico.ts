@@ -1,19 +1,25 @@
 /** The composition root: it makes every part of a gateway from a configuration, and closes them in reverse order. */
 import { hash } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
 import { adapterTypes } from "./adapters/index.ts";
-import type { AdapterConfig, Config } from "./config/config.ts";
-import { createGateway, type Gateway } from "./core/gateway.ts";
-import { createModelNames, type ModelNames } from "./core/models.ts";
-import type { Adapter } from "./core/ports.ts";
+import type { Config } from "./config/config.ts";
+import { createGateway, type Gateway, type GatewayLimits } from "./core/gateway.ts";
+import { createModelNames } from "./core/models.ts";
+import { interrupted } from "./core/replay.ts";
+import { createRoute, type Lane, type Route } from "./core/route.ts";
 import { toDigest, type Endpoint, type Token } from "./http/auth.ts";
 import { createDoor } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
 import type { HttpSettings } from "./http/settings.ts";
+import { readArchive, writeArchive } from "./archive.ts";
 import { createIds } from "./ids.ts";
 import { createLog } from "./log.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
+import { createSeal } from "./seal.ts";
+import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
+import { createTokenCounter } from "./tokens.ts";
 
 export interface Portico {
   /** Where it listens, e.g. `http://127.0.0.1:8600`; nothing when both endpoints are off. */
@@ -34,9 +40,10 @@ export interface Surroundings {
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
   const newId = createIds(now);
-  const closers: (() => Promise<void>)[] = [];
+  const closers: ((overdue: Promise<void>) => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
-    for (const closer of closers.splice(0).toReversed()) await closer();
+    const overdue = wait(config.http.limits.drainTimeoutMs, undefined, { ref: false });
+    for (const closer of closers.splice(0).toReversed()) await closer(overdue);
   };
 
   function openLog(): DoorLog {
@@ -49,17 +56,31 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     const log = surroundings.log ?? openLog();
     const store = openStore(toStoreUrl(config));
     closers.push(() => store.close());
-    const { adapter, names } = createAdapter(config);
-    closers.push(async () => adapter.close?.());
+    const adapter = createAdapterRoute(config, now);
+    closers.push(() => adapter.close());
+    const { ready: tokenCounter } = createTokenCounter();
+    // Loading takes a fifth of a second, which the first long conversation should not have to wait for.
+    if (Object.values(config.adapters).some(({ contextWindow }) => contextWindow !== undefined)) void tokenCounter();
     const gateway = createGateway({
       adapter,
       store,
-      resolveModel: names.resolve,
-      limits: { maxItems: config.http.limits.maxMessages, maxQueuedPerThread: config.http.limits.maxQueuedPerThread },
+      limits: toLimits(config),
+      alwaysResends: config.sessions.alwaysResends,
       now,
       newSessionId: () => newId("conv"),
       digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+      tokenCounter,
     });
+    closers.push((overdue) => gateway.close(overdue));
+    await store.endRunning(interrupted, now());
+    const pruner = createPruner({
+      store,
+      rules: (moment) => toPruneRules(config.sessions, moment),
+      intervalMs: config.sessions.pruneIntervalMs,
+      now,
+      log,
+    });
+    closers.push(() => pruner.close());
     const { compatChat, compatResponses } = config.http.endpoints;
     if (!compatChat && !compatResponses) return { address: undefined, gateway, close };
     const door = createDoor({
@@ -67,13 +88,15 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       gateway,
       protocols: {
         chat: createChatProtocol({ exposeReasoning: config.http.exposeReasoning }),
-        responses: createResponsesProtocol({ now }),
+        responses: createResponsesProtocol({ seal: createSeal(await store.secret("seal")) }),
       },
-      models: () => listModels(adapter, names),
+      models: () => adapter.models(),
+      adapters: () => adapter.states(),
       ready: () => store.check(),
       now,
       newId,
       log,
+      operator: { store, prune: pruner.run, writeArchive, readArchive },
     });
     closers.push(() => door.close());
     return { address: await door.listen(), gateway, close };
@@ -83,17 +106,35 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   }
 }
 
-/** The names the operator has given; where there are none, what the adapter offers itself. */
-async function listModels(adapter: Adapter, names: ModelNames): Promise<readonly string[]> {
-  return names.known.length > 0 ? names.known : ((await adapter.models?.()) ?? []);
+function createAdapterRoute(config: Config, now: () => Date): Route {
+  const lanes = Object.entries(config.adapters).map(([name, chosen]): Lane => {
+    const type = adapterTypes[chosen.type];
+    if (type === undefined) throw new Error(`the configuration has an adapter of the unknown type '${chosen.type}'`);
+    const { contextWindow, fallback, retry, breaker } = chosen;
+    const adapter = type.create(chosen.options);
+    return { name, adapter, models: createModelNames(chosen), contextWindow, fallback, retry, breaker };
+  });
+  const { defaultAdapter: defaultLane, models: byModel } = config;
+  return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause });
 }
 
-function createAdapter(config: Config): { readonly adapter: Adapter; readonly names: ModelNames } {
-  const chosen: AdapterConfig | undefined = config.adapters[config.defaultAdapter];
-  const type = adapterTypes[chosen?.type ?? ""];
-  if (chosen === undefined || type === undefined)
-    throw new Error(`the configuration has no usable adapter '${config.defaultAdapter}'`);
-  return { adapter: type.create(chosen.options), names: createModelNames(chosen) };
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return wait(milliseconds, undefined, { signal });
+}
+
+const forEver = Number.POSITIVE_INFINITY;
+
+function toLimits({ http, sessions }: Config): GatewayLimits {
+  return {
+    maxItems: http.limits.maxMessages,
+    maxQueuedPerThread: http.limits.maxQueuedPerThread,
+    maxTurnsPerThread: sessions.maxTurnsPerThread,
+    maxEvents: sessions.maxEventsPerTurn,
+    maxCharacters: sessions.maxEventBytesPerTurn,
+    maxRunning: sessions.maxBackgroundTurns,
+    keyMs: sessions.idempotencyMs ?? forEver,
+    maxRememberedCharacters: sessions.maxReplayBytes,
+  };
 }
 
 function toStoreUrl(config: Config): string {
@@ -113,6 +154,7 @@ function toHttpSettings(config: Config): HttpSettings {
       hint.from === "user" ? { type: "user" } : { type: "header", name: hint.name },
     ),
     corsOrigins: http.cors.origins,
+    webSocket: http.webSocket,
     limits: http.limits,
   };
 }

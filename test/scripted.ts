@@ -1,9 +1,8 @@
 /** A gateway in a box for tests: a scripted adapter, a memory store and a front door, with or without a socket. */
-import { hash } from "node:crypto";
 import type { TestContext } from "node:test";
 import type { Delta } from "../src/core/delta.ts";
-import { createGateway } from "../src/core/gateway.ts";
-import type { Adapter, SessionStore } from "../src/core/ports.ts";
+import type { Adapter } from "../src/core/ports.ts";
+import type { SessionStore } from "../src/core/store.ts";
 import type { Turn } from "../src/core/turn.ts";
 import { toDigest, type Token } from "../src/http/auth.ts";
 import { createDoor, type Door } from "../src/http/door.ts";
@@ -11,9 +10,12 @@ import type { HttpLimits, HttpSettings } from "../src/http/settings.ts";
 import { createIds } from "../src/ids.ts";
 import { createChatProtocol } from "../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../src/protocols/responses/index.ts";
+import { createSeal } from "../src/seal.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
+import { makeGateway } from "./making.ts";
 
 export const token = "sk-test-0123456789abcdef";
+export const seal = createSeal(new Uint8Array(32).fill(7));
 export const authorization = `Bearer ${token}`;
 
 /** What the adapter does with a turn: a list of batches, or a function that may wait, throw and see the signal. */
@@ -88,14 +90,11 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
   const adapter = createScriptedAdapter(script);
   const logged: Box["logged"] = [];
   const write = (level: string) => (fields: object, message: string) => void logged.push({ level, fields, message });
-  const gateway = createGateway({
+  const gateway = makeGateway({
     adapter,
     store,
-    resolveModel: (asked) => asked,
     limits: { maxItems: options.maxItems ?? 4096, maxQueuedPerThread: options.maxQueuedPerThread ?? 16 },
     now,
-    newSessionId: () => newId("conv"),
-    digest: (text) => hash("sha256", text, "base64url"),
   });
   const door = createDoor({
     settings: {
@@ -104,12 +103,14 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
       corsOrigins: [],
+      webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
       ...options.settings,
       limits: { ...defaultLimits, ...options.limits },
     },
     gateway,
-    protocols: { chat: createChatProtocol({ exposeReasoning: false }), responses: createResponsesProtocol({ now }) },
+    protocols: { chat: createChatProtocol({ exposeReasoning: false }), responses: createResponsesProtocol({ seal }) },
     models: async () => (await adapter.models?.()) ?? [],
+    adapters: () => [{ name: "scripted", state: "closed" }],
     ready: () => store.check(),
     now,
     newId,

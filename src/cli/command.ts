@@ -10,6 +10,7 @@ export interface Command {
   /** What stands after `portico` in the usage line. */
   readonly usage: string;
   readonly options: Readonly<Record<string, Option>>;
+  readonly minPositionals?: number;
   readonly maxPositionals: number;
   /** What else its help says. */
   readonly notes: readonly string[];
@@ -17,14 +18,22 @@ export interface Command {
   run(given: Arguments, terminal: Terminal, house: House): Promise<number>;
 }
 
+/** Commands that belong together, under one name: `portico sessions list`. */
+export interface Group {
+  readonly summary: string;
+  readonly commands: Readonly<Record<string, Command>>;
+}
+
 interface Option {
-  /** The name of its value. */
-  readonly value: string;
+  /** The name of its value; without one it is there or not. */
+  readonly value?: string;
   readonly summary: string;
 }
 
 export interface Arguments {
   readonly options: Readonly<Record<string, string | undefined>>;
+  /** The options without a value that are there. */
+  readonly flags: ReadonlySet<string>;
   readonly positionals: readonly string[];
   readonly wantsHelp: boolean;
 }
@@ -36,22 +45,25 @@ export class UsageError extends Error {
 
 export function readArguments(name: string, command: Command, args: readonly string[]): Arguments {
   const known = Object.keys(command.options);
+  const isFlag = (option: string): boolean => command.options[option]?.value === undefined;
   const { tokens } = parseArgs({
     args: [...args],
     strict: false,
     tokens: true,
     options: {
       help: { type: "boolean", short: "h" },
-      ...Object.fromEntries(known.map((option) => [option, { type: "string" as const }])),
+      ...Object.fromEntries(known.map((option) => [option, { type: isFlag(option) ? "boolean" : "string" } as const])),
     },
   });
   const options: Record<string, string> = {};
+  const flags = new Set<string>();
   const positionals: string[] = [];
   let wantsHelp = false;
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
     if (token.kind !== "option") continue;
     if (token.name === "help") wantsHelp = true;
+    else if (known.includes(token.name) && isFlag(token.name)) flags.add(token.name);
     else if (known.includes(token.name))
       options[token.name] = requireValue(token.rawName, token.value, token.inlineValue);
     else
@@ -64,7 +76,10 @@ export function readArguments(name: string, command: Command, args: readonly str
   }
   const extra = positionals[command.maxPositionals];
   if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
-  return { options, positionals, wantsHelp };
+  if (!wantsHelp && positionals.length < (command.minPositionals ?? 0)) {
+    throw new UsageError(`Something is missing. Usage: portico ${command.usage}`);
+  }
+  return { options, flags, positionals, wantsHelp };
 }
 
 export function unknownWord(

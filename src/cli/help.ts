@@ -1,7 +1,7 @@
 /** The texts of `--help`. */
-import type { Command } from "./command.ts";
+import type { Command, Group } from "./command.ts";
 
-export function describeCommands(commands: Readonly<Record<string, Command>>): string {
+export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
   return [
     "Portico, the front door of an AI gateway: chat completions and responses over HTTP, with memory.",
@@ -19,9 +19,22 @@ export function describeCommands(commands: Readonly<Record<string, Command>>): s
   ].join("\n");
 }
 
+export function describeGroup(name: string, { summary, commands }: Group): string {
+  return [
+    `portico ${name}: ${summary}`,
+    "",
+    `Usage: portico ${name} <command> [options]`,
+    "",
+    "Commands:",
+    ...table(Object.entries(commands).map(([command, { summary }]) => [command, summary] as const)),
+    "",
+    `See 'portico ${name} <command> --help'.`,
+  ].join("\n");
+}
+
 export function describeCommand(name: string, command: Command): string {
   const options = Object.entries(command.options).map(
-    ([option, { value, summary }]) => [`--${option} ${value}`, summary] as const,
+    ([option, { value, summary }]) => [value === undefined ? `--${option}` : `--${option} ${value}`, summary] as const,
   );
   return [
     `portico ${name}: ${command.summary}`,

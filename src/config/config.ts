@@ -13,12 +13,35 @@ export interface Config {
   readonly adapters: Readonly<Record<string, AdapterConfig>>;
   /** The name of the adapter to which turns go; `adapters` has it. */
   readonly defaultAdapter: string;
-  readonly sessions: {
-    readonly store: StoreConfig;
-    /** Where a request may name its session, in the order in which they are looked at. */
-    readonly hints: readonly Hint[];
-  };
+  /** A model's name, or the beginning of names (`gpt-*`), to the name of an adapter. */
+  readonly models: Readonly<Record<string, string>>;
+  readonly sessions: SessionsConfig;
   readonly log: { readonly level: LogLevel };
+}
+
+export interface SessionsConfig {
+  readonly store: StoreConfig;
+  /** Where a request may name its session, in the order in which they are looked at. */
+  readonly hints: readonly Hint[];
+  /** Every session's callers are taken to show their history. */
+  readonly alwaysResends: boolean;
+  /** Nothing: for ever. */
+  readonly ttlMs: number | undefined;
+  readonly maxTurnsPerThread: number;
+  readonly maxSessionsPerOwner: number;
+  readonly pruneIntervalMs: number;
+  readonly idempotencyMs: number | undefined;
+  readonly eventsMs: number | undefined;
+  readonly maxEventsPerTurn: number;
+  readonly maxEventBytesPerTurn: number;
+  readonly maxBackgroundTurns: number;
+  readonly maxReplayBytes: number;
+}
+
+interface WebSocketConfig {
+  readonly enabled: boolean;
+  readonly maxConnections: number;
+  readonly maxMinutes: number;
 }
 
 export interface HttpConfig {
@@ -32,6 +55,7 @@ export interface HttpConfig {
   readonly limits: Limits;
   readonly cors: { readonly origins: readonly string[] };
   readonly exposeReasoning: boolean;
+  readonly webSocket: WebSocketConfig;
 }
 
 /** A token of its own for one app: its name is the owner of what it makes. */
@@ -78,6 +102,13 @@ export interface AdapterConfig {
   readonly type: string;
   readonly model: string | undefined;
   readonly models: Readonly<Record<string, string>>;
+  /** In tokens. */
+  readonly contextWindow: number | undefined;
+  /** Names of adapters to ask when this one cannot answer. */
+  readonly fallback: readonly string[];
+  readonly retry: { readonly times: number; readonly baseMs: number; readonly maxWaitMs: number };
+  /** Nothing: it is off. */
+  readonly breaker: { readonly failures: number; readonly openMs: number } | undefined;
   /** The type's own options; they have passed its schema. */
   readonly options: Readonly<Record<string, unknown>>;
 }

@@ -61,7 +61,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
 
   const shape = complete as FileShape;
   const choice = await chooseAdapter(shape, surroundings);
-  const effective = withPlaces(shape, folder, choice.name);
+  const effective = withPlaces(shape, folder, choice.name, surroundings.adapterOptions);
   const warnings = [...findDangers(effective, surroundings.now), ...judgeMode(source, written, surroundings.modeOf)];
   const config = toConfig(effective, "file" in source ? source.file : undefined);
   return { config, effective, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
@@ -131,7 +131,7 @@ async function chooseAdapter(
 }
 
 /** Names the default adapter, and makes every path absolute. */
-function withPlaces(file: FileShape, folder: string, adapterName: string): FileShape {
+function withPlaces(file: FileShape, folder: string, adapterName: string, adapterOptions: AdapterOptions): FileShape {
   const { gateway } = file;
   const dataDir = resolve(folder, gateway.data_dir);
   const absolute = (text: string, scheme: string) =>
@@ -142,6 +142,12 @@ function withPlaces(file: FileShape, folder: string, adapterName: string): FileS
       ...gateway,
       data_dir: dataDir,
       default_adapter: adapterName,
+      adapters: Object.fromEntries(
+        Object.entries(gateway.adapters).map(([name, adapter]) => [
+          name,
+          placeOptions(adapter, folder, adapterOptions),
+        ]),
+      ),
       http: { ...gateway.http, bind: absolute(gateway.http.bind, "unix:") },
       sessions: {
         ...gateway.sessions,
@@ -149,6 +155,16 @@ function withPlaces(file: FileShape, folder: string, adapterName: string): FileS
       },
     },
   };
+}
+
+/** An adapter's own options are paths where their schema says `format: "path"`. */
+function placeOptions(adapter: unknown, folder: string, adapterOptions: AdapterOptions): unknown {
+  if (!isObject(adapter)) return adapter;
+  const forms: Readonly<Record<string, { readonly format?: string }>> =
+    adapterOptions[String(adapter.type)]?.properties ?? {};
+  const place = (key: string, value: unknown) =>
+    typeof value === "string" && forms[key]?.format === "path" ? resolve(folder, value) : value;
+  return Object.fromEntries(Object.entries(adapter).map(([key, value]) => [key, place(key, value)]));
 }
 
 function judgeMode(source: Source, written: unknown, modeOf: LoadSurroundings["modeOf"]): readonly Problem[] {

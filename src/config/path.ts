@@ -13,11 +13,11 @@ export function formatPath(path: Path): string {
   return text === "" ? "(the file)" : text;
 }
 
-/** Tokens, keys and passwords by their names, and every header that an adapter sends. */
+/** Tokens, keys and passwords by their names, and every header or variable that an adapter passes on. */
 export function isSecret(path: Path): boolean {
   const key = path.at(-1);
-  if (path.at(-2) === "headers") return true;
-  return typeof key === "string" && /(^|_)(token|key|secret|password)$/.test(key);
+  if (path.at(-2) === "headers" || path.at(-2) === "set_env") return true;
+  return typeof key === "string" && /(^|_)(token|key|secret|password)$|(Token|Key|Secret|Password)$/.test(key);
 }
 
 /** The value at a path, or nothing. */

@@ -13,6 +13,7 @@ export function findConflicts(file: unknown, shown: Shown): readonly Problem[] {
     ...judgeTokens(file),
     ...judgeRate(file, ["gateway", "http", "limits"]),
     ...judgeDefaultAdapter(file),
+    ...judgeRoutes(file),
   ];
 }
 
@@ -152,6 +153,32 @@ function judgeDefaultAdapter(file: unknown): readonly Problem[] {
   if (typeof chosen !== "string" || names.includes(chosen)) return [];
   const allowed = names.length === 0 ? "nothing, because gateway.adapters has none" : names.join(", ");
   return [misfit(path, chosen, allowed)];
+}
+
+function judgeName(path: Path, name: unknown, known: readonly string[]): readonly Problem[] {
+  if (typeof name !== "string" || known.includes(name)) return [];
+  return [misfit(path, name, known.length === 0 ? "nothing, because there is no other adapter" : known.join(", "))];
+}
+
+/** Adapters that are named elsewhere must be there. */
+function judgeRoutes(file: unknown): readonly Problem[] {
+  const adapters = valueAt(file, ["gateway", "adapters"]);
+  if (!isObject(adapters)) return [];
+  const names = Object.keys(adapters);
+  const models = valueAt(file, ["gateway", "models"]);
+  return [
+    ...Object.entries(isObject(models) ? models : {}).flatMap(([model, name]) =>
+      judgeName(["gateway", "models", model], name, names),
+    ),
+    ...names.flatMap((adapter) => {
+      const path = ["gateway", "adapters", adapter, "fallback"];
+      const fallback = valueAt(file, path);
+      const others = names.filter((name) => name !== adapter);
+      return Array.isArray(fallback)
+        ? fallback.flatMap((name, index) => judgeName([...path, index], name, others))
+        : [];
+    }),
+  ];
 }
 
 function judgeUse(file: unknown, token: Readonly<Record<string, unknown>>, index: number, now: Date): Problem[] {

@@ -19,6 +19,15 @@ function milliseconds(fallback: number, description: string, minimum = 1) {
   return Type.Integer({ minimum, maximum: maxTimerMs, default: fallback, description });
 }
 
+function duration(fallback: string, description: string) {
+  return Type.String({
+    pattern: "^(never|[1-9][0-9]{0,5}(s|m|h|d))$",
+    title: 'a time like "90s", "15m", "24h" or "30d", or "never"',
+    default: fallback,
+    description,
+  });
+}
+
 const rateKeys = {
   requests_per_minute: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 1_000_000_000, description: "Requests that one token may send in a minute." }),
@@ -136,6 +145,17 @@ const http = Type.Object(
       },
       { ...closed, default: {}, description: "Which web pages may call the endpoints." },
     ),
+    websocket: Type.Object(
+      {
+        enabled: Type.Boolean({
+          default: true,
+          description: "`/v1/responses` may be spoken to over WebSocket; otherwise an upgrade is answered with 426.",
+        }),
+        max_connections: count(1000, "WebSocket connections at the same time; more are refused with 503."),
+        max_minutes: count(60, "How many minutes a connection may last."),
+      },
+      { ...closed, default: {}, description: "The WebSocket form of the responses endpoint." },
+    ),
     expose_reasoning: Type.Boolean({
       default: false,
       description: "Chat answers carry the model's reasoning in `reasoning_content`.",
@@ -152,7 +172,36 @@ const adapterKeys = {
     default: {},
     description: "Names that callers may send, each with the adapter's own name for it.",
   }),
+  context_window: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 2_147_483_647,
+      description: "Tokens that the model takes, question and answer together; longer conversations lose their middle.",
+    }),
+  ),
+  fallback: Type.Array(Type.String(), {
+    default: [],
+    description: "Adapters to ask when this one cannot answer, in this order; only before its first word.",
+  }),
+  retry: Type.Object(
+    {
+      times: count(2, "How often this adapter is asked again when it fails before its first word.", 0),
+      base_ms: milliseconds(200, "About how long to wait before the first time; then twice as long each time."),
+      max_wait_ms: milliseconds(1_000, "How long a turn may wait in all; what would take longer is told at once.", 0),
+    },
+    { ...closed, default: {}, description: "Asking again where that is safe." },
+  ),
+  breaker: Type.Object(
+    {
+      failures: count(5, "Failures in a row after which nobody is let through for a while; 0 switches it off.", 0),
+      open_ms: milliseconds(10_000, "For how long."),
+    },
+    { ...closed, default: {}, description: "Keeps turns away from an adapter that is down." },
+  ),
 };
+
+/** The keys that every adapter has. */
+export type AdapterShape = Static<ReturnType<typeof adapterSchema>>;
 
 /** The file without its adapters' own options, which are known by their type only. */
 export const fileSchema = Type.Object(
@@ -184,6 +233,10 @@ export const fileSchema = Type.Object(
         default_adapter: Type.Optional(
           Type.String({ description: "The name of the adapter to which turns go; needed when there are several." }),
         ),
+        models: Type.Record(Type.String({ minLength: 1 }), Type.String(), {
+          default: {},
+          description: "Which adapter answers for a model: a name, or the beginning of names like `gpt-*`.",
+        }),
         sessions: Type.Object(
           {
             store: Type.Optional(
@@ -202,6 +255,28 @@ export const fileSchema = Type.Object(
                 default: ["header:X-Session-Id", "header:X-OpenWebUI-Chat-Id", "header:X-Conversation-Id", "user"],
                 description: "Where a request may name its session; the first that is there counts.",
               },
+            ),
+            history: Type.Enum(["auto", "resent"], {
+              default: "auto",
+              description:
+                "Whether callers send their whole history: `auto` learns it for each session, `resent` takes it for granted, " +
+                "so that no two conversations under one hint ever meet.",
+            }),
+            ttl: duration("30d", "Sessions in which nothing was said for so long are deleted."),
+            max_turns_per_thread: count(10_000, "The longest thread; beyond it the oldest turns are deleted."),
+            max_sessions_per_owner: count(
+              100_000,
+              "Sessions of one owner; beyond it those idle for longest are deleted.",
+            ),
+            prune_interval_ms: milliseconds(3_600_000, "How often what is no longer kept is looked for."),
+            idempotency_ttl: duration("24h", "For how long an Idempotency-Key is known."),
+            events_ttl: duration("24h", "For how long the stream of an answer can be taken up in the middle."),
+            max_events_per_turn: count(100_000, "Events of a running turn that can be told again."),
+            max_event_bytes_per_turn: count(16 * 1024 * 1024, "The same in bytes, about."),
+            max_background_turns: count(1000, "Turns that may run without their callers; more are refused with 503."),
+            max_replay_bytes: count(
+              32 * 1024 * 1024,
+              'Answers with an Idempotency-Key and "store": false are told again from memory; this is how much of it.',
             ),
           },
           { ...closed, default: {}, description: "What the gateway remembers." },

@@ -8,9 +8,10 @@ import {
   type Limits,
   type NamedToken,
   type Rate,
+  type SessionsConfig,
   type StoreConfig,
 } from "./config.ts";
-import type { FileShape } from "./schema.ts";
+import type { AdapterShape, FileShape } from "./schema.ts";
 
 type HttpShape = FileShape["gateway"]["http"];
 
@@ -30,10 +31,16 @@ export function toConfig({ gateway }: FileShape, file: string | undefined): Conf
       limits: toLimits(http.limits),
       cors: { origins: http.cors.origins },
       exposeReasoning: http.expose_reasoning,
+      webSocket: {
+        enabled: http.websocket.enabled,
+        maxConnections: http.websocket.max_connections,
+        maxMinutes: http.websocket.max_minutes,
+      },
     },
     adapters: Object.fromEntries(Object.entries(gateway.adapters).map(([name, adapter]) => [name, toAdapter(adapter)])),
     defaultAdapter: gateway.default_adapter ?? "",
-    sessions: { store: toStore(gateway.sessions.store ?? "memory:"), hints: gateway.sessions.hints.map(toHint) },
+    models: gateway.models,
+    sessions: toSessions(gateway.sessions),
     log: { level: gateway.log.level },
   };
 }
@@ -79,12 +86,42 @@ function toRate(rate: {
 }
 
 function toAdapter(adapter: unknown): AdapterConfig {
-  const { type, model, models, ...options } = adapter as {
-    readonly type: string;
-    readonly model?: string;
-    readonly models: Readonly<Record<string, string>>;
+  const { type, model, models, context_window, fallback, retry, breaker, ...options } = adapter as AdapterShape;
+  return {
+    type,
+    model,
+    models,
+    contextWindow: context_window,
+    fallback,
+    retry: { times: retry.times, baseMs: retry.base_ms, maxWaitMs: retry.max_wait_ms },
+    breaker: breaker.failures === 0 ? undefined : { failures: breaker.failures, openMs: breaker.open_ms },
+    options,
   };
-  return { type, model, models, options };
+}
+
+function toSessions(sessions: FileShape["gateway"]["sessions"]): SessionsConfig {
+  return {
+    store: toStore(sessions.store ?? "memory:"),
+    hints: sessions.hints.map(toHint),
+    alwaysResends: sessions.history === "resent",
+    ttlMs: toMs(sessions.ttl),
+    maxTurnsPerThread: sessions.max_turns_per_thread,
+    maxSessionsPerOwner: sessions.max_sessions_per_owner,
+    pruneIntervalMs: sessions.prune_interval_ms,
+    idempotencyMs: toMs(sessions.idempotency_ttl),
+    eventsMs: toMs(sessions.events_ttl),
+    maxEventsPerTurn: sessions.max_events_per_turn,
+    maxEventBytesPerTurn: sessions.max_event_bytes_per_turn,
+    maxBackgroundTurns: sessions.max_background_turns,
+    maxReplayBytes: sessions.max_replay_bytes,
+  };
+}
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A time like `30d` in milliseconds; nothing for `never`. */
+function toMs(duration: string): number | undefined {
+  return duration === "never" ? undefined : Number.parseInt(duration, 10) * (unitMs[duration.slice(-1)] ?? 0);
 }
 
 function toStore(url: string): StoreConfig {

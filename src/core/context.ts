@@ -3,24 +3,51 @@ import { itemsOf } from "./chain.ts";
 import { GatewayError } from "./errors.ts";
 import { type Item, isSteering } from "./item.ts";
 import type { Place } from "./place.ts";
+import type { StoredTurn } from "./store.ts";
 import type { Ask } from "./turn.ts";
 
-export function assembleContext(place: Place, ask: Ask): readonly Item[] {
+export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);
-  const items = itemsOf(place.path).concat(place.base, place.input);
+  const items = (place.instead ?? talkOf(place.path)).concat(place.base, place.input);
   const seen = place.by === "hint" ? [...steering(place, ask), ...items.filter((item) => !isSteering(item))] : items;
   return checkTools(seen, place, ask);
 }
 
+/** What was said on a path, from the last time on that it was made short, without halves that deletion left behind. */
+function talkOf(path: readonly StoredTurn[]): readonly Item[] {
+  const short = path.findLastIndex((turn) => turn.output.some((item) => item.type === "compaction"));
+  const items = short === -1 ? itemsOf(path) : [...(path[short]?.output ?? []), ...itemsOf(path.slice(short + 1))];
+  return short !== -1 || path.some((turn) => turn.gap === true) ? withoutHalves(items, path.at(-1)) : items;
+}
+
+/** Leaves out outputs whose call is gone, and calls whose output is; those of the newest turn may still be answered. */
+function withoutHalves(items: readonly Item[], newest: StoredTurn | undefined): readonly Item[] {
+  const called = new Set<string>();
+  const answered = new Set<string>();
+  for (const item of items) {
+    if (item.type === "tool-call") called.add(item.callId);
+    if (item.type === "tool-output") answered.add(item.callId);
+  }
+  return items.filter((item) => {
+    if (item.type === "tool-output") return called.has(item.callId);
+    return (
+      item.type !== "tool-call" ||
+      answered.has(item.callId) ||
+      newest?.output.includes(item) ||
+      newest?.input.includes(item)
+    );
+  });
+}
+
 /** In a session the request's own system messages apply; if it has none, the newest that a turn of the thread had. */
-function steering(place: Place, ask: Ask): readonly Item[] {
+function steering(place: Place, ask: Ask<Item>): readonly Item[] {
   const own = ask.items.filter(isSteering);
   if (own.length > 0 || ask.settings.instructions !== undefined) return own;
   return place.path.findLast((turn) => turn.input.some(isSteering))?.input.filter(isSteering) ?? [];
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
-function checkTools(items: readonly Item[], place: Place, ask: Ask): readonly Item[] {
+function checkTools(items: readonly Item[], place: Place, ask: Ask<Item>): readonly Item[] {
   const called = new Set<string>();
   const answered = new Set<string>();
   for (const item of items) {

@@ -1,7 +1,7 @@
 /** Items in the making: each hears deltas, says what they add to it, and is finished once. */
 import type { Delta } from "./delta.ts";
 import type { ItemDelta, OutputItem } from "./event.ts";
-import type { Part } from "./item.ts";
+import type { Extra, Part } from "./item.ts";
 
 export interface Draft {
   readonly type: OutputItem["type"];
@@ -16,10 +16,12 @@ export interface Draft {
 
 export function beginMessage(): Draft {
   const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[] }[] = [];
+  let extra: Extra | undefined;
   return {
     type: "message",
     skeleton: { type: "message", role: "assistant", content: [] },
     hear(delta) {
+      if (delta.type === "message-end") extra = delta.extra;
       if (delta.type !== "text" && delta.type !== "refusal") return undefined;
       let part = parts.at(-1);
       if (part?.type !== delta.type) parts.push((part = { type: delta.type, text: "" }));
@@ -32,7 +34,8 @@ export function beginMessage(): Draft {
     finish() {
       const only = parts.length === 1 ? parts[0] : undefined;
       const plain = only?.type === "text" && only.logprobs === undefined;
-      return { type: "message", role: "assistant", content: plain ? only.text : (parts satisfies readonly Part[]) };
+      const content = plain ? only.text : (parts satisfies readonly Part[]);
+      return { type: "message", role: "assistant", content, ...(extra !== undefined && { extra }) };
     },
   };
 }
@@ -78,6 +81,12 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
     isWhole: () => kind === "function" && isJsonObject(written),
     finish: () => ({ type: "tool-call", kind, callId, name, arguments: written }),
   };
+}
+
+/** It is whole from its first word on. */
+export function beginCompaction({ summary }: Extract<Delta, { type: "compaction" }>): Draft {
+  const item = { type: "compaction", summary } as const;
+  return { type: "compaction", skeleton: item, hear: () => undefined, isWhole: () => true, finish: () => item };
 }
 
 function isJsonObject(text: string): boolean {

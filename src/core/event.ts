@@ -1,8 +1,10 @@
-/** What a protocol hears: `turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
+/** What a protocol hears: `turn-queued? turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
 import type { Item } from "./item.ts";
 import type { Answer } from "./turn.ts";
 
 export type Event =
+  /** A turn in the background waits for its place. */
+  | { readonly type: "turn-queued" }
   | { readonly type: "turn-start" }
   /** `item` is still empty; `index` counts the answer's items from 0. */
   | { readonly type: "item-start"; readonly index: number; readonly item: OutputItem }
@@ -10,8 +12,8 @@ export type Event =
   | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }
   | { readonly type: "turn-end"; readonly answer: Answer };
 
-/** What an answer is made of: never a tool's output, and messages of the assistant only. */
-export type OutputItem = Exclude<Item, { type: "tool-output" }>;
+/** What an answer is made of: never a tool's output or what we have no word for, and messages of the assistant only. */
+export type OutputItem = Exclude<Item, { type: "tool-output" | "other" }>;
 
 export interface ItemDelta {
   readonly type: "item-delta";

@@ -1,18 +1,22 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
 import type { Delta } from "./delta.ts";
 import { GatewayError } from "./errors.ts";
-import { type Draft, beginCall, beginMessage, beginReasoning } from "./draft.ts";
+import { type Draft, beginCall, beginCompaction, beginMessage, beginReasoning } from "./draft.ts";
 import type { Event, OutputItem } from "./event.ts";
+import { createPiecesRecorder } from "./pieces.ts";
 import type { Answer, Finish, Notes, Usage } from "./turn.ts";
 
 /** How a turn ends outside the stream. */
 export interface Ending {
   /** Awaited before the end is told; if it throws, the turn has failed. */
   settle(answer: Answer): Promise<void>;
+  /** Awaited before the end of a turn that failed or was cancelled is told; it must not throw. */
+  abandon?(answer: Answer): Promise<void>;
   /** What the caller shall read of something thrown. */
   explain(thrown: unknown): GatewayError;
   /** Called once, when nothing more will be told. */
   leave(): void;
+  now(): Date;
 }
 
 /**
@@ -27,7 +31,7 @@ export async function* frame(
   const script = createScript(turnId);
   let events: Event[] = [{ type: "turn-start" }];
   let told = false;
-  let failure: GatewayError | undefined;
+  let answer: Answer | undefined;
   try {
     try {
       for await (const batch of deltas) {
@@ -38,13 +42,15 @@ export async function* frame(
         events = [];
       }
       script.closeAll(events, true);
-      await ending.settle(script.toAnswer(undefined));
+      await ending.settle((answer = script.toAnswer(undefined, ending.now())));
     } catch (thrown) {
-      failure = ending.explain(thrown);
+      const failure = ending.explain(thrown);
       if (!told) throw failure;
       script.closeAll(events, false);
+      answer = script.toAnswer(failure, ending.now());
+      await ending.abandon?.(answer);
     }
-    events.push({ type: "turn-end", answer: script.toAnswer(failure) });
+    events.push({ type: "turn-end", answer });
     yield events;
   } finally {
     ending.leave();
@@ -52,14 +58,17 @@ export async function* frame(
 }
 
 /** The events of a turn that failed after its stream was opened and before the adapter said a word. */
-export function failedTurn(error: GatewayError): readonly Event[] {
-  const answer = createScript("").toAnswer(error);
-  return [{ type: "turn-start" }, { type: "turn-end", answer }];
+export function failedTurn(error: GatewayError, endedAt: Date): readonly [Event, TurnEnd] {
+  return [{ type: "turn-start" }, { type: "turn-end", answer: createScript("").toAnswer(error, endedAt) }];
 }
+
+type TurnEnd = Extract<Event, { type: "turn-end" }>;
 
 /** What has been said so far. One item is open at a time; calls that run side by side are told one after the other. */
 function createScript(turnId: string) {
   const items: OutputItem[] = [];
+  const pieces = createPiecesRecorder();
+  let brokenOff: number | undefined;
   let open: Draft | undefined;
   /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
   let openCall: number | undefined;
@@ -71,6 +80,7 @@ function createScript(turnId: string) {
   function close(events: Event[], whole = true): void {
     if (open === undefined) return;
     const item = open.finish();
+    if (!whole) brokenOff = items.length;
     events.push({ type: "item-end", index: items.length, item, whole });
     items.push(item);
     open = undefined;
@@ -79,12 +89,15 @@ function createScript(turnId: string) {
 
   function begin(draft: Draft, events: Event[]): void {
     open = draft;
+    pieces.beginItem();
     events.push({ type: "item-start", index: items.length, item: draft.skeleton });
   }
 
   function tell(delta: Delta, events: Event[]): void {
     const told = open?.hear(delta);
-    if (told !== undefined) events.push({ type: "item-delta", index: items.length, ...told });
+    if (told === undefined) return;
+    pieces.hear(told);
+    events.push({ type: "item-delta", index: items.length, ...told });
   }
 
   function switchTo(type: "message" | "reasoning", events: Event[]): void {
@@ -125,10 +138,17 @@ function createScript(turnId: string) {
         if (delta.text === "") return; // a message is announced only when there is text
         if (open?.type !== "message") switchTo("message", events);
         return tell(delta, events);
+      case "message-end":
+        if (open?.type !== "message") return;
+        tell(delta, events);
+        return close(events);
       case "reasoning":
-      case "reasoning-seal":
         if (open?.type !== "reasoning") switchTo("reasoning", events);
         return tell(delta, events);
+      case "reasoning-seal":
+        if (open?.type !== "reasoning") switchTo("reasoning", events);
+        tell(delta, events);
+        return close(events);
       case "tool-call":
         if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false)) {
           return void waiting.push({ call: delta, written: [] });
@@ -136,6 +156,11 @@ function createScript(turnId: string) {
         return beginNext(delta, events);
       case "tool-arguments":
         return hearArguments(delta, events);
+      case "compaction":
+        if (waiting.length > 0) release(events);
+        close(events);
+        begin(beginCompaction(delta), events);
+        return close(events);
       case "usage":
         usage = delta.usage;
         return;
@@ -153,11 +178,13 @@ function createScript(turnId: string) {
       if (whole && waiting.length > 0) release(events);
       close(events, whole && !isShort(finish));
     },
-    toAnswer(error: GatewayError | undefined): Answer {
+    toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
       const called = items.some((item) => item.type === "tool-call");
       const reason = finish === "stop" && called ? "tool-calls" : finish;
-      const status = error !== undefined ? "failed" : isShort(reason) ? "incomplete" : "completed";
-      return { status, finish: reason, items, usage, error, notes };
+      const common = { finish: reason, items, usage, notes, endedAt, brokenOff, pieces: pieces.toPieces() };
+      if (failure?.code === "cancelled") return { ...common, status: "cancelled", error: undefined };
+      if (failure !== undefined) return { ...common, status: "failed", error: failure };
+      return { ...common, status: isShort(reason) ? "incomplete" : "completed", error: undefined };
     },
   };
 }

@@ -1,117 +1,165 @@
 /** The story of a turn: find its place, take its turn, ask the adapter, tell what it says, remember it. */
-import { type Chain, createChain, type Marks } from "./chain.ts";
+import { createBackground } from "./background.ts";
+import { createChain } from "./chain.ts";
+import { summarise } from "./compact.ts";
 import { assembleContext } from "./context.ts";
+import { type ConversationDesk, createConversations } from "./conversations.ts";
+import { countTokens, type TokenCount } from "./count.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
+import { fitContext } from "./fit.ts";
 import { frame } from "./frame.ts";
-import { findPlace, type Place } from "./place.ts";
-import type { About, Adapter, Commit, SessionStore, StoredTurn } from "./ports.ts";
-import { createQueue } from "./queue.ts";
-import type { Answer, Ask, Turn } from "./turn.ts";
+import type { Item } from "./item.ts";
+import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn } from "./keep.ts";
+import { createKeyed } from "./keyed.ts";
+import { createLives, type LiveLimits } from "./lives.ts";
+import { findPlace, type Seeker } from "./place.ts";
+import type { About, Adapter, Remark, Tell } from "./ports.ts";
+import { createQueue, type Queue } from "./queue.ts";
+import { createRecall, type Recall } from "./recall.ts";
+import { resolveReferences } from "./references.ts";
+import type { IdempotencyKey, SessionStore } from "./store.ts";
+import type { Ask, Turn } from "./turn.ts";
 
-export interface Gateway {
+export interface Gateway extends Recall {
   /**
    * Resolves when the turn has its place. The first batch of events comes with the adapter's first word: what fails before
    * is thrown, what fails later is told by the one `turn-end`. Whoever asks must pull to the end or call `return()`.
    */
   answer(ask: Ask, caller: Caller): Promise<Reply>;
+  /** How many tokens the model would read if this were asked now; it waits for no other turn, and nothing is kept. */
+  countTokens(ask: Ask, caller: Caller): Promise<TokenCount>;
+  readonly conversations: ConversationDesk;
+  /** Lets the turns that go on without their callers end until `overdue` resolves, then calls them off. */
+  close(overdue: Promise<void>): Promise<void>;
 }
 
-export interface Caller {
+export interface Caller extends Seeker {
   /** The name of the turn to come, so that even one that fails early can be told by name. */
   readonly turnId: string;
-  readonly owner: string;
-  /** What the request says about its session. */
-  readonly hint: string | undefined;
-  /** Aborts when the caller is gone or the turn is called off; its reason is a GatewayError. */
-  readonly signal: AbortSignal;
+  /** When it was asked, if that is not now. */
+  readonly createdAt?: Date | undefined;
+  /** What its dialect needs to tell the answer again. */
+  readonly memo?: (() => string | undefined) | undefined;
+  /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
+  readonly key?: IdempotencyKey | undefined;
 }
 
 export interface Reply {
   readonly about: About;
+  /** The answer was begun by an earlier request with the same key. */
+  readonly isRepeated?: boolean | undefined;
+  /** The conversation that the turn goes on with, new items included; only of one that begins with this request. */
+  readonly context?: readonly Item[] | undefined;
   readonly events: AsyncGenerator<readonly Event[], void, void>;
 }
 
 export interface GatewayParts {
   readonly adapter: Adapter;
   readonly store: SessionStore;
-  /** The name under which the adapter knows a model. */
-  readonly resolveModel: (asked: string) => string;
-  readonly limits: { readonly maxItems: number; readonly maxQueuedPerThread: number };
+  readonly limits: GatewayLimits;
+  /** Every session's callers show their history, from its first turn on. */
+  readonly alwaysResends?: boolean | undefined;
   readonly now: () => Date;
   readonly newSessionId: () => string;
   /** A hash, short and without collisions. */
   readonly digest: (text: string) => string;
+  /** Makes ready what counts the tokens of a text, about. */
+  readonly tokenCounter: () => Promise<(text: string) => number>;
 }
 
+export interface GatewayLimits extends LiveLimits {
+  readonly maxItems: number;
+  readonly maxQueuedPerThread: number;
+  readonly maxTurnsPerThread: number;
+}
+
+/** How a turn is begun: `begun` when the store knows it as running already. */
+export type BeginTurn = (ask: Ask<Item>, caller: Caller, begun?: boolean) => Promise<Reply>;
+
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, resolveModel, limits, now, newSessionId } = parts;
+  const { adapter, store, limits, now, newSessionId, alwaysResends = false } = parts;
   const chain = createChain(parts.digest);
-  const placing = { store, chain, queue: createQueue(limits.maxQueuedPerThread), newSessionId };
+  const placing = { store, chain, queue: createQueue(limits.maxQueuedPerThread), newSessionId, alwaysResends };
+  const lives = createLives(limits, now);
+  const inBackground = createBackground({ store, lives, begin, now });
+  const once = createKeyed({ store, lives, begin, inBackground, keyMs: limits.keyMs, now });
+
+  async function begin(ask: Ask<Item>, caller: Caller, begun = false): Promise<Reply> {
+    const { turnId: id, owner, signal, key, memory } = caller;
+    const whenLeft: (() => void)[] = [];
+    const leave = () => {
+      for (const each of whenLeft.splice(0).toReversed()) each();
+    };
+    try {
+      const place = await findPlace(placing, ask, caller, whenLeft);
+      const truncation = ask.truncation ?? (place.by === "hint" ? "auto" : "disabled");
+      const context = assembleContext(place, ask);
+      const { items, omitted } = await fitContext(parts, ask, context, truncation);
+      const kept = isKept(ask, caller, place.by !== "nothing");
+      const remarks: Remark[] = [];
+      const about: About = {
+        id,
+        createdAt: caller.createdAt ?? now(),
+        model: ask.model,
+        session: kept ? place.move?.id : place.session?.id,
+        history: place.history,
+        contextItems: items.length,
+        omittedItems: omitted,
+        truncation,
+        remarks,
+      };
+      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun };
+      const turn: Turn = { id, model: ask.model, items, settings: ask.settings, stream: ask.stream };
+      const tell: Tell = (remark) => remarks.push(remark);
+      const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
+      const deltas = ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
+      const events = frame(id, deltas, {
+        async settle(answer) {
+          signal.throwIfAborted();
+          if (!kept) return memory?.keep([...place.path, toTurn(chain, keepsake, place, answer)]);
+          const commit = toCommit(chain, keepsake, place, answer, limits.maxTurnsPerThread);
+          if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun }))) throw sessionMoved();
+        },
+        async abandon(answer) {
+          // A store that fails now leaves the turn as running, and that is told as interrupted.
+          if (begun) await store.end(toLoneTurn(keepsake, place.input, answer)).catch(() => false);
+        },
+        // When the turn was called off, why it was says more than what broke because of it.
+        explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
+        leave,
+        now,
+      });
+      return { about, context, events: leaveOnReturn(events, leave) };
+    } catch (thrown) {
+      leave();
+      throw thrown;
+    }
+  }
 
   return {
     async answer(ask, caller) {
       checkSize(ask, limits.maxItems);
-      const { turnId: id, owner, signal } = caller;
-      const whenLeft: (() => void)[] = [];
-      const leave = () => {
-        for (const each of whenLeft.splice(0).toReversed()) each();
-      };
-      try {
-        const place = await findPlace(placing, ask, caller, whenLeft);
-        const items = assembleContext(place, ask);
-        const kept = ask.keep === "yes" || (ask.keep === "in-session" && place.by !== "nothing");
-        const about: About = {
-          id,
-          createdAt: now(),
-          model: ask.model,
-          session: kept ? place.move?.id : place.session?.id,
-          history: place.history,
-          contextItems: items.length,
-        };
-        const turn: Turn = { id, model: resolveModel(ask.model), items, settings: ask.settings, stream: ask.stream };
-        const events = frame(id, adapter.stream(turn, signal), {
-          async settle(answer) {
-            signal.throwIfAborted();
-            if (kept && !(await store.commit(toCommit(chain, owner, place, about, answer)))) throw sessionMoved();
-          },
-          // When the turn was called off, why it was says more than what broke because of it.
-          explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
-          leave,
-        });
-        return { about, events: leaveOnReturn(events, leave) };
-      } catch (thrown) {
-        leave();
-        throw thrown;
-      }
+      const resolved = await resolveReferences(store, caller.owner, ask);
+      if (caller.key !== undefined) return once(resolved, caller, caller.key);
+      return ask.background === true ? inBackground(resolved, caller) : begin(resolved, caller);
     },
+    async countTokens(ask, caller) {
+      checkSize(ask, limits.maxItems);
+      const { turnId: id, owner, signal } = caller;
+      const resolved = await resolveReferences(store, owner, ask);
+      const place = await findPlace({ ...placing, queue: noQueue }, resolved, caller, []);
+      const { model, settings, stream } = ask;
+      return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
+    },
+    ...createRecall({ store, lives }),
+    conversations: createConversations({ ...placing, limits, now }),
+    close: (overdue) => lives.close(overdue),
   };
 }
 
-/** What the caller showed of the time before becomes a turn of its own, so that a later request can branch off behind it. */
-function toCommit(chain: Chain, owner: string, place: Place, about: About, answer: Answer): Commit {
-  const { path, base, input, move } = place;
-  const common = { owner, session: move?.id, createdAt: about.createdAt, model: about.model };
-  const toTurn = (
-    id: string,
-    before: readonly StoredTurn[],
-    said: Pick<StoredTurn, "input" | "output" | "status" | "usage">,
-  ): StoredTurn => ({
-    ...common,
-    id,
-    parent: before.at(-1)?.id,
-    ...said,
-    ...(move === undefined ? unmarked : chain.mark(move.id, before, said.input, said.output)),
-  });
-  const status = answer.status === "incomplete" ? "incomplete" : "completed";
-  const said = { input, output: answer.items, status, usage: answer.usage } as const;
-  if (base.length === 0 || move === undefined) return { turns: [toTurn(about.id, path, said)], session: move };
-  const shown = toTurn(`${about.id}_shown`, path, { input: base, output: [], status: "shown", usage: undefined });
-  return { turns: [shown, toTurn(about.id, [...path, shown], said)], session: move };
-}
-
-/** Outside sessions nobody looks for a turn by what was said. */
-const unmarked: Marks = { digest: undefined, exchange: undefined };
+/** Who takes no turn of a thread has nobody to wait for. */
+const noQueue: Queue = { enter: async () => () => {}, isFree: () => true };
 
 function sessionMoved(): GatewayError {
   return new GatewayError(

@@ -1,6 +1,6 @@
 /** What a conversation is made of: the same items go in, come out and are stored. */
 
-export type Item = Message | Reasoning | ToolCall | ToolOutput;
+export type Item = Message | Reasoning | ToolCall | ToolOutput | Compaction | OtherItem;
 
 export type Role = "system" | "developer" | "user" | "assistant";
 
@@ -68,13 +68,28 @@ export interface ToolOutput {
   readonly output: Content;
 }
 
+/** A conversation made short: it stands for what was said before it. */
+export interface Compaction {
+  readonly type: "compaction";
+  /** In words; empty when only its maker can read it. */
+  readonly summary: string;
+  /** An opaque form that only its maker can read. */
+  readonly encrypted?: string | undefined;
+}
+
+/** An item that only its own dialect knows, e.g. the call of a hosted tool. */
+interface OtherItem {
+  readonly type: "other";
+  readonly extra: Extra;
+}
+
 export interface Extra {
   readonly dialect: Dialect;
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /** The wire languages that something opaque may be written in. */
-type Dialect = "chat" | "responses";
+export type Dialect = "chat" | "responses";
 
 /** All text of a content, parts joined. */
 export function textOf(content: Content): string {
@@ -87,4 +102,14 @@ export function textOf(content: Content): string {
 /** Messages that steer the model rather than belong to the talk. */
 export function isSteering(item: Item): boolean {
   return item.type === "message" && (item.role === "system" || item.role === "developer");
+}
+
+/**
+ * Stands in the place of a deleted item, as the names of those behind it tell their places. It is the output of no call:
+ * halves that deletion left behind are shown to no model, and no caller can send one without a call's id.
+ */
+export const removed: Item = { type: "tool-output", kind: "function", callId: "", output: "" };
+
+export function isRemoved(item: Item): boolean {
+  return item.type === "tool-output" && item.callId === "";
 }

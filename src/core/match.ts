@@ -1,7 +1,8 @@
 /** Finds the thread of a session that a caller's own account of the conversation belongs to. */
 import { type Chain, itemsOf } from "./chain.ts";
 import { type Item, isSteering } from "./item.ts";
-import type { History, Session, SessionStore, StoredTurn } from "./ports.ts";
+import type { History } from "./ports.ts";
+import type { Session, SessionStore, StoredTurn } from "./store.ts";
 import { type Run, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
@@ -19,6 +20,8 @@ export function readShown(items: readonly Item[]): Shown {
 export interface Match {
   readonly history: History;
   readonly path: readonly StoredTurn[];
+  /** What the model sees in place of a path with gaps: the caller's own account of it. */
+  readonly instead?: readonly Item[] | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new, and the system messages of the request. */
@@ -54,6 +57,10 @@ async function matchFromRoot(
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = await store.readPath(found.id);
+  if (path.some((turn) => turn.gap === true)) {
+    const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
+    return { isWhole, history, path, instead, ...divide(shown, end) };
+  }
   return { isWhole, history, path, ...divide(withOwnIds(shown, end, path), end) };
 }
 

@@ -1,4 +1,4 @@
-/** Which name a model goes by: the caller's, and the adapter's own. */
+/** Which name a model goes by: the caller's, that of whoever answers to it, and the adapter's own. */
 
 export interface ModelNames {
   /** The adapter's name for what the caller asked for. */
@@ -19,4 +19,16 @@ export function createModelNames(configured: {
     resolve: (asked) => mapped.get(asked) ?? configured.model ?? asked,
     known: [...known],
   };
+}
+
+/** Looks a name up among whole names and beginnings (`gpt-*`): the whole name wins, then the longest beginning. */
+export function createModelTable(entries: Readonly<Record<string, string>>): (asked: string) => string | undefined {
+  const whole = new Map<string, string>();
+  const beginnings: (readonly [beginning: string, value: string])[] = [];
+  for (const [name, value] of Object.entries(entries)) {
+    if (name.endsWith("*")) beginnings.push([name.slice(0, -1), value]);
+    else whole.set(name, value);
+  }
+  beginnings.sort(([one], [other]) => other.length - one.length);
+  return (asked) => whole.get(asked) ?? beginnings.find(([beginning]) => asked.startsWith(beginning))?.[1];
 }

@@ -3,7 +3,8 @@ import type { Chain } from "./chain.ts";
 import { GatewayError } from "./errors.ts";
 import { isSteering, type Item } from "./item.ts";
 import { divide, matchHistory, readShown, type Shown } from "./match.ts";
-import type { History, Session, SessionMove, SessionStore, StoredTurn } from "./ports.ts";
+import type { History } from "./ports.ts";
+import type { Session, SessionMove, SessionStore, StoredTurn } from "./store.ts";
 import type { Queue } from "./queue.ts";
 import type { Ask } from "./turn.ts";
 
@@ -11,6 +12,8 @@ export interface Place {
   readonly history: History;
   /** The turns before this one, from the root. */
   readonly path: readonly StoredTurn[];
+  /** What the model sees in place of a path with gaps: the caller's own account of it. */
+  readonly instead?: readonly Item[] | undefined;
   /** What the caller showed of the time before and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new. */
@@ -20,7 +23,7 @@ export interface Place {
   /** What keeping this turn does to its session. */
   readonly move: SessionMove | undefined;
   /** How the path was found decides how it is shown to the model. */
-  readonly by: "response" | "hint" | "nothing";
+  readonly by: "response" | "conversation" | "hint" | "nothing";
 }
 
 export interface Seeker {
@@ -28,6 +31,15 @@ export interface Seeker {
   /** What the request says about its session. */
   readonly hint: string | undefined;
   readonly signal: AbortSignal;
+  /** Turns that only this caller can continue, as they are kept nowhere else. */
+  readonly memory?: Memory | undefined;
+}
+
+/** A caller's own memory of turns that are not kept, e.g. for as long as its connection lasts. */
+export interface Memory {
+  /** The turns from the root to this one. */
+  find(turnId: string): readonly StoredTurn[] | undefined;
+  keep(path: readonly StoredTurn[]): void;
 }
 
 export interface PlaceParts {
@@ -35,11 +47,19 @@ export interface PlaceParts {
   readonly queue: Queue;
   readonly chain: Chain;
   readonly newSessionId: () => string;
+  /** Every session's callers show their history, from its first turn on. */
+  readonly alwaysResends: boolean;
 }
 
 /** `whenLeft` gathers what must be called when the turn is over, or when no place was found. */
-export async function findPlace(parts: PlaceParts, ask: Ask, seeker: Seeker, whenLeft: (() => void)[]): Promise<Place> {
+export async function findPlace(
+  parts: PlaceParts,
+  ask: Ask<Item>,
+  seeker: Seeker,
+  whenLeft: (() => void)[],
+): Promise<Place> {
   if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, seeker, whenLeft);
+  if (ask.conversationId !== undefined) return continueConversation(parts, ask, ask.conversationId, seeker, whenLeft);
   if (seeker.hint !== undefined) return continueSession(parts, ask, seeker, seeker.hint, whenLeft);
   const history = ask.keep === "yes" ? "new" : "stateless";
   return { history, path: [], base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
@@ -47,17 +67,17 @@ export async function findPlace(parts: PlaceParts, ask: Ask, seeker: Seeker, whe
 
 async function continueResponse(
   { store, queue }: PlaceParts,
-  ask: Ask,
+  ask: Ask<Item>,
   previousId: string,
-  { owner, signal }: Seeker,
+  { owner, signal, memory }: Seeker,
   whenLeft: (() => void)[],
 ): Promise<Place> {
-  const previous = await store.findTurn(owner, previousId);
-  if (previous === undefined) {
-    throw new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' not found.`, {
-      param: "previous_response_id",
-    });
+  const remembered = memory?.find(previousId);
+  if (remembered !== undefined) {
+    const nowhere = { base: [], session: undefined, move: undefined } as const;
+    return { history: "continued", path: remembered, input: ask.items, by: "response", ...nowhere };
   }
+  const previous = await findPrevious(store, owner, previousId);
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);
   // Whoever continues a session's newest turn takes part in its thread; any other turn is a branch of its own.
   if (session?.tip === previous.id) {
@@ -71,41 +91,79 @@ async function continueResponse(
   return { history: "continued", path, base: [], input: ask.items, session, move, by: "response" };
 }
 
+/** The turn that a request names as the one before it. */
+export async function findPrevious(store: SessionStore, owner: string, previousId: string): Promise<StoredTurn> {
+  const previous = await store.findTurn(owner, previousId);
+  if (previous !== undefined && (previous.status === "completed" || previous.status === "incomplete")) return previous;
+  const why = previous === undefined ? "not found" : isOver(previous) ? "has no answer to go on from" : "still runs";
+  throw new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' ${why}.`, {
+    param: "previous_response_id",
+  });
+}
+
+function isOver({ status }: StoredTurn): boolean {
+  return status !== "running";
+}
+
+async function continueConversation(
+  { store, queue }: PlaceParts,
+  ask: Ask<Item>,
+  conversationId: string,
+  { owner, signal }: Seeker,
+  whenLeft: (() => void)[],
+): Promise<Place> {
+  const found = await findConversation(store, owner, conversationId);
+  const isFree = queue.isFree(conversationId);
+  whenLeft.push(await queue.enter(conversationId, signal));
+  const session = isFree ? found : await findConversation(store, owner, conversationId);
+  const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
+  const path = session.tip === undefined ? [] : await store.readPath(session.tip);
+  return { history: "continued", path, base: [], input: ask.items, session, move, by: "conversation" };
+}
+
+/** The owner's session of this id. */
+export async function findConversation(store: SessionStore, owner: string, conversationId: string): Promise<Session> {
+  const session = await store.readSession(conversationId);
+  if (session?.owner === owner) return session;
+  throw new GatewayError("not_found", `Conversation with id '${conversationId}' not found.`, { param: "conversation" });
+}
+
 async function continueSession(
   parts: PlaceParts,
-  ask: Ask,
+  ask: Ask<Item>,
   { owner, signal }: Seeker,
   hint: string,
   whenLeft: (() => void)[],
 ): Promise<Place> {
-  const { store, queue, newSessionId } = parts;
+  const { store, queue, newSessionId, alwaysResends } = parts;
   const shown = readShown(ask.items);
   const session = await store.findSession(owner, hint);
+  const continuesTip = (known: Session): boolean => goesOnWithTip(known, shown, alwaysResends);
   // Threads that are found by what was said need not wait for each other.
-  if (session !== undefined && !continuesTip(session, shown)) return placeByHistory(parts, shown, session, hint);
+  if (session !== undefined && !continuesTip(session)) return placeByHistory(parts, shown, session, hint);
 
   whenLeft.push(await queue.enter(JSON.stringify([owner, hint]), signal));
   let current = await store.findSession(owner, hint);
   if (current === undefined) {
-    const resends = shown.history.length > 0;
+    const resends = alwaysResends || shown.history.length > 0;
     const move = { id: newSessionId(), hint, expectedTip: undefined, otherwise: "refuse", resends } as const;
     return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
   const isFree = queue.isFree(current.id);
   whenLeft.push(await queue.enter(current.id, signal));
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
-  if (!continuesTip(current, shown)) return placeByHistory(parts, shown, current, hint);
+  if (!continuesTip(current)) return placeByHistory(parts, shown, current, hint);
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise: "refuse", resends: false } as const;
   const path = current.tip === undefined ? [] : await store.readPath(current.tip);
   return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
 
 /** A request without history goes on with the session's thread, unless the session's callers show theirs. */
-function continuesTip(session: Session, shown: Shown): boolean {
+function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): boolean {
   if (shown.history.length > 0) return false;
   // The output of a tool needs its call, so it cannot begin anything.
   const first = shown.items.find((item) => !isSteering(item));
-  return session.tip !== undefined && (!session.resends || first?.type === "tool-output");
+  return session.tip !== undefined && (!(session.resends || alwaysResends) || first?.type === "tool-output");
 }
 
 async function placeByHistory(

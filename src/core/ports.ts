@@ -1,24 +1,43 @@
-/** The three doors of the core: who answers (Adapter), who speaks a wire (Protocol), who remembers (SessionStore). */
+/** Two of the three doors of the core: who answers (Adapter) and who speaks a wire (Protocol). The third is the store. */
 import type { Delta } from "./delta.ts";
-import type { Event } from "./event.ts";
-import type { Item } from "./item.ts";
-import type { Answer, Ask, Turn, Usage } from "./turn.ts";
+import type { ErrorCode } from "./errors.ts";
+import type { Event, OutputItem } from "./event.ts";
+import type { Dialect } from "./item.ts";
+import type { Answer, Ask, Turn } from "./turn.ts";
 
 /** A model or an agent. One method is enough. */
 export interface Adapter {
   /**
    * Answers a turn in batches of deltas, one batch a network read. It throws a GatewayError when it fails, and lets go of
-   * everything it holds as soon as the signal aborts.
+   * everything it holds as soon as the signal aborts. What the caller should know beside the answer is told before the
+   * first delta.
    */
-  stream(turn: Turn, signal: AbortSignal): AsyncIterable<readonly Delta[]>;
+  stream(turn: Turn, signal: AbortSignal, tell?: Tell): AsyncIterable<readonly Delta[]>;
+  /** The wire dialects whose own tools and fields it passes on; what only another dialect knows is left out for it. */
+  readonly speaks?: readonly Dialect[] | undefined;
+  /** How many tokens a model takes, question and answer together, where that is known. */
+  contextWindow?(model: string): number | undefined;
+  /** How many tokens the turn's input has, exactly; nothing: it cannot count. */
+  countTokens?(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
   /** The models that it offers by itself, when nobody has chosen one for it. */
   models?(): Promise<readonly string[]>;
   close?(): Promise<void>;
 }
 
+export type Tell = (remark: Remark) => void;
+
+/** What a caller should know about how its turn was taken, beside the answer itself. */
+export type Remark =
+  /** An adapter that was asked first and could not answer. */
+  | { readonly type: "tried"; readonly adapter: string; readonly code: ErrorCode }
+  /** Something of the request that the adapter cannot take, e.g. `tool web_search`. */
+  | { readonly type: "left-out"; readonly what: string };
+
 /** A wire dialect: it reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
   parse(body: unknown): Request;
+  /** The voice of a turn that was kept, made of its memo; nothing when the memo is not of this dialect. */
+  recall(memo: string): Voice | undefined;
 }
 
 interface Request {
@@ -27,8 +46,12 @@ interface Request {
 }
 
 export interface Voice {
+  /** What must be kept of a request so that its answer can be told again, as text; nothing: only its repetition can. */
+  memo(): string | undefined;
   /** The whole answer as JSON text. Never asked for a failed one. */
   whole(about: About, answer: Answer): string;
+  /** A turn that is not over yet, as JSON text, in a dialect that can be asked about one. */
+  progress?(about: About, status: "queued" | "running", items: readonly OutputItem[]): string;
   /** A speaker that turns batches of events into server-sent events; what it returns is one write. */
   stream(about: About): (events: readonly Event[]) => string;
 }
@@ -40,10 +63,16 @@ export interface About {
   readonly createdAt: Date;
   /** The model's name as the caller wrote it. */
   readonly model: string;
+  /** Of a turn in the background, these are known when it has found its place. */
   readonly session: string | undefined;
-  readonly history: History;
+  readonly history: History | undefined;
   /** How many items the model sees. */
-  readonly contextItems: number;
+  readonly contextItems: number | undefined;
+  /** How many of the thread's items do not fit into the model's context window. */
+  readonly omittedItems: number;
+  readonly truncation: "auto" | "disabled";
+  /** They come until the first word is told. */
+  readonly remarks: readonly Remark[];
 }
 
 /**
@@ -52,84 +81,3 @@ export interface About {
  * none kept.
  */
 export type History = "new" | "continued" | "matched" | "forked" | "foreign" | "stateless";
-
-/** Turns at rest. Every store passes one contract suite. */
-export interface SessionStore {
-  findSession(owner: string, hint: string): Promise<Session | undefined>;
-  readSession(sessionId: string): Promise<Session | undefined>;
-  findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
-  /** The turns from the root to this one, in the order in which they were said. */
-  readPath(turnId: string): Promise<readonly StoredTurn[]>;
-  /**
-   * A turn of the session with the first of these digests that any has: one that nothing follows, if there is such a one,
-   * and of several the newest.
-   */
-  findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
-  /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
-  findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
-  /** How many threads of the session have a root of their own; at most two are counted. */
-  countRoots(sessionId: string): Promise<number>;
-  /**
-   * Keeps a turn, with what the caller showed before it, all of it or nothing, durable when it resolves, and moves the
-   * session's tip to it if the tip is still the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
-   */
-  commit(commit: Commit): Promise<boolean>;
-  /** Throws `store_unavailable` when turns cannot be kept now. */
-  check(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** The conversations of one owner under one hint. */
-export interface Session {
-  readonly id: string;
-  readonly owner: string;
-  /** The newest turn of its current thread. */
-  readonly tip: string | undefined;
-  /** Its callers show their history, so that a request without one begins a new thread. */
-  readonly resends: boolean;
-}
-
-/** One request's new items and its answer: a node of the tree. */
-export interface StoredTurn {
-  readonly id: string;
-  readonly owner: string;
-  readonly session: string | undefined;
-  readonly parent: string | undefined;
-  readonly createdAt: Date;
-  readonly model: string;
-  readonly input: readonly Item[];
-  readonly output: readonly Item[];
-  /** `shown`: no answer of ours, but a history that a caller brought along. */
-  readonly status: "completed" | "incomplete" | "shown";
-  readonly usage: Usage | undefined;
-  /** Of all that was said in its thread up to its end; only in a session. */
-  readonly digest: string | undefined;
-  /** Of the last question and answer alone, for callers that show only the end of a thread. */
-  readonly exchange: string | undefined;
-}
-
-export interface FoundTurn {
-  readonly id: string;
-  /** Which of the digests it has. */
-  readonly index: number;
-  /** Something was said after it. */
-  readonly hasChildren: boolean;
-}
-
-export interface Commit {
-  /** One turn, or what was shown and the turn that follows it: each is the parent of the next. */
-  readonly turns: readonly [StoredTurn] | readonly [StoredTurn, StoredTurn];
-  /** The session whose tip becomes the last of them. */
-  readonly session?: SessionMove | undefined;
-}
-
-export interface SessionMove {
-  readonly id: string;
-  /** What finds the session again; without it the session is there already. */
-  readonly hint?: string | undefined;
-  readonly expectedTip: string | undefined;
-  /** When the tip is no longer the expected one: keep nothing, or keep the turn as a branch and leave the tip. */
-  readonly otherwise: "refuse" | "branch";
-  /** The caller showed its history: the session is known for it from now on. */
-  readonly resends: boolean;
-}

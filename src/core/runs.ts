@@ -69,6 +69,8 @@ function sideOf(item: Item): Run["side"] | undefined {
     case "tool-output":
       return "tools";
     case "reasoning":
+    case "compaction":
+    case "other":
       return undefined;
   }
 }

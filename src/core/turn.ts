@@ -2,12 +2,13 @@
 import type { GatewayError } from "./errors.ts";
 import type { OutputItem } from "./event.ts";
 import type { Extra, Item } from "./item.ts";
+import type { Pieces } from "./pieces.ts";
 
-/** What a caller wants, in no wire's dialect. */
-export interface Ask {
+/** What a caller wants, in no wire's dialect. Its items may name others that are kept, until they are looked up. */
+export interface Ask<Asked = Item | Reference> {
   readonly model: string;
   /** What the caller sent: only what is new, or its whole history. */
-  readonly items: readonly Item[];
+  readonly items: readonly Asked[];
   /** The caller's word for these items, for errors that speak of them. */
   readonly itemsParam: string;
   readonly settings: Settings;
@@ -15,10 +16,24 @@ export interface Ask {
   readonly stream: boolean;
   /** The response that this request continues. */
   readonly previousId?: string | undefined;
+  /** The conversation that this request continues. */
+  readonly conversationId?: string | undefined;
   /** The caller's name for whom it speaks; a session hint. */
   readonly user?: string | undefined;
   /** `in-session`: only when a session is found or made by a hint. */
   readonly keep: "yes" | "no" | "in-session";
+  /** The turn shall go on without its caller, who comes back for it. */
+  readonly background?: boolean | undefined;
+  /** The conversation shall be made short: its summary is the whole answer. */
+  readonly compacts?: boolean | undefined;
+  /** What to do with a conversation that is longer than the model's context window; absent: as its place demands. */
+  readonly truncation?: "auto" | "disabled" | undefined;
+}
+
+/** Stands for an item that is kept, by its id. */
+export interface Reference {
+  readonly type: "reference";
+  readonly id: string;
 }
 
 /** How the model shall answer. Absent means the adapter's own default. */
@@ -98,6 +113,11 @@ export interface Answer {
   readonly usage: Usage | undefined;
   readonly error: GatewayError | undefined;
   readonly notes: Notes;
+  readonly endedAt: Date;
+  /** The index of the item that was being said when the answer broke off. */
+  readonly brokenOff: number | undefined;
+  /** Into which pieces the items were cut. */
+  readonly pieces: Pieces | undefined;
 }
 
 /** Why the model stopped. */

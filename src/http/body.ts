@@ -5,19 +5,27 @@ import { GatewayError } from "../core/errors.ts";
 import { findJsonError } from "./json.ts";
 import type { HttpLimits } from "./settings.ts";
 
-export async function readJsonBody(incoming: IncomingMessage, limits: HttpLimits): Promise<unknown> {
+export interface JsonBody {
+  readonly value: unknown;
+  readonly bytes: Buffer;
+}
+
+export async function readJsonBody(incoming: IncomingMessage, limits: HttpLimits): Promise<JsonBody> {
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
   const bytes = await readBytes(incoming, limits);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
-  const body = parseJson(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0));
-  if (isDeeper(body, limits.maxJsonDepth)) {
-    throw new GatewayError(
-      "json_too_deep",
-      `The request body is nested deeper than ${limits.maxJsonDepth} levels (gateway.http.limits.max_json_depth).`,
-    );
-  }
-  return body;
+  return { value: parseBody(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0), limits), bytes };
+}
+
+/** The value of a body's text, unless it is not JSON or nested too deeply. */
+export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJsonDepth">): unknown {
+  const value = parseJson(text);
+  if (!isDeeper(value, maxJsonDepth)) return value;
+  throw new GatewayError(
+    "json_too_deep",
+    `The request body is nested deeper than ${maxJsonDepth} levels (gateway.http.limits.max_json_depth).`,
+  );
 }
 
 function checkCharset(contentType = ""): void {

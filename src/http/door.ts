@@ -4,14 +4,18 @@ import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
+import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import { createGuard, type Token } from "./auth.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
+import type { Operator } from "./operator.ts";
 import { createRateLimit } from "./rate.ts";
 import { addRoutes } from "./routes.ts";
 import type { HttpSettings } from "./settings.ts";
 import { removeDeadSocket } from "./socket.ts";
+import { toRemarkHeaders } from "./tell.ts";
 import { createTurns, drainingError } from "./turns.ts";
+import { createWebSockets } from "./websocket.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -23,14 +27,18 @@ declare module "fastify" {
 export interface DoorParts {
   readonly settings: HttpSettings;
   readonly gateway: Gateway;
-  readonly protocols: { readonly chat: Protocol; readonly responses: Protocol };
+  readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
   /** The models a caller may choose from. */
   readonly models: () => Promise<readonly string[]>;
+  /** Whether each adapter is let be: `open` keeps turns away from one that has failed too often. */
+  readonly adapters: () => readonly { readonly name: string; readonly state: "closed" | "open" | "half-open" }[];
   /** Throws when turns cannot be taken now. */
   readonly ready: () => Promise<void>;
   readonly now: () => Date;
   readonly newId: (prefix: "resp" | "req") => string;
   readonly log: DoorLog;
+  /** Absent: there are no routes for the operator. */
+  readonly operator?: Operator | undefined;
 }
 
 export interface Door {
@@ -38,6 +46,19 @@ export interface Door {
   /** Stops accepting, lets running turns end, calls off what takes longer than the drain time-out. */
   close(): Promise<void>;
 }
+
+/** What the pages of other origins may read. */
+const exposedHeaders = [
+  "x-request-id",
+  "retry-after",
+  "x-portico-session",
+  "x-portico-history",
+  "x-portico-context",
+  "x-portico-replayed",
+  "x-portico-tried",
+  "x-portico-warning",
+  "x-portico-tokens",
+] as const;
 
 /** What a turn that was called off may still take to tell its caller why. */
 const partingMs = 1_000;
@@ -49,6 +70,20 @@ export function createDoor(parts: DoorParts): Door {
   const guard = createGuard(settings.tokens, limits.maxAuthFailuresPerMinute, now);
   const rate = createRateLimit(limits.rate, now);
   const journal = createJournal(parts.log);
+  const sockets = createWebSockets({
+    ...parts,
+    ...settings,
+    settings: settings.webSocket,
+    turns,
+    journal,
+    protocol: parts.protocols.responses,
+    newTurnId: () => parts.newId("resp"),
+    admit(request) {
+      const token = guard.admit(request.headers, request.ip);
+      rate.take(token);
+      return token;
+    },
+  });
   const app = fastify({
     logger: false,
     http: {
@@ -57,6 +92,7 @@ export function createDoor(parts: DoorParts): Door {
       connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
       keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
       requireHostHeader: false, // checked below, in the one error shape
+      shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
     },
     bodyLimit: limits.maxBodyBytes,
     forceCloseConnections: "idle",
@@ -70,6 +106,7 @@ export function createDoor(parts: DoorParts): Door {
     const error = translateError(thrown);
     journal.report(error, request);
     reply.header("x-request-id", request.id);
+    if (request.about !== undefined) reply.headers(toRemarkHeaders(request.about.remarks));
     sendError(error, reply);
   }
 
@@ -83,6 +120,8 @@ export function createDoor(parts: DoorParts): Door {
   app.decorateRequest("token");
   app.decorateRequest("about", undefined);
   app.decorateRequest("failure", undefined);
+  app.decorateRequest("isUpgraded", false);
+  sockets.install(app);
   app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
     journal.follow(request, reply);
@@ -95,7 +134,7 @@ export function createDoor(parts: DoorParts): Door {
     app.register(cors, {
       origin: [...settings.corsOrigins],
       methods: ["GET", "POST", "DELETE"],
-      exposedHeaders: ["x-request-id", "retry-after", "x-portico-session", "x-portico-history", "x-portico-context"],
+      exposedHeaders: [...exposedHeaders],
       maxAge: 600,
       strictPreflight: false,
     });
@@ -104,7 +143,7 @@ export function createDoor(parts: DoorParts): Door {
     if (request.routeOptions.config.open) return done();
     request.token = guard.admit(request.headers, request.ip);
     if (turns.draining) throw drainingError();
-    rate.take(request.token);
+    if (!request.ws) rate.take(request.token); // a connection's turns count one by one
     done();
   });
   app.addHook("onResponse", (_request, _reply, done) => {
@@ -114,7 +153,8 @@ export function createDoor(parts: DoorParts): Door {
   });
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
-  addRoutes(app, { ...parts, turns, report: journal.report });
+  // As a plugin, so that they come after those that change how routes are added.
+  app.register(async (rooms) => addRoutes(rooms, { ...parts, turns, sockets, report: journal.report }));
 
   return {
     async listen() {
@@ -125,8 +165,12 @@ export function createDoor(parts: DoorParts): Door {
     },
     async close() {
       turns.drain();
+      sockets.retire();
       const overdue = setTimeout(() => turns.abort(), limits.drainTimeoutMs);
-      const parting = setTimeout(() => app.server.closeAllConnections(), limits.drainTimeoutMs + partingMs);
+      const parting = setTimeout(() => {
+        app.server.closeAllConnections();
+        sockets.cut();
+      }, limits.drainTimeoutMs + partingMs);
       await app.close();
       clearTimeout(overdue);
       clearTimeout(parting);

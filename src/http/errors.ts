@@ -6,7 +6,8 @@ import { GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
-  if (error.retryAfterSeconds !== undefined) reply.header("retry-after", String(error.retryAfterSeconds));
+  const retryAfterSeconds = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
+  if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
   // The rest of a body that was refused must not be read as the next request.
   if (hasUnreadBody(reply.request.raw) || error.code === "draining") reply.header("connection", "close");
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));

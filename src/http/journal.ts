@@ -15,36 +15,51 @@ declare module "fastify" {
     about: About | undefined;
     /** Why it failed, told as a status or inside its stream. */
     failure: GatewayError | undefined;
+    /** It has become a connection whose turns have lines of their own. */
+    isUpgraded: boolean;
   }
 }
 
 export interface Journal {
   /** Writes the request's line when its answer is over. */
   follow(request: FastifyRequest, reply: FastifyReply): void;
+  /** Writes the line of one turn among those of a connection. */
+  write(entry: Entry): void;
   /** Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. */
-  report(error: GatewayError, request: FastifyRequest): void;
+  report(error: GatewayError, request: Pick<FastifyRequest, "id" | "failure">): void;
 }
 
-/** Status of a request whose caller left before the end; no caller ever sees it. */
-const callerLeft = 499;
+interface Entry {
+  readonly request: FastifyRequest;
+  readonly method: string;
+  readonly status: number;
+  readonly ms: number;
+  readonly about?: About | undefined;
+  readonly failure?: GatewayError | undefined;
+}
 
 export function createJournal(log: DoorLog): Journal {
+  function write({ request, method, status, ms, about, failure }: Entry): void {
+    const fields = {
+      requestId: request.id,
+      method,
+      path: request.routeOptions.url ?? request.url.split("?", 1)[0],
+      status,
+      ms: Math.round(ms),
+      owner: request.token?.owner,
+      model: about?.model,
+      history: about?.history,
+      code: failure?.code,
+    };
+    log.info(fields, "request");
+  }
+
   return {
+    write,
     follow(request, reply) {
       reply.raw.once("close", () => {
-        const { about, failure } = request;
-        const fields = {
-          requestId: request.id,
-          method: request.method,
-          path: request.routeOptions.url ?? request.url.split("?", 1)[0],
-          status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
-          ms: Math.round(reply.elapsedTime),
-          owner: request.token?.owner,
-          model: about?.model,
-          history: about?.history,
-          code: failure?.code,
-        };
-        log.info(fields, "request");
+        const { method, about, failure } = request;
+        write({ request, method, status: toStatus(request, reply), ms: reply.elapsedTime, about, failure });
       });
     },
     report(error, request) {
@@ -53,4 +68,13 @@ export function createJournal(log: DoorLog): Journal {
       log.error({ requestId: request.id, code: error.code, err: error.cause ?? error }, error.message);
     },
   };
+}
+
+/** Status of a request whose caller left before the end; no caller ever sees it. */
+const callerLeft = 499;
+const switchingProtocols = 101;
+
+function toStatus({ isUpgraded }: FastifyRequest, { raw }: FastifyReply): number {
+  if (isUpgraded) return switchingProtocols;
+  return raw.writableFinished ? raw.statusCode : callerLeft;
 }

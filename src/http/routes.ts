@@ -3,9 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import { GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import type { Endpoint } from "./auth.ts";
+import { compact } from "./compact.ts";
+import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
+import * as operator from "./operator.ts";
+import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
+import { countInputTokens } from "./tokens.ts";
 import { answerTurn, type TurnParts } from "./turn.ts";
 import { drainingError, type Turns } from "./turns.ts";
+import { asksForWebSocket, type WebSockets } from "./websocket.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -21,10 +27,17 @@ interface Route {
   readonly methods: Readonly<Record<string, Answer>>;
   /** What its token must open; any of them where there are several; none: no token is needed. */
   readonly endpoints: readonly Endpoint[];
+  /** A POST that may come without a body. */
+  readonly needsNoBody?: boolean;
+  /** It judges by itself of what type its body is. */
+  readonly takesAnyType?: boolean;
+  /** A GET may become a connection. */
+  readonly sockets?: WebSockets;
 }
 
 export interface RouteParts extends DoorParts {
   readonly turns: Turns;
+  readonly sockets: WebSockets;
   readonly report: TurnParts["report"];
 }
 
@@ -39,6 +52,7 @@ function toTable(parts: RouteParts): readonly Route[] {
     newTurnId: () => parts.newId("resp"),
     report: parts.report,
   };
+  const responses = { ...turn, protocol: protocols.responses };
   const since = parts.now();
 
   return [
@@ -50,6 +64,67 @@ function toTable(parts: RouteParts): readonly Route[] {
     {
       path: "/v1/responses",
       methods: { POST: (request, reply) => answerTurn(turn, protocols.responses, request, reply) },
+      endpoints: ["responses"],
+      sockets: parts.sockets,
+    },
+    {
+      path: "/v1/responses/compact",
+      methods: { POST: (request, reply) => compact(responses, request, reply) },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/responses/input_tokens",
+      methods: { POST: (request, reply) => countInputTokens(responses, request, reply) },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/responses/:id",
+      methods: {
+        GET: (request, reply) => retrieveResponse(responses, request, reply),
+        DELETE: (request) => deleteResponse(responses, request),
+      },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/responses/:id/cancel",
+      methods: { POST: (request, reply) => cancelResponse(responses, request, reply) },
+      endpoints: ["responses"],
+      needsNoBody: true,
+    },
+    {
+      path: "/v1/responses/:id/input_items",
+      methods: { GET: (request) => listInputItems(responses, request) },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/conversations",
+      methods: { POST: (request) => conversations.createConversation(responses, request) },
+      endpoints: ["responses"],
+      needsNoBody: true,
+    },
+    {
+      path: "/v1/conversations/:id",
+      methods: {
+        GET: (request) => conversations.retrieveConversation(responses, request),
+        POST: (request) => conversations.updateConversation(responses, request),
+        DELETE: (request) => conversations.deleteConversation(responses, request),
+      },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/conversations/:id/items",
+      methods: {
+        GET: (request) => conversations.listItems(responses, request),
+        POST: (request, reply) => conversations.createItems(responses, request, reply),
+      },
+      endpoints: ["responses"],
+    },
+    {
+      path: "/v1/conversations/:id/items/:item",
+      methods: {
+        GET: (request) => conversations.retrieveItem(responses, request),
+        DELETE: (request, reply) => conversations.deleteItem(responses, request, reply),
+      },
       endpoints: ["responses"],
     },
     {
@@ -71,6 +146,7 @@ function toTable(parts: RouteParts): readonly Route[] {
       },
       endpoints: ["chat", "responses"],
     },
+    ...(parts.operator === undefined ? [] : toOperatorTable({ operator: parts.operator, ...turn })),
     { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
     {
       path: "/readyz",
@@ -78,10 +154,48 @@ function toTable(parts: RouteParts): readonly Route[] {
         async GET() {
           if (turns.draining) throw drainingError();
           await parts.ready().catch(hideCause);
-          return { status: "ready" };
+          return {
+            status: "ready",
+            adapters: Object.fromEntries(parts.adapters().map(({ name, state }) => [name, state])),
+          };
         },
       },
       endpoints: [],
+    },
+  ];
+}
+
+function toOperatorTable(parts: operator.OperatorParts): readonly Route[] {
+  return [
+    {
+      path: "/operator/sessions",
+      methods: { GET: (request) => operator.listSessions(parts, request) },
+      endpoints: ["operator"],
+    },
+    {
+      path: "/operator/sessions/:id",
+      methods: {
+        GET: (request, reply) => operator.showSession(parts, request, reply),
+        DELETE: (request) => operator.deleteSession(parts, request),
+      },
+      endpoints: ["operator"],
+    },
+    {
+      path: "/operator/export",
+      methods: { GET: (request, reply) => operator.exportArchive(parts, request, reply) },
+      endpoints: ["operator"],
+    },
+    {
+      path: "/operator/import",
+      methods: { POST: (request) => operator.importArchive(parts, request) },
+      endpoints: ["operator"],
+      takesAnyType: true,
+    },
+    {
+      path: "/operator/prune",
+      methods: { POST: () => operator.prune(parts) },
+      endpoints: ["operator"],
+      needsNoBody: true,
     },
   ];
 }
@@ -99,30 +213,55 @@ const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DEL
 
 export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
   for (const route of toTable(parts)) {
-    const open = route.endpoints.length === 0;
-    const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
-      if (!open) checkToken(route.endpoints, request, parts.settings.endpoints);
-      checkLength(request);
-      done();
-    };
-    for (const [method, answer] of Object.entries(route.methods)) {
-      app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
+    if (route.takesAnyType !== true) addRoute(app, route, parts);
+    else {
+      app.register(async (scope) => {
+        scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
+        addRoute(scope, route, parts);
+      });
     }
-    const allowed = Object.keys(route.methods);
+  }
+}
+
+function addRoute(app: FastifyInstance, route: Route, parts: RouteParts): void {
+  const open = route.endpoints.length === 0;
+  const check = (request: FastifyRequest): void => {
+    if (!open) checkToken(route.endpoints, request, parts.settings.endpoints);
+    if (route.needsNoBody !== true) checkLength(request);
+  };
+  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
+    check(request);
+    done();
+  };
+  for (const [method, answer] of Object.entries(route.methods)) {
+    app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
+  }
+  const allowed = Object.keys(route.methods);
+  const refuse = (request: FastifyRequest, reply: FastifyReply): never => {
+    reply.header("allow", allowed.join(", "));
+    throw new GatewayError(
+      "method_not_allowed",
+      `Method ${request.method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
+    );
+  };
+  const refused = methodNames.filter((method) => !allowed.includes(method));
+  const { sockets } = route;
+  if (sockets !== undefined) {
     app.route({
-      method: methodNames.filter((method) => !allowed.includes(method)),
+      method: refused.splice(refused.indexOf("GET"), 1),
       url: route.path,
       config: { open },
-      onRequest(request, reply) {
-        reply.header("allow", allowed.join(", "));
-        throw new GatewayError(
-          "method_not_allowed",
-          `Method ${request.method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
-        );
+      onRequest(request, reply, done) {
+        if (!asksForWebSocket(request.raw)) refuse(request, reply);
+        check(request);
+        sockets.check(request, reply);
+        done();
       },
       handler: () => undefined,
+      wsHandler: sockets.talk,
     });
   }
+  app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
 }
 
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;

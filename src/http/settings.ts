@@ -8,7 +8,16 @@ export interface HttpSettings {
   /** Where a request may say which session it belongs to, in the order in which they count. */
   readonly hints: readonly Hint[];
   readonly corsOrigins: readonly string[];
+  readonly webSocket: WebSocketSettings;
   readonly limits: HttpLimits;
+}
+
+/** How the responses endpoint may be spoken to over WebSocket. */
+export interface WebSocketSettings {
+  readonly enabled: boolean;
+  readonly maxConnections: number;
+  /** How long a connection may last. */
+  readonly maxMinutes: number;
 }
 
 /** A header, by its lower-case name, or the body's `user`. */

@@ -1,6 +1,6 @@
 /** Opens the store that a URL names. */
 import { isAbsolute } from "node:path";
-import type { SessionStore } from "../core/ports.ts";
+import type { SessionStore } from "../core/store.ts";
 import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "./sqlite.ts";
 
@@ -15,7 +15,7 @@ export function openStore(url: string): SessionStore {
 }
 
 const schemes = new Map<string, (rest: string) => SessionStore>([
-  ["memory:", createMemoryStore],
+  ["memory:", () => createMemoryStore()],
   ["sqlite:", openSqlite],
 ]);
 

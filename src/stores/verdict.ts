@@ -1,23 +1,27 @@
-/** The one rule by which a store keeps a commit's turns or refuses them. */
-import type { Commit, Session } from "../core/ports.ts";
+/** The rules that every store shares: when a commit's turns are kept, what can be followed, how a running turn is given up. */
+import type { Commit, Session, StoredFailure, StoredTurn } from "../core/store.ts";
 
 /** Keep the turns and leave every tip, move their session's tip to the last, make their session, or keep nothing. */
 export type Verdict = "keep" | "keep-and-move" | "keep-and-create" | "refuse";
 
 /** What a store looks up to judge a commit. */
 export interface Shelf {
-  hasTurn(owner: string, turnId: string): boolean;
+  /** The owner has this turn, and something can follow it. */
+  canFollow(owner: string, turnId: string): boolean;
+  /** The owner has this turn, and it is running. */
+  isRunning(owner: string, turnId: string): boolean;
   readSession(sessionId: string): Session | undefined;
   /** The owner's session under this hint. */
   findSession(owner: string, hint: string): Session | undefined;
 }
 
 /**
- * A turn whose parent or session is gone is refused: to keep it would bring back what someone deleted. Of two turns the
- * first one's parent decides, as the second follows the first.
+ * A turn whose parent or session is gone is refused, and so is one that was running and is gone: to keep it would bring
+ * back what someone deleted. Of two turns the first one's parent decides, as the second follows the first.
  */
-export function judge({ turns: [turn], session: move }: Commit, shelf: Shelf): Verdict {
-  if (turn.parent !== undefined && !shelf.hasTurn(turn.owner, turn.parent)) return "refuse";
+export function judge({ turns: [turn, next], session: move, begun }: Commit, shelf: Shelf): Verdict {
+  if (begun === true && !shelf.isRunning(turn.owner, (next ?? turn).id)) return "refuse";
+  if (turn.parent !== undefined && !shelf.canFollow(turn.owner, turn.parent)) return "refuse";
   const sessionId = move?.id ?? turn.session;
   if (sessionId === undefined) return "keep";
   const session = move?.hint === undefined ? shelf.readSession(sessionId) : shelf.findSession(turn.owner, move.hint);
@@ -28,4 +32,22 @@ export function judge({ turns: [turn], session: move }: Commit, shelf: Shelf): V
   if (move === undefined) return "keep";
   if (session.tip === move.expectedTip) return "keep-and-move";
   return move.otherwise === "branch" ? "keep" : "refuse";
+}
+
+/** Nothing follows a turn that is not over, or came to nothing: it is no part of any thread. */
+export function isFollowable(status: StoredTurn["status"]): boolean {
+  return status === "completed" || status === "incomplete" || status === "shown";
+}
+
+/** A running turn that nobody works on any more. */
+export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
+  const told = turn.told ?? {
+    history: undefined,
+    contextItems: undefined,
+    omittedItems: 0,
+    truncation: "disabled",
+    finish: "stop",
+    notes: {},
+  };
+  return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
 }

@@ -1,7 +1,7 @@
 /** What the openai adapter makes of odd answers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createReplyReader } from "../../src/adapters/openai/reply.ts";
+import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { chunk } from "../upstream.ts";

@@ -1,7 +1,7 @@
 /** What the openai adapter asks its upstream, word for word. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { writeRequest } from "../../src/adapters/openai/request.ts";
+import { writeRequest } from "../../src/adapters/openai/chat/request.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
@@ -38,6 +38,24 @@ test("the fields of a chat caller go on as they are, under our model, and never 
     model: "model-1",
     messages: [{ role: "user", content: "Hello" }],
   });
+});
+
+test("the gateway is the memory: what an upstream should store or go on from is not passed on", () => {
+  const labels = { metadata: { a: "b" }, prompt_cache_retention: "24h" };
+  const plain = { model: "model-1", messages: [{ role: "user", content: "Hello" }] };
+  const memory = { background: false, conversation: "conv_1", previous_response_id: "resp_0" };
+  const askedWith = (fields: Record<string, unknown>) => asked([hello], { native: { dialect: "chat", fields } });
+  assert.deepEqual(askedWith({ ...labels, ...memory, store: false }), { ...plain, ...labels });
+  // Live servers take labels only together with the wish to store.
+  assert.deepEqual(askedWith({ ...labels, store: true }), { ...plain, prompt_cache_retention: "24h" });
+});
+
+test("a compaction is told in words", () => {
+  assert.deepEqual(messages(hello, { type: "compaction", summary: "We met.", encrypted: "sealed" }, hello), [
+    { role: "user", content: "Hello" },
+    { role: "user", content: "Summary of the conversation so far:\nWe met." },
+    { role: "user", content: "Hello" },
+  ]);
 });
 
 test("the settings of a caller of another dialect are written in chat's words", () => {

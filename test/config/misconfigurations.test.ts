@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { longToken, problemsOf, withHttp } from "./house.ts";
 
-const httpKeys = "bind, port, auth_token, endpoints, tokens, limits, cors, expose_reasoning";
-const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, sessions, log";
+const httpKeys = "bind, port, auth_token, endpoints, tokens, limits, cors, websocket, expose_reasoning";
+const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 const noToken =
   "gateway: no token is set, and nobody may enter without one; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
@@ -281,7 +281,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "an option that belongs to another type",
     withHttp({}, { adapters: { main: { type: "echo", base_url: "x" } } }),
-    "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, delay_ms",
+    "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, context_window, fallback, retry, breaker, delay_ms",
   ],
   [
     "an option of a wrong type",
@@ -312,6 +312,26 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "several adapters without a default",
     withHttp({}, { adapters: { a: { type: "echo" }, b: { type: "echo" } } }),
     "gateway.default_adapter: missing; required with several adapters: a, b",
+  ],
+  [
+    "a model for an adapter that is not there",
+    withHttp({}, { adapters: { main: { type: "echo" } }, models: { "gpt-*": "openai" } }),
+    'gateway.models["gpt-*"]: found the string "openai"; allowed: main',
+  ],
+  [
+    "a fallback to an adapter that is not there",
+    withHttp({}, { adapters: { a: { type: "echo", fallback: ["c"] }, b: { type: "echo" } }, default_adapter: "a" }),
+    'gateway.adapters.a.fallback[0]: found the string "c"; allowed: b',
+  ],
+  [
+    "an adapter that falls back on itself",
+    withHttp({}, { adapters: { a: { type: "echo", fallback: ["a"] } } }),
+    'gateway.adapters.a.fallback[0]: found the string "a"; allowed: nothing, because there is no other adapter',
+  ],
+  [
+    "a time without its unit",
+    withHttp({}, { sessions: { ttl: "30" } }),
+    'gateway.sessions.ttl: found the string "30"; allowed: a time like "90s", "15m", "24h" or "30d", or "never"',
   ],
   [
     "a store that is not known",

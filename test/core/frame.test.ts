@@ -13,7 +13,7 @@ async function* replay(batches: readonly (readonly Delta[])[], failure?: Error):
 }
 
 function createEnding(settle: (answer: Answer) => Promise<void> = async () => {}): Ending & { left: number } {
-  const ending = { settle, explain: toGatewayError, left: 0, leave: () => void ending.left++ };
+  const ending = { settle, explain: toGatewayError, left: 0, leave: () => void ending.left++, now: () => new Date(0) };
   return ending;
 }
 
@@ -228,7 +228,7 @@ test("whoever stops listening closes the adapter's stream and leaves", async () 
 });
 
 test("a turn that failed before it began has a start and one failed end", () => {
-  const events = failedTurn(new GatewayError("adapter_timeout", "late"));
+  const events = failedTurn(new GatewayError("adapter_timeout", "late"), new Date(0));
   assert.deepEqual(
     events.map((event) => event.type),
     ["turn-start", "turn-end"],
@@ -294,7 +294,7 @@ test("whatever an adapter says, the events are well formed and add up to the ans
         .join("");
       const kept = answer.items.flatMap((item) => {
         if (item.type === "tool-call") return item.arguments;
-        if (item.type === "reasoning") return [];
+        if (item.type === "reasoning" || item.type === "compaction") return [];
         return typeof item.content === "string"
           ? item.content
           : item.content.map((part) => ("text" in part ? part.text : ""));
@@ -313,4 +313,37 @@ test("whatever an adapter says, the events are well formed and add up to the ans
     }),
     { numRuns: 300 },
   );
+});
+
+test("two messages of one answer stay apart, each with what its dialect says of it", async () => {
+  const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
+  const events = await collect([
+    [
+      { type: "text", text: "Let me see." },
+      { type: "message-end", extra },
+    ],
+    [{ type: "text", text: "42." }],
+  ]);
+  const items = events.flatMap((event) => (event.type === "item-end" ? [event.item] : []));
+  assert.deepEqual(items, [
+    { type: "message", role: "assistant", content: "Let me see.", extra },
+    { type: "message", role: "assistant", content: "42." },
+  ]);
+});
+
+test("a seal ends its reasoning, so that two thoughts keep a seal each", async () => {
+  const events = await collect([
+    [
+      { type: "reasoning", text: "Hm." },
+      { type: "reasoning-seal", encrypted: "one" },
+    ],
+    [
+      { type: "reasoning", text: "Well." },
+      { type: "reasoning-seal", encrypted: "two" },
+    ],
+  ]);
+  const seals = events.flatMap((event) =>
+    event.type === "item-end" && event.item.type === "reasoning" ? [event.item.encrypted] : [],
+  );
+  assert.deepEqual(seals, ["one", "two"]);
 });

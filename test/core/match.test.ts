@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { hash } from "node:crypto";
 import { test } from "node:test";
-import { createGateway } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createScriptedAdapter } from "../scripted.ts";
+import { makeGateway } from "../making.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -27,14 +26,11 @@ function createScene() {
       ];
   });
   const newId = createIds(() => new Date());
-  const gateway = createGateway({
+  const gateway = makeGateway({
     adapter,
     store: createMemoryStore(),
-    resolveModel: (asked) => asked,
     limits: { maxItems: 1000, maxQueuedPerThread: 16 },
     now: () => new Date(),
-    newSessionId: () => newId("conv"),
-    digest: (text) => hash("sha256", text, "base64url"),
   });
   return async (items: readonly Item[], rest: Partial<Ask> = {}) => {
     const ask = {

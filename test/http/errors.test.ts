@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test, type TestContext } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
 import { authorization, type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
 
 interface Case {
@@ -254,6 +255,24 @@ const cases: readonly Case[] = [
     answerHeaders: { "retry-after": "1" },
   },
 ];
+
+for (const [code, status] of [
+  ["adapter_rate_limit", 429],
+  ["overloaded", 503],
+] as const) {
+  test(`a ${status} whose cause does not say when to come back asks for a second, and one that does is believed`, async (context) => {
+    const waits = [undefined, 30];
+    const box = createBox(context, async function* () {
+      yield [];
+      throw new GatewayError(code, "Not now.", { retryAfterSeconds: waits.shift() });
+    });
+    const address = await box.listen();
+    const ask = () => fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body: hello });
+    assert.equal((await ask()).headers.get("retry-after"), "1");
+    const answer = await ask();
+    assert.deepEqual([answer.status, answer.headers.get("retry-after")], [status, "30"]);
+  });
+}
 
 for (const row of cases) {
   test(`${row.name} is answered with ${row.status}, in the one error shape`, async (context) => {

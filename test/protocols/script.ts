@@ -14,7 +14,12 @@ export const about: About = {
   session: undefined,
   history: "new",
   contextItems: 1,
+  omittedItems: 0,
+  truncation: "disabled",
+  remarks: [],
 };
+
+const endedAt = new Date(1_700_000_009_900);
 
 export interface Played<Body> {
   /** The stream, one string a write. */
@@ -30,7 +35,7 @@ export async function playWith<Body>(voice: Voice, batches: Batches, failure?: E
   const speak = voice.stream(about);
   const writes: string[] = [];
   let answer: Answer | undefined;
-  const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {} };
+  const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => endedAt };
   for await (const events of frame(about.id, say(batches, failure), ending)) {
     writes.push(speak(events));
     const last = events.at(-1);

@@ -38,6 +38,8 @@ function rewrite(item: Item, distortion: Distortion): Item {
         ? { ...item, arguments: JSON.stringify(turnKeys(JSON.parse(item.arguments)), undefined, 2) }
         : item;
     case "reasoning":
+    case "compaction":
+    case "other":
       return item;
   }
 }

@@ -114,7 +114,7 @@ export function toScript(items: readonly Item[]): readonly string[] {
   const numbers = new Map<string, number>();
   let number = 0;
   for (const item of items) {
-    if (item.type === "reasoning" || isSteering(item)) continue;
+    if (item.type === "reasoning" || item.type === "compaction" || item.type === "other" || isSteering(item)) continue;
     number = item.type === "tool-call" ? number + 1 : 0;
     if (item.type === "tool-call") numbers.set(item.callId, number);
     const line = toLine(item, numbers);
@@ -137,7 +137,7 @@ export function steeringOf(items: readonly Item[]): readonly string[] {
 }
 
 function toLine(
-  item: Exclude<Item, { type: "reasoning" }>,
+  item: Exclude<Item, { type: "reasoning" | "compaction" | "other" }>,
   numbers: ReadonlyMap<string, number>,
 ): { kind: string; text: string } {
   switch (item.type) {

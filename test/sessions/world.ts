@@ -1,11 +1,11 @@
 /** Runs a history of requests against a gateway, and holds each of them against the reference. */
 import assert from "node:assert/strict";
-import { hash } from "node:crypto";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import { createGateway, type Gateway, type Reply } from "../../src/core/gateway.ts";
+import type { Gateway, Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
-import type { Adapter, History, SessionStore } from "../../src/core/ports.ts";
+import type { Adapter, History } from "../../src/core/ports.ts";
+import type { SessionStore } from "../../src/core/store.ts";
 import type { Answer, Turn } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { type Client, createClients, type Kind, nextSending, type Sending, type Step, type Words } from "./clients.ts";
@@ -19,6 +19,7 @@ import {
   toScript,
   withoutOpenCalls,
 } from "./model.ts";
+import { makeGateway } from "../making.ts";
 
 /** Throws with the whole history in words at the first request that went otherwise than the rule says. */
 export async function live(kinds: readonly Kind[], steps: readonly Step[]): Promise<Counts> {
@@ -244,14 +245,12 @@ function createWords(): Words {
 }
 
 function openGateway(adapter: Adapter, store: SessionStore, words: Words): Gateway {
-  return createGateway({
+  return makeGateway({
     adapter,
     store,
-    resolveModel: (asked) => asked,
     limits: { maxItems: 4096, maxQueuedPerThread: 16 },
     now: () => new Date(0),
     newSessionId: () => words.fresh("conv_"),
-    digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
   });
 }
 

@@ -1,6 +1,6 @@
 /** What every store must know of what was said: shown turns, callers that show their history, threads found by it. */
 import assert from "node:assert/strict";
-import type { SessionStore } from "../../src/core/ports.ts";
+import type { SessionStore } from "../../src/core/store.ts";
 import {
   keepBelow,
   keepThread,
@@ -13,7 +13,12 @@ import {
   toMove,
 } from "./making.ts";
 
-export type It = (sentence: string, run: (store: SessionStore) => Promise<void>) => void;
+export type It = (sentence: string, run: (store: SessionStore, clock: Clock) => Promise<void>) => void;
+
+/** The store's clock, to be turned by hand. */
+export interface Clock {
+  time: Date;
+}
 
 export function describeTwoTurns(it: It): void {
   it("keeps what was shown and the turn that follows it together, and the tip is the second", async (store) => {
@@ -189,6 +194,18 @@ export function describeSearch(it: It): void {
       await keepBelow(store, root!, { exchange: newDigest() });
       assert.deepEqual(await store.findByExchange(root!.session!, exchange), ids.slice(0, 8));
     }
+  });
+
+  it("leaves turns that came to nothing out of what was said", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const turn = await keepBelow(store, root!, { digest: newDigest() });
+    for (const parent of [undefined, turn.id]) {
+      const failed = makeTurn({ status: "failed", session: root!.session, parent });
+      await store.begin({ ...failed, status: "running", session: undefined, parent: undefined });
+      assert.equal(await store.end(failed), true);
+    }
+    assert.equal((await store.findByDigest(root!.session!, [turn.digest!]))?.hasChildren, false);
+    assert.equal(await store.countRoots(root!.session!), 1);
   });
 
   it("counts the roots of a session up to two", async (store) => {

@@ -1,16 +1,35 @@
 /** What every store must do, told once: each store's test file runs it with its own way of opening one. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { SessionStore, StoredTurn } from "../../src/core/ports.ts";
-import { describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
-import { everyItem, keepThread, makeTurn, newDigest, newSessionId, newTurnId, toCreate, toMove } from "./making.ts";
+import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
+import { describeArchive, describeConversations } from "./contract-archive.ts";
+import { describeDeletion, describePrune } from "./contract-letting-go.ts";
+import { describeBackground, describeKeys } from "./contract-keeping.ts";
+import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
+import {
+  everyItem,
+  fullTold,
+  gather,
+  keepThread,
+  makeConversation,
+  makeTold,
+  makeTurn,
+  newDigest,
+  newSessionId,
+  newTurnId,
+  replay,
+  toCreate,
+  toMove,
+} from "./making.ts";
+import { withoutTold } from "../../src/stores/path.ts";
 
-export function describeStore(name: string, open: () => SessionStore): void {
-  function it(sentence: string, run: (store: SessionStore) => Promise<void>): void {
+export function describeStore(name: string, open: (now?: () => Date) => SessionStore): void {
+  function it(sentence: string, run: (store: SessionStore, clock: Clock) => Promise<void>): void {
     test(sentence, async () => {
-      const store = open();
+      const clock = { time: new Date("2026-02-03T04:05:06.789Z") };
+      const store = open(() => clock.time);
       try {
-        await run(store);
+        await run(store, clock);
       } finally {
         await store.close();
       }
@@ -34,6 +53,16 @@ export function describeStore(name: string, open: () => SessionStore): void {
       assert.equal(await store.commit({ turns: [turn] }), true);
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
       assert.deepStrictEqual(await store.readPath(turn.id), [turn]);
+    });
+
+    it("gives back what the caller was told, with its dates, its pieces and its memo", async (store) => {
+      for (const told of [makeTold({}), fullTold]) {
+        const turn = makeTurn({ told, gap: true });
+        await store.commit({ turns: [turn] });
+        assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+        // A path is what was said, not how it was told.
+        assert.deepStrictEqual(await store.readPath(turn.id), [withoutTold(turn)]);
+      }
     });
 
     it("keeps a turn without items, without usage and without parent", async (store) => {
@@ -230,6 +259,19 @@ export function describeStore(name: string, open: () => SessionStore): void {
     describeTwoTurns(it);
     describeResends(it);
     describeSearch(it);
+    describeKeys(it);
+    describeBackground(it);
+    describeDeletion(it);
+    describePrune(it);
+    describeConversations(it);
+    describeArchive(it);
+
+    it("makes a secret when it is first asked for, and tells the same ever after", async (store) => {
+      const [one, other] = [await store.secret("one"), await store.secret("other")];
+      assert.equal(one.length, 32);
+      assert.deepEqual(Buffer.from(await store.secret("one")), Buffer.from(one));
+      assert.notDeepEqual(Buffer.from(one), Buffer.from(other));
+    });
 
     it("reads a thread of ten thousand turns in order", async (store) => {
       const thread = await keepThread(store, 10_000);
@@ -255,6 +297,21 @@ export function describeStore(name: string, open: () => SessionStore): void {
       await assert.rejects(store.findByExchange("conv_1", "exchange"), unavailable);
       await assert.rejects(store.countRoots("conv_1"), unavailable);
       await assert.rejects(store.check(), unavailable);
+      await assert.rejects(store.findKey("alice", "key"), unavailable);
+      await assert.rejects(store.begin(makeTurn({ status: "running" })), unavailable);
+      await assert.rejects(store.end(turn), unavailable);
+      await assert.rejects(store.endRunning({ code: "draining", message: "" }, new Date()), unavailable);
+      await assert.rejects(store.deleteTurn("alice", turn.id), unavailable);
+      await assert.rejects(store.deleteSession("alice", "conv_1"), unavailable);
+      await assert.rejects(store.prune({}), unavailable);
+      await assert.rejects(store.createSession(makeConversation({})), unavailable);
+      await assert.rejects(store.readConversation("alice", "conv_1"), unavailable);
+      await assert.rejects(store.updateMetadata("alice", "conv_1", {}), unavailable);
+      await assert.rejects(store.replaceItems(turn.id, [], []), unavailable);
+      await assert.rejects(store.listSessions({ limit: 1 }), unavailable);
+      await assert.rejects(gather(store.exportRecords()), unavailable);
+      await assert.rejects(store.importRecords(replay([])), unavailable);
+      await assert.rejects(store.secret("name"), unavailable);
       await store.close();
     });
   });

@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { Item } from "../../src/core/item.ts";
-import type { SessionMove, SessionStore, StoredTurn } from "../../src/core/ports.ts";
+import type {
+  ArchiveRecord,
+  Conversation,
+  Pruned,
+  PruneRules,
+  SessionMove,
+  SessionStore,
+  StoredTurn,
+  Told,
+} from "../../src/core/store.ts";
 
 /** Commits a turn below another one, in its session and beside its tip. */
 export async function keepBelow(
@@ -54,6 +63,68 @@ export function makeTurn(wanted: Partial<StoredTurn>): StoredTurn {
     exchange: undefined,
     ...wanted,
   };
+}
+
+export function makeTold(wanted: Partial<Told>): Told {
+  return {
+    history: undefined,
+    contextItems: undefined,
+    omittedItems: 0,
+    truncation: "disabled",
+    endedAt: undefined,
+    finish: "stop",
+    notes: {},
+    ...wanted,
+  };
+}
+
+export const fullTold: Told = {
+  history: "forked",
+  contextItems: 12,
+  omittedItems: 3,
+  truncation: "auto",
+  endedAt: new Date("2026-02-03T04:05:07.001Z"),
+  finish: "content-filter",
+  notes: { fingerprint: "fp_1", serviceTier: "default" },
+  failure: { code: "adapter_error", message: "It broke: ü€𝄞", param: "input", wireCode: "server_error" },
+  pieces: [[{ kind: "text", part: 0, lengths: [1, 2, 3], logprobs: [0, 1, 0] }], []],
+  memo: '{"dialect":"responses", "metadata":{"a":"1"}}\n',
+  background: true,
+  brokenOff: 1,
+};
+
+export function makeConversation(wanted: Partial<Conversation>): Conversation {
+  const createdAt = new Date("2026-02-03T04:00:00.000Z");
+  return { id: newSessionId(), owner: "alice", createdAt, metadata: {}, tip: undefined, ...wanted };
+}
+
+/** Commits a turn that makes a session of its own, under a hint of its own. */
+export async function keepSession(store: SessionStore, wanted: Partial<StoredTurn>): Promise<StoredTurn> {
+  const turn = makeTurn({ session: newSessionId(), ...wanted });
+  assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, `hint of ${turn.id}`) }), true);
+  return turn;
+}
+
+/** Prunes until nothing more is to do. */
+export async function pruneAll(store: SessionStore, rules: PruneRules): Promise<Pruned & { readonly calls: number }> {
+  let [sessions, turns, calls] = [0, 0, 0];
+  for (;;) {
+    const pruned = await store.prune(rules);
+    sessions += pruned.sessions;
+    turns += pruned.turns;
+    calls += 1;
+    if (!pruned.more) return { sessions, turns, calls, more: false };
+  }
+}
+
+export async function gather(records: AsyncIterable<ArchiveRecord>): Promise<ArchiveRecord[]> {
+  const gathered: ArchiveRecord[] = [];
+  for await (const record of records) gathered.push(record);
+  return gathered;
+}
+
+export async function* replay(records: readonly ArchiveRecord[]): AsyncGenerator<ArchiveRecord> {
+  yield* records;
 }
 
 export function toCreate(turn: StoredTurn, hint: string): SessionMove {

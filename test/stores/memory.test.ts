@@ -1,4 +1,4 @@
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { describeStore } from "./contract.ts";
 
-describeStore("the memory store", createMemoryStore);
+describeStore("the memory store", (now) => createMemoryStore({ now }));

@@ -20,6 +20,25 @@ test("recent turns stay within their bound, and the oldest go first", () => {
   assert.equal(recent.get(two.id), two);
 });
 
+test("recent turns that were deleted are forgotten, and leave their room to others", () => {
+  const recent = createRecent(10);
+  const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
+  recent.add(one, 5);
+  recent.add(two, 5);
+  recent.forget([one.id, three.id]);
+  recent.add(three, 5);
+  assert.deepEqual(
+    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [undefined, two.id, three.id],
+  );
+  recent.clear();
+  recent.add(one, 10);
+  assert.deepEqual(
+    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [one.id, undefined, undefined],
+  );
+});
+
 test("a path is the same whether its turns are in memory, in the file, or in both", async () => {
   const turn = makeTurn({});
   const size = JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;

@@ -2,26 +2,23 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { after, describe, test } from "node:test";
-import type { StoredTurn } from "../../src/core/ports.ts";
+import { describe, test } from "node:test";
+import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { toRow } from "../../src/stores/sqlite/row.ts";
 import { migrate, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
-import { keepThread, makeTurn, newDigest, newSessionId, toCreate } from "./making.ts";
+import { createFiles, look } from "./files.ts";
+import { fullTold, keepThread, makeTurn, newDigest, newSessionId, toCreate } from "./making.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "portico-"));
-after(() => rmSync(folder, { recursive: true }));
-let files = 0;
-const newFile = () => join(folder, String((files += 1)), "sessions.db");
+const newFile = createFiles();
 
-describeStore("the SQLite store in a file", () => createSqliteStore({ file: newFile() }));
-describeStore("the SQLite store in memory, read back each time", () =>
-  createSqliteStore({ file: ":memory:", maxRecentSize: 0 }),
+describeStore("the SQLite store in a file", (now) => createSqliteStore({ file: newFile(), now }));
+describeStore("the SQLite store in memory, read back each time", (now) =>
+  createSqliteStore({ file: ":memory:", maxRecentSize: 0, now }),
 );
 
 describe("the file of the SQLite store", () => {
@@ -106,7 +103,7 @@ describe("the file of the SQLite store", () => {
 
   test("goes on where the first release wrote it, and finds the new turns by what was said", async () => {
     const file = newFile();
-    const [root, old] = writeFirstVersion(file);
+    const [root, old] = writeVersion(file, 1);
     const store = createSqliteStore({ file });
     const sessionId = root.session!;
     assert.deepStrictEqual(await store.readSession(sessionId), {
@@ -130,7 +127,42 @@ describe("the file of the SQLite store", () => {
     assert.deepEqual(await store.findByExchange(sessionId, marks.exchange), [turn.id]);
     assert.equal((await store.readSession(sessionId))?.resends, true);
     await store.close();
-    assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), 2);
+    assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), 3);
+  });
+
+  test("goes on where the second release wrote it: nothing was told yet, and what is idle is found", async () => {
+    const file = newFile();
+    const [root, old] = writeVersion(file, 2);
+    const store = createSqliteStore({ file, now: () => new Date(2_000) });
+    assert.deepStrictEqual(await store.readPath(old.id), [root, old]);
+    assert.equal((await store.findTurn("alice", root.id))?.told, undefined);
+    const conversation = { id: root.session!, owner: "alice", createdAt: new Date(1), metadata: {}, tip: old.id };
+    assert.deepStrictEqual(await store.readConversation("alice", root.session!), conversation);
+    const told = makeTurn({ told: fullTold });
+    await store.commit({ turns: [told], key: { key: "key", fingerprint: "print" } });
+    assert.deepStrictEqual(await store.findTurn("alice", told.id), told);
+    assert.equal((await store.findKey("alice", "key"))?.turnId, told.id);
+    const pruned = await store.prune({ idleBefore: new Date(2) });
+    assert.deepEqual(pruned, { sessions: 1, turns: 2, more: false });
+    assert.deepEqual(await store.readPath(old.id), []);
+    await store.close();
+  });
+
+  test("remembers keys and secrets after a restart, and never holds a key in clear", async () => {
+    const file = newFile();
+    const key = "a key that names someone";
+    const first = createSqliteStore({ file });
+    const turn = makeTurn({ status: "running" });
+    await first.begin(turn, { key, fingerprint: "print" });
+    const secret = await first.secret("seal");
+    for (const name of [file, `${file}-wal`]) assert.ok(!readFileSync(name).includes(key), name);
+    await first.close();
+    assert.ok(!readFileSync(file).includes(key));
+    const second = createSqliteStore({ file });
+    assert.equal((await second.findKey("alice", key))?.turnId, turn.id);
+    assert.deepEqual(await second.secret("seal"), secret);
+    assert.equal(await second.endRunning({ code: "draining", message: "" }, new Date()), 1);
+    await second.close();
   });
 
   test("is made anew where a process died before it wrote the first table", async () => {
@@ -321,14 +353,14 @@ describe("a SQLite store and other processes", () => {
   });
 });
 
-/** A file as the first release left it, with a session of two turns. */
-function writeFirstVersion(file: string): [StoredTurn, StoredTurn] {
+/** A file as an early release left it, with a session of two turns. */
+function writeVersion(file: string, version: 1 | 2): [StoredTurn, StoredTurn] {
   const root = makeTurn({ session: newSessionId() });
   const next = makeTurn({ session: root.session, parent: root.id, usage: undefined });
   mkdirSync(dirname(file));
   const database = new DatabaseSync(file);
-  migrate(database, 1);
-  assert.equal(readVersion(database), 1);
+  migrate(database, version);
+  assert.equal(readVersion(database), version);
   const addSession = database.prepare(
     "INSERT INTO sessions (id, owner, hint, tip, created, updated) VALUES (?, ?, ?, ?, 1, 1)",
   );
@@ -360,14 +392,4 @@ function refusesAndLeaves(file: string, reason: RegExp): void {
   refuses(file, reason);
   assert.ok(readFileSync(file).equals(before));
   assert.equal(statSync(file).mtimeMs, mtimeMs);
-}
-
-/** The column `value` of the one row of a query. */
-function look(file: string, query: string): unknown {
-  const database = new DatabaseSync(file, { readOnly: true });
-  try {
-    return database.prepare(query).get()?.value;
-  } finally {
-    database.close();
-  }
 }

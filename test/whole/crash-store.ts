@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Item, textOf } from "../../src/core/item.ts";
-import type { SessionStore, StoredTurn } from "../../src/core/ports.ts";
+import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { type Client, type Exchange, withoutKind } from "./crash-client.ts";
 

@@ -30,7 +30,9 @@ async function startPair(context: TestContext, script: Script, limits: Record<st
   const endpoints = { compat_chat: true, compat_responses: true };
   const gateway = await startGateway(context, {
     http: { port: 0, auth_token: "sk-gateway-0123456789abcdef", endpoints, limits },
-    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1` } },
+    adapters: {
+      model: { type: "openai", base_url: `${upstream.url}/v1`, retry: { times: 0 }, breaker: { failures: 0 } },
+    },
   });
   return { upstream, address: gateway.address };
 }

@@ -1,5 +1,6 @@
 /** Splits the bytes of server-sent events into the data of whole events; a character cut by a packet's border survives. */
 import { GatewayError } from "../../core/errors.ts";
+import { requireUtf8 } from "./utf8.ts";
 
 export interface EventReader {
   /** The data of each event that these bytes complete. */
@@ -50,13 +51,11 @@ export function createEventReader(maxEventBytes: number): EventReader {
       for (const buffer of buffers) {
         const cut = buffer.lastIndexOf(newline) + 1;
         if (cut > 0) {
-          const text =
-            tail.length === 0
-              ? buffer.toString("utf8", 0, cut)
-              : Buffer.concat([...tail, buffer.subarray(0, cut)]).toString("utf8");
+          const lines = buffer.subarray(0, cut);
+          const whole = tail.length === 0 ? lines : Buffer.concat([...tail, lines]);
           tail = [];
           tailBytes = 0;
-          readLines(text, events);
+          readLines(toText(whole), events);
         }
         keep(buffer.subarray(cut));
       }
@@ -70,10 +69,15 @@ export function createEventReader(maxEventBytes: number): EventReader {
     },
     end() {
       const events: string[] = [];
-      readLines(Buffer.concat(tail).toString("utf8"), events);
+      readLines(toText(Buffer.concat(tail)), events);
       dispatch(events);
       tail = [];
       return events;
     },
   };
+}
+
+function toText(bytes: Buffer): string {
+  requireUtf8(bytes);
+  return bytes.toString("utf8");
 }

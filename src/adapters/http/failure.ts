@@ -6,11 +6,9 @@ import type { Limit } from "./watch.ts";
 export function toNetworkFailure(error: Error, address: string): GatewayError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown cause";
   const cause = error;
-  if (timedOut.has(code)) {
-    return new GatewayError("adapter_timeout", `No connection to the upstream at ${address} came about in time.`, {
-      wireCode: "adapter_connect_timeout",
-      cause,
-    });
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || (code === "ETIMEDOUT" && !wasConnected(error))) {
+    const message = `No connection to the upstream at ${address} came about in time (connect_timeout_ms).`;
+    return new GatewayError("adapter_timeout", message, { wireCode: "adapter_connect_timeout", cause });
   }
   if (error.name === "HTTPParserError" || garbled.test(code)) {
     return new GatewayError("adapter_protocol", `The upstream at ${address} does not speak proper HTTP.`, {
@@ -23,20 +21,27 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
 
 /** A deadline that has passed. */
 export function toLateness(limit: Limit, limitMs: number, address: string): GatewayError {
-  return new GatewayError("adapter_timeout", `The upstream at ${address} ${lateness[limit]} within ${limitMs} ms.`, {
-    wireCode: `adapter_${limit}_timeout`,
+  const { what, option } = lateness[limit];
+  const where = option === undefined ? "" : ` (${option})`;
+  return new GatewayError("adapter_timeout", `The upstream at ${address} ${what} within ${limitMs} ms${where}.`, {
+    wireCode: option === undefined ? undefined : `adapter_${limit}_timeout`,
   });
 }
 
-const lateness: Record<Limit, string> = {
-  connect: "took no connection",
-  first_byte: "sent no byte of its answer",
-  idle: "fell silent in the middle of its answer: nothing came",
-  total: "did not finish its answer",
-  leave: "did not end its answer",
+/** What was missed, and the adapter's option that sets the limit; the last one is ours, and nobody waits for it. */
+const lateness: Record<Limit, { readonly what: string; readonly option?: string }> = {
+  connect: { what: "took no connection", option: "connect_timeout_ms" },
+  first_byte: { what: "sent no byte of its answer", option: "first_byte_timeout_ms" },
+  idle: { what: "fell silent in the middle of its answer: nothing came", option: "idle_timeout_ms" },
+  total: { what: "did not finish its answer", option: "total_timeout_ms" },
+  leave: { what: "did not end its answer" },
 };
 
-const timedOut: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "ETIMEDOUT"]);
+/** The system gives up a connection that it had in the same word as one that never came about. */
+function wasConnected(error: Error): boolean {
+  return "syscall" in error && (error.syscall === "read" || error.syscall === "write");
+}
+
 const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)$/;
 const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
 
@@ -46,6 +51,7 @@ const reasons: ReadonlyMap<string, string> = new Map(
     ECONNREFUSED: "refuses connections",
     ECONNRESET: closed,
     EPIPE: closed,
+    ETIMEDOUT: "is no longer reachable in the middle of its answer",
     UND_ERR_SOCKET: closed,
     ENOTFOUND: "has a name that cannot be resolved",
     EAI_AGAIN: "has a name that cannot be resolved now",

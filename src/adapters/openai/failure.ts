@@ -1,20 +1,27 @@
-/** Turns an upstream's error into ours: a table by status, its message and code kept, our secrets taken out. */
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+/** Reads an upstream's error, in the forms that compatible servers write, for the table that says what it means. */
+import type { GatewayError } from "../../core/errors.ts";
+import { type Scrub, createScrubber as createSecretScrubber, excerpt, toRefusalError } from "../http/refusal.ts";
 import type { UpstreamResponse } from "../http/upstream.ts";
-import { readWhole } from "../http/whole.ts";
-import { type JsonObject, isObject, objectAt, textAt } from "./json.ts";
+import { readStart } from "../http/whole.ts";
+import { type JsonObject, isObject, listAt, objectAt, textAt } from "./json.ts";
 
-export type Scrub = (text: string) => string;
+export type { Scrub };
 
 /** What an answer with an error status means. */
 export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promise<GatewayError> {
-  const text = (await readWhole(response, 1024 * 1024)).toString("utf8");
-  const { status } = response;
-  const code = codeOfStatus.get(status) ?? (status >= 300 && status < 400 ? "adapter_protocol" : "adapter_error");
-  return toFailure(code, status, readError(text), scrub, {
-    retryAfterSeconds: readRetryAfter(response.headers["retry-after"], Date.now()),
-    cause: new Error(`The upstream answered ${response.status}: ${scrub(text.slice(0, 500))}`),
-  });
+  const { status, headers } = response;
+  const text = (await readStart(response)).toString("utf8");
+  const fields = readError(text);
+  return toRefusalError(
+    {
+      status,
+      ...wordsOf(fields ?? {}),
+      isPage: fields === undefined && /^\s*</.test(text),
+      retryAfter: headerOf(headers["retry-after"]),
+      cause: toCause(status, headerOf(headers["location"]), text, scrub),
+    },
+    scrub,
+  );
 }
 
 /** What an error within an answer of status 200 means. */
@@ -23,115 +30,51 @@ export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
   const number = fields["code"];
   // Some servers write a status here, others a number of their own.
   const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
-  const code =
-    codeOfStatus.get(status) ??
-    codeOfWord.get(textAt(fields, "code")) ??
-    codeOfWord.get(textAt(fields, "type")) ??
-    "adapter_error";
-  return toFailure(code, status, fields, scrub, {});
+  return toRefusalError({ status, ...wordsOf(fields) }, scrub);
 }
 
 /** Takes our own secrets out of what an upstream says. */
 export function createScrubber(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Scrub {
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/).concat(value));
-  const secrets = [apiKey ?? "", ...words.filter((word) => word.length >= 8)].filter((secret) => secret !== "");
-  // The longest first, so that no secret leaves a rest because it holds another.
-  secrets.sort((one, other) => other.length - one.length);
-  return (text) => secrets.reduce((clean, secret) => clean.replaceAll(secret, "[secret]"), text);
+  return createSecretScrubber([apiKey ?? "", ...words.filter((word) => word.length >= 8)]);
 }
 
-/** Seconds from now, of either form of the header: a number, or a date. */
-function readRetryAfter(header: string | string[] | undefined, now: number): number | undefined {
-  if (typeof header !== "string" || header.trim() === "") return undefined;
-  const seconds = Number(header);
-  const wait = Number.isNaN(seconds) ? (Date.parse(header) - now) / 1000 : seconds;
-  return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
+/** For the log: what came, and where it would lead. */
+export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
+  const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;
+  return new Error(`The upstream answered ${status}${towards}: ${excerpt(text, 500, scrub)}`);
 }
 
-const codeOfStatus: ReadonlyMap<number | undefined, ErrorCode> = new Map([
-  [400, "adapter_bad_request"],
-  [401, "adapter_refused"],
-  [402, "adapter_refused"],
-  [403, "adapter_refused"],
-  [404, "adapter_not_found"],
-  [408, "adapter_timeout"],
-  [413, "body_too_large"],
-  [422, "adapter_bad_request"],
-  [429, "adapter_rate_limit"],
-  [503, "overloaded"],
-  [504, "adapter_timeout"],
-  [529, "overloaded"],
-]);
-
-/** For errors that come without a status. */
-const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
-  ["invalid_request_error", "adapter_bad_request"],
-  ["context_length_exceeded", "adapter_bad_request"],
-  ["BadRequestError", "adapter_bad_request"],
-  ["authentication_error", "adapter_refused"],
-  ["invalid_api_key", "adapter_refused"],
-  ["permission_error", "adapter_refused"],
-  ["not_found_error", "adapter_not_found"],
-  ["model_not_found", "adapter_not_found"],
-  ["rate_limit_error", "adapter_rate_limit"],
-  ["rate_limit_exceeded", "adapter_rate_limit"],
-  ["insufficient_quota", "adapter_rate_limit"],
-  ["overloaded_error", "overloaded"],
-  ["server_is_overloaded", "overloaded"],
-  ["timeout", "adapter_timeout"],
-]);
-
-/** The statuses that ask the caller to come back, and so always say when. */
-const retried: ReadonlySet<ErrorCode> = new Set(["adapter_rate_limit", "overloaded"]);
-
-/** `status` is what the upstream itself said, and is told only then. */
-function toFailure(
-  code: ErrorCode,
-  status: number | undefined,
-  error: JsonObject,
-  scrub: Scrub,
-  details: { readonly retryAfterSeconds?: number | undefined; readonly cause?: unknown },
-): GatewayError {
-  const said = scrub(textAt(error, "message") ?? "").slice(0, 2000);
-  const param = textAt(error, "param");
-  const upstreamCode = textAt(error, "code");
-  return new GatewayError(code, toMessage(code, status, said), {
-    param: param === undefined ? undefined : scrub(param),
-    // A refusal of our own credentials is not the caller's `invalid_api_key`.
-    wireCode: code === "adapter_refused" || upstreamCode === undefined ? undefined : scrub(upstreamCode),
-    retryAfterSeconds: retried.has(code) ? (details.retryAfterSeconds ?? 1) : details.retryAfterSeconds,
-    cause: details.cause,
-  });
+function wordsOf(error: JsonObject) {
+  return {
+    message: textAt(error, "message"),
+    code: textAt(error, "code"),
+    type: textAt(error, "type"),
+    param: textAt(error, "param"),
+  };
 }
 
-function toMessage(code: ErrorCode, status: number | undefined, said: string): string {
-  const inBrackets = status === undefined ? "" : ` (status ${status})`;
-  switch (code) {
-    case "adapter_refused":
-      return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's api_key.`;
-    case "adapter_bad_request":
-    case "adapter_not_found":
-    case "adapter_rate_limit":
-    case "body_too_large":
-      return said !== "" ? said : `The upstream refused the request without a message${inBrackets}.`;
-    case "adapter_protocol":
-      return `The upstream answered with a redirect${inBrackets}. Check the adapter's base_url.`;
-    default:
-      return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
-  }
+function headerOf(value: string | string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
-/** The error object of a body, in the forms that compatible servers write: nested, flat, a string, or no JSON at all. */
-function readError(text: string): JsonObject {
+/** The error object of a body: nested, flat, a string, in a list; nothing when it is no JSON at all. */
+function readError(text: string): JsonObject | undefined {
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    return {};
+    return undefined;
   }
   // Some servers put their one error into a list.
   if (Array.isArray(body)) [body] = body;
   if (!isObject(body)) return {};
-  const message = textAt(body, "error") ?? textAt(body, "detail");
+  const message = textAt(body, "error") ?? textAt(body, "detail") ?? firstDetail(body);
   return objectAt(body, "error") ?? (message === undefined ? body : { ...body, message });
+}
+
+/** Validators list what is wrong, each with a `msg`. */
+function firstDetail(body: JsonObject): string | undefined {
+  const [first] = listAt(body, "detail") ?? [];
+  return isObject(first) ? textAt(first, "msg") : undefined;
 }

@@ -1,15 +1,21 @@
-/** The openai adapter: speaks chat completions to any compatible server. */
+/** The openai adapter: speaks chat completions, or responses, to any compatible server. */
 import { type Static, Type } from "typebox";
 import { GatewayError } from "../../core/errors.ts";
-import type { Adapter } from "../../core/ports.ts";
+import type { Delta } from "../../core/delta.ts";
+import type { Dialect } from "../../core/item.ts";
+import type { Adapter, Tell } from "../../core/ports.ts";
+import type { Turn } from "../../core/turn.ts";
 import { baseUrlPattern } from "../http/target.ts";
-import { type Upstream, createUpstream } from "../http/upstream.ts";
-import { readWhole } from "../http/whole.ts";
+import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
+import { readStart, readWhole } from "../http/whole.ts";
 import { defineAdapter } from "../type.ts";
-import { createScrubber, toRefusal } from "./failure.ts";
+import * as chat from "./chat/reply.ts";
+import { writeRequest as writeChatRequest } from "./chat/request.ts";
+import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
 import { isObject, parseJson } from "./json.ts";
-import { createReplyReader, readWholeReply } from "./reply.ts";
-import { writeRequest } from "./request.ts";
+import * as responses from "./responses/reply.ts";
+import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
+import type { ReplyReader } from "./stream.ts";
 
 const milliseconds = (description: string, value: number) =>
   Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
@@ -20,8 +26,16 @@ const options = Type.Object({
       pattern: baseUrlPattern,
       default: "https://api.openai.com/v1",
       description:
-        "Where the server is, up to the part before /chat/completions: http://…, https://…, or unix:/path/to.sock, " +
+        "Where the server is, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
         "which may go on with a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
+    }),
+  ),
+  wire: Type.Optional(
+    Type.Union([Type.Literal("chat"), Type.Literal("responses")], {
+      default: "chat",
+      description:
+        "What the server is spoken to in: chat (POST /chat/completions) or responses (POST /responses). " +
+        "Only the latter carries reasoning from turn to turn and knows hosted tools.",
     }),
   ),
   api_key: Type.Optional(Type.String({ description: "Sent as Authorization: Bearer. Absent: no such header." })),
@@ -46,6 +60,29 @@ const options = Type.Object({
   ),
 });
 
+/** A dialect that the upstream is spoken to in. */
+interface Wire {
+  readonly path: string;
+  writeRequest(turn: Turn, tell?: Tell): string;
+  createReplyReader(scrub: Scrub): ReplyReader;
+  readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[];
+}
+
+const wires: Readonly<Record<Dialect, Wire>> = {
+  chat: {
+    path: "/chat/completions",
+    writeRequest: writeChatRequest,
+    createReplyReader: chat.createReplyReader,
+    readWholeReply: chat.readWholeReply,
+  },
+  responses: {
+    path: "/responses",
+    writeRequest: writeResponsesRequest,
+    createReplyReader: responses.createReplyReader,
+    readWholeReply: responses.readWholeReply,
+  },
+};
+
 export const openai = defineAdapter(options, (chosen) => createOpenai(chosen, process.env));
 
 /** The same with an environment of the maker's choice, which is read once. */
@@ -55,9 +92,11 @@ export function createOpenai(
 ): Adapter {
   const {
     base_url: baseUrl = "https://api.openai.com/v1",
+    wire: dialect = "chat",
     total_timeout_ms: totalMs = 600_000,
     max_response_bytes: maxBytes = 64 * 1024 * 1024,
   } = chosen;
+  const wire = wires[dialect];
   const headers = toHeaders(chosen);
   const scrub = createScrubber(chosen.api_key, chosen.headers ?? {});
   const upstream = createUpstream({
@@ -70,13 +109,14 @@ export function createOpenai(
   });
 
   return {
-    async *stream(turn, signal) {
+    speaks: [dialect],
+    async *stream(turn, signal, tell) {
       const response = await upstream.send(
         {
           method: "POST",
-          path: "/chat/completions",
+          path: wire.path,
           headers,
-          body: writeRequest(turn),
+          body: wire.writeRequest(turn, tell),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,
@@ -85,11 +125,11 @@ export function createOpenai(
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
         // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
         if (contentTypeOf(response.headers) !== "text/event-stream") {
-          checkContentType(response.headers);
-          yield readWholeReply(await readWhole(response, maxBytes), scrub);
+          await checkContentType(response, scrub);
+          yield wire.readWholeReply(await readWhole(response, maxBytes), scrub);
           return;
         }
-        const reader = createReplyReader(scrub);
+        const reader = wire.createReplyReader(scrub);
         while (!reader.isDone()) {
           const buffers = await response.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
@@ -143,12 +183,13 @@ function contentTypeOf(headers: Readonly<Record<string, string | string[] | unde
   return type.trim().toLowerCase();
 }
 
-function checkContentType(headers: Readonly<Record<string, string | string[] | undefined>>): void {
-  const type = contentTypeOf(headers);
+async function checkContentType(response: UpstreamResponse, scrub: Scrub): Promise<void> {
+  const type = contentTypeOf(response.headers);
   if (type === "application/json" || type.endsWith("+json")) return;
   const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "no content type that we know";
   throw new GatewayError(
     "adapter_protocol",
     `The upstream answered with ${found} instead of JSON or server-sent events. Check the adapter's base_url.`,
+    { cause: toCause(response.status, undefined, (await readStart(response)).toString("utf8"), scrub) },
   );
 }

@@ -14,5 +14,6 @@ export function createChatProtocol(options: ChatOptions): Protocol {
       const { ask, wants } = readRequest(body, options.exposeReasoning);
       return { ask, voice: createVoice(wants) };
     },
+    recall: () => undefined,
   };
 }

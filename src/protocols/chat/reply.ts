@@ -8,6 +8,7 @@ import type { Wants } from "./request.ts";
 
 export function createVoice(wants: Wants): Voice {
   return {
+    memo: () => undefined,
     whole: (about, answer) => JSON.stringify(toCompletion(about, answer, wants)),
     stream: (about) => createSpeaker(about, wants),
   };
@@ -136,6 +137,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
         return add(event);
       case "turn-end":
         return end(event.answer);
+      case "turn-queued":
       case "turn-start":
       case "item-end":
         return "";

@@ -1,19 +1,22 @@
 /** The responses dialect: a create body in, a response object or its event stream out. */
 import type { Protocol } from "../../core/ports.ts";
-import { createVoice } from "./reply.ts";
+import { createVoice, recallVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
+import type { Seal } from "./seal.ts";
 
-export interface ResponsesOptions {
-  /** Tells when an answer was completed. */
-  readonly now: () => Date;
+/** What a caller gets to carry is the same on every route of the dialect. */
+export interface ResponsesProtocol extends Protocol {
+  readonly seal: Seal;
 }
 
 /** Speaks `POST /v1/responses`. */
-export function createResponsesProtocol(options: ResponsesOptions): Protocol {
+export function createResponsesProtocol({ seal }: { readonly seal: Seal }): ResponsesProtocol {
   return {
+    seal,
     parse(body) {
-      const { ask, echo } = readRequest(body);
-      return { ask, voice: createVoice(echo, options.now) };
+      const { ask, echo } = readRequest(body, seal);
+      return { ask, voice: createVoice(echo, seal) };
     },
+    recall: (memo) => recallVoice(memo, seal),
   };
 }

@@ -1,9 +1,10 @@
 /** Reads input items; one without a type is a message, the way most clients write it. */
+import { GatewayError } from "../../core/errors.ts";
 import type { Extra, Item, Role } from "../../core/item.ts";
+import type { Reference } from "../../core/turn.ts";
 import {
   type Fields,
   missing,
-  notAllowed,
   pathOf,
   readChoice,
   readObjects,
@@ -13,14 +14,15 @@ import {
   wrongType,
 } from "../fields.ts";
 import { readContent } from "./content.ts";
+import { openCompaction, openReasoning, type Seal } from "./seal.ts";
 
-export function readItems(fields: Fields, key: string): readonly Item[] {
+export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] {
   const value = fields.values[key];
   if (!Array.isArray(value)) throw wrongType(pathOf(fields, key), "a string or an array", value);
-  return (readObjects(fields, key) ?? []).map(readItem);
+  return (readObjects(fields, key) ?? []).map((item) => readItem(item, seal));
 }
 
-type ReadItem = (item: Fields) => Item;
+type ReadItem = (item: Fields, seal: Seal) => Item | Reference;
 
 const readers: Readonly<Record<string, ReadItem>> = {
   message: readMessage,
@@ -29,12 +31,32 @@ const readers: Readonly<Record<string, ReadItem>> = {
   function_call_output: (item) => readOutput(item, "function"),
   custom_tool_call: (item) => readCall(item, "custom", "input"),
   custom_tool_call_output: (item) => readOutput(item, "custom"),
+  compaction: (item, seal) => openCompaction(requireName(item, "encrypted_content"), seal),
+  compaction_trigger: (item) => misplacedTrigger(pathOf(item, "type")),
+  item_reference: (item) => ({ type: "reference", id: requireName(item, "id") }),
 };
 
-function readItem(item: Fields): Item {
-  const type = readString(item, "type") ?? "message";
+/** What only this dialect knows, such as the calls of hosted tools, is kept for an adapter that speaks it. */
+function readItem(item: Fields, seal: Seal): Item | Reference {
+  const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
   const known = Object.hasOwn(readers, type) ? readers[type] : undefined;
-  return known === undefined ? notAllowed(pathOf(item, "type"), type, Object.keys(readers)) : known(item);
+  if (known !== undefined) return known(item, seal);
+  requireName(item, "type");
+  return { type: "other", extra: { dialect: "responses", fields: item.values } };
+}
+
+/** Where it may stand, the request takes it off before its items are read. */
+function misplacedTrigger(param: string): never {
+  throw new GatewayError(
+    "invalid_value",
+    "Invalid value: 'compaction_trigger'. It must be the last item of a response's input.",
+    { param },
+  );
+}
+
+/** A reference may come without its type: an id, and nothing that a message would have. */
+function isBareReference({ values }: Fields): boolean {
+  return typeof values["id"] === "string" && values["role"] === undefined && values["content"] === undefined;
 }
 
 const roles: readonly Role[] = ["user", "assistant", "system", "developer"];
@@ -63,12 +85,12 @@ function readOutput(item: Fields, kind: "function" | "custom"): Item {
   return { type: "tool-output", kind, callId: requireName(item, "call_id"), output: readContent(item, "output") };
 }
 
-function readReasoning(item: Fields): Item {
+function readReasoning(item: Fields, seal: Seal): Item {
+  const text = readTexts(item, "content").join("");
   return {
     type: "reasoning",
     summary: readTexts(item, "summary"),
-    text: readTexts(item, "content").join(""),
-    encrypted: readString(item, "encrypted_content"),
+    ...openReasoning(readString(item, "encrypted_content"), text, seal),
   };
 }
 

@@ -24,26 +24,27 @@ export interface Echo {
   readonly tools: readonly object[];
   readonly top_logprobs: number;
   readonly top_p: number;
-  readonly truncation: "auto" | "disabled";
   readonly user: string | null;
   readonly metadata: Readonly<Record<string, string>>;
+  readonly background: boolean;
+  /** The conversation that the request itself named. */
+  readonly conversation: string | null;
   /** Not on the wire: the caller wants the opaque form of the reasoning. */
   readonly showsSeals: boolean;
 }
 
 export interface ResponseWriter {
-  /** The object while the answer is being made. */
-  begin(): string;
+  /** The object while the answer is being made, with the items that are whole already. */
+  begin(status: "queued" | "in_progress", items?: readonly string[]): string;
   /** The object at the end, around items that are JSON text already. */
   end(answer: Answer, items: readonly string[]): string;
 }
 
 /** The keys stand in the order of the live wire, so what changes is spliced between what does not. */
-export function createResponseWriter(about: About, echo: Echo, now: () => Date): ResponseWriter {
+export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
   const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, service_tier, user, metadata } = echo;
   const { parallel_tool_calls, presence_penalty, previous_response_id, prompt_cache_key, reasoning } = echo;
-  const { safety_identifier, store, temperature, text, tool_choice, tools, top_logprobs, top_p, truncation } = echo;
-  const conversation = about.session === undefined ? {} : { conversation: { id: about.session } };
+  const { safety_identifier, store, temperature, text, tool_choice, tools, top_logprobs, top_p, background } = echo;
 
   const head = toText({ id: about.id, object: "response", created_at: toSeconds(about.createdAt) });
   const beforeOutput = toText({ instructions, max_output_tokens, max_tool_calls, model: about.model });
@@ -63,13 +64,16 @@ export function createResponseWriter(about: About, echo: Echo, now: () => Date):
     tools,
     top_logprobs,
     top_p,
-    truncation,
+    truncation: about.truncation,
   });
   const tail = toText({ user, metadata });
 
   const write = (state: State, output: string): string => {
     const { status, completed_at, error, incomplete_details, service_tier, usage } = state;
-    const opening = toText({ status, background: false, completed_at, ...conversation, error, frequency_penalty });
+    // A turn that waits has no conversation yet, unless it was told which.
+    const session = status === "queued" ? echo.conversation : about.session;
+    const conversation = (session ?? undefined) === undefined ? {} : { conversation: { id: session } };
+    const opening = toText({ status, background, completed_at, ...conversation, error, frequency_penalty });
     const ending = toText({ service_tier });
     return (
       `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},"output":[${output}],` +
@@ -78,11 +82,11 @@ export function createResponseWriter(about: About, echo: Echo, now: () => Date):
   };
 
   return {
-    begin: () => write({ ...unsettled, status: "in_progress", service_tier }, ""),
+    begin: (status, items = []) => write({ ...unsettled, status, service_tier }, items.join(",")),
     end(answer, items) {
       const state: State = {
         status: answer.status,
-        completed_at: answer.status === "completed" ? toSeconds(now()) : null,
+        completed_at: answer.status === "completed" ? toSeconds(answer.endedAt) : null,
         error: answer.error === undefined ? null : toResponseError(answer.error),
         incomplete_details: answer.status === "incomplete" ? { reason: toReason(answer) } : null,
         service_tier: answer.notes.serviceTier ?? "default",
@@ -94,7 +98,7 @@ export function createResponseWriter(about: About, echo: Echo, now: () => Date):
 }
 
 interface State {
-  readonly status: "in_progress" | Answer["status"];
+  readonly status: "queued" | "in_progress" | Answer["status"];
   readonly completed_at: number | null;
   readonly error: object | null;
   readonly incomplete_details: object | null;
@@ -113,7 +117,7 @@ function toReason(answer: Answer): "content_filter" | "max_output_tokens" {
   return answer.finish === "content-filter" ? "content_filter" : "max_output_tokens";
 }
 
-function toWireUsage(usage: Usage): object {
+export function toWireUsage(usage: Usage): object {
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
@@ -123,6 +127,6 @@ function toWireUsage(usage: Usage): object {
   };
 }
 
-function toSeconds(date: Date): number {
+export function toSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }

@@ -1,43 +1,60 @@
 /** Writes the items of an answer the way a response object shows them. */
 import type { OutputItem } from "../../core/event.ts";
-import type { Part } from "../../core/item.ts";
+import { toAddress } from "../../core/address.ts";
+import type { Item, Part } from "../../core/item.ts";
 import { toLogprobs } from "./logprobs.ts";
+import { type Sealing, sealCompaction, sealReasoning } from "./seal.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
 /** An item's id is made of the response's: the same item has the same id however it is told. */
 export function toItemId(responseId: string, item: OutputItem, index: number): string {
-  const digits = responseId.slice(responseId.indexOf("_") + 1);
-  return `${toPrefix(item)}_${digits}${index.toString(16).padStart(4, "0")}`;
+  return `${toPrefix(item)}_${toAddress({ turnId: responseId, side: "output", index })}`;
 }
 
-function toPrefix(item: OutputItem): "msg" | "rs" | "fc" | "ctc" {
-  if (item.type === "message") return "msg";
-  if (item.type === "reasoning") return "rs";
-  return item.kind === "function" ? "fc" : "ctc";
+/** The kind of an item, as its id begins. */
+export function toPrefix(item: Item): string {
+  switch (item.type) {
+    case "message":
+      return "msg";
+    case "reasoning":
+      return "rs";
+    case "tool-call":
+      return item.kind === "function" ? "fc" : "ctc";
+    case "tool-output":
+      return item.kind === "function" ? "fco" : "ctco";
+    case "compaction":
+      return "cmp";
+    case "other":
+      return "item";
+  }
 }
 
-/** `showsSeals`: with the opaque form of the reasoning. */
-export function toWireItem(item: OutputItem, id: string, status: ItemStatus, showsSeals: boolean): object {
+export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sealing: Sealing): object {
   switch (item.type) {
     case "message": {
       const content = typeof item.content === "string" ? [toTextPart(item.content)] : item.content.flatMap(toWirePart);
-      return { id, type: "message", status, content, role: "assistant" };
+      const phase = item.extra?.dialect === "responses" ? item.extra.fields["phase"] : undefined;
+      return { id, type: "message", status, content, ...(phase !== undefined && { phase }), role: "assistant" };
     }
-    case "reasoning":
+    case "reasoning": {
+      const sealed = sealing.showsSeals ? sealReasoning(item, sealing.seal) : undefined;
       return {
         id,
         type: "reasoning",
         status,
         ...(item.text !== "" && { content: [toReasoningPart(item.text)] }),
-        ...(showsSeals && item.encrypted !== undefined && { encrypted_content: item.encrypted }),
+        ...(sealed !== undefined && { encrypted_content: sealed }),
         summary: item.summary.map(toSummaryPart),
       };
+    }
     case "tool-call": {
       const { callId: call_id, name, arguments: written } = item;
       if (item.kind === "custom") return { id, type: "custom_tool_call", status, call_id, input: written, name };
       return { id, type: "function_call", status, arguments: written, call_id, name };
     }
+    case "compaction":
+      return { id, type: "compaction", encrypted_content: sealCompaction(item, sealing.seal) };
   }
 }
 

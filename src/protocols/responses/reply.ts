@@ -1,20 +1,35 @@
 /** Says an answer as a response object: whole, or event by event. */
-import type { Voice } from "../../core/ports.ts";
+import type { OutputItem } from "../../core/event.ts";
+import type { About, Voice } from "../../core/ports.ts";
 import { type Echo, createResponseWriter } from "./object.ts";
-import { toItemId, toWireItem } from "./output.ts";
+import { type ItemStatus, toItemId, toWireItem } from "./output.ts";
+import type { Seal } from "./seal.ts";
 import { createSpeaker } from "./stream.ts";
 
-export function createVoice(echo: Echo, now: () => Date): Voice {
+export function createVoice(echo: Echo, seal: Seal): Voice {
+  const sealing = { seal, showsSeals: echo.showsSeals };
+  const write = (about: About, items: readonly OutputItem[], statusOf: (index: number) => ItemStatus): string[] =>
+    items.map((item, index) =>
+      JSON.stringify(toWireItem(item, toItemId(about.id, item, index), statusOf(index), sealing)),
+    );
   return {
+    // Whom the caller speaks for is kept in no form that can be read.
+    memo: () => JSON.stringify(echo.user === null ? echo : { ...echo, user: seal.seal(echo.user) }),
     whole(about, answer) {
-      // Only the item that was being said when the model was cut off is not whole: the last one.
-      const cut = answer.status === "incomplete" ? answer.items.length - 1 : -1;
-      const items = answer.items.map((item, index) => {
-        const status = index === cut ? "incomplete" : "completed";
-        return JSON.stringify(toWireItem(item, toItemId(about.id, item, index), status, echo.showsSeals));
-      });
-      return createResponseWriter(about, echo, now).end(answer, items);
+      const { brokenOff } = answer;
+      const items = write(about, answer.items, (index) => (index === brokenOff ? "incomplete" : "completed"));
+      return createResponseWriter(about, echo).end(answer, items);
     },
-    stream: (about) => createSpeaker(about, echo, now),
+    progress(about, status, items) {
+      const output = write(about, items, () => "completed");
+      return createResponseWriter(about, echo).begin(status === "queued" ? "queued" : "in_progress", output);
+    },
+    stream: (about) => createSpeaker(about, echo, sealing),
   };
+}
+
+/** The voice of a turn that was kept. What it is made of was written by `memo`. */
+export function recallVoice(memo: string, seal: Seal): Voice {
+  const echo = JSON.parse(memo) as Echo;
+  return createVoice({ ...echo, user: echo.user === null ? null : (seal.open(echo.user) ?? null) }, seal);
 }

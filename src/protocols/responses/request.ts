@@ -1,9 +1,10 @@
 /** Reads a create body: what the caller asks, and what of it the response object repeats. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Extra, Item } from "../../core/item.ts";
+import type { Extra } from "../../core/item.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
 import {
   type Fields,
+  isObject,
   readBody,
   readBoolean,
   readChoice,
@@ -13,65 +14,88 @@ import {
   readObject,
   readString,
   requireName,
-  unsupported,
+  toFields,
+  wrongType,
 } from "../fields.ts";
+import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
 import { readInclude } from "./include.ts";
 import { readItems } from "./items.ts";
 import type { Echo } from "./object.ts";
+import type { Seal } from "./seal.ts";
 import { echoTools, readToolChoice, readTools } from "./tools.ts";
 
-export function readRequest(body: unknown): { readonly ask: Ask; readonly echo: Echo } {
+export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
   const model = requireName(fields, "model");
-  refuseUnsupported(fields);
   const previousId = readString(fields, "previous_response_id");
+  const conversationId = readConversation(fields, previousId);
   const user = readString(fields, "user") || undefined;
   const store = readBoolean(fields, "store") ?? true;
+  const background = readBoolean(fields, "background") ?? false;
+  if (background && !store) {
+    throw new GatewayError(
+      "invalid_value",
+      "'background' needs 'store': a response that is not kept cannot be asked for later.",
+      {
+        param: "background",
+      },
+    );
+  }
   const settings = readSettings(fields);
   const ask: Ask = {
     model,
-    items: readInput(fields, previousId),
+    ...readInput(fields, previousId ?? conversationId, seal),
     itemsParam: "input",
     settings,
     stream: readBoolean(fields, "stream") ?? false,
     previousId,
+    conversationId,
     user,
     keep: store ? "yes" : "no",
+    background,
+    truncation: readChoice(fields, "truncation", ["auto", "disabled"]),
   };
   return { ask, echo: readEcho(fields, ask, store) };
 }
 
-/** A string is a message of the user. Only a request that goes on from a response may come without any. */
-function readInput(fields: Fields, previousId: string | undefined): readonly Item[] {
+/** A string is a message of the user. Only a request that goes on from something may come without any. */
+function readInput(fields: Fields, continued: string | undefined, seal: Seal): Pick<Ask, "items" | "compacts"> {
   const input = fields.values["input"];
-  if (typeof input === "string") return [{ type: "message", role: "user", content: input }];
-  if (input !== undefined && input !== null) return readItems(fields, "input");
-  if (previousId !== undefined) return [];
+  if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
+  if (Array.isArray(input) && isTrigger(input.at(-1))) {
+    const said = { ...fields, values: { input: input.slice(0, -1) } };
+    return { items: readItems(said, "input", seal), compacts: true };
+  }
+  if (input !== undefined && input !== null) return { items: readItems(fields, "input", seal) };
+  if (continued !== undefined || readObject(fields, "prompt") !== undefined) return { items: [] };
   throw new GatewayError(
     "missing_required_parameter",
-    "Missing required parameter: 'input'. One of 'input' or 'previous_response_id' must be provided.",
+    "Missing required parameter: 'input'. One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.",
     { param: "input" },
   );
 }
 
-/** What would change the answer and cannot be honoured is refused, not dropped. */
-function refuseUnsupported(fields: Fields): void {
-  const given = (key: string): boolean => fields.values[key] !== undefined && fields.values[key] !== null;
-  if (given("conversation")) {
-    if (given("previous_response_id")) {
-      throw new GatewayError(
-        "mutually_exclusive",
-        "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing one of them.",
-        { param: "previous_response_id" },
-      );
-    }
-    unsupported("conversation", "Use 'previous_response_id' or 'user' to go on with a conversation.");
+/** Whoever ends its input with one wants the conversation made short, not an answer. */
+function isTrigger(item: unknown): boolean {
+  return isObject(item) && item["type"] === "compaction_trigger";
+}
+
+/** The conversation to go on with: its id, or an object that has it. */
+function readConversation(fields: Fields, previousId: string | undefined): string | undefined {
+  const value = fields.values["conversation"];
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string" && typeof value !== "object")
+    throw wrongType("conversation", "a string or an object", value);
+  const id = typeof value === "string" ? value : requireName(toFields(value, "conversation"), "id");
+  if (previousId !== undefined) {
+    throw new GatewayError(
+      "mutually_exclusive",
+      "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing one of them.",
+      { param: "previous_response_id" },
+    );
   }
-  if (given("prompt")) unsupported("prompt", "Send the text of the prompt as 'instructions' and 'input'.");
-  if (readBoolean(fields, "background") === true) {
-    unsupported("background", "Use 'stream' to follow a long answer while it is made.");
-  }
+  return checkConversationId(id, "conversation");
 }
 
 function readSettings(fields: Fields): Settings {
@@ -109,6 +133,7 @@ const ownFields: ReadonlySet<string> = new Set([
   "previous_response_id",
   "conversation",
   "store",
+  "background",
 ]);
 
 function readNative(fields: Fields): Extra {
@@ -137,9 +162,10 @@ function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
     tools: echoTools(fields),
     top_logprobs: settings.topLogprobs ?? 0,
     top_p: settings.topP ?? 1,
-    truncation: readChoice(fields, "truncation", ["auto", "disabled"]) ?? "disabled",
     user: ask.user ?? null,
     metadata: readMetadata(fields, "metadata") ?? {},
+    background: ask.background === true,
+    conversation: ask.conversationId ?? null,
     showsSeals: readInclude(fields).includes("reasoning.encrypted_content"),
   };
 }

@@ -1,45 +1,60 @@
 /** Says an answer as server-sent events, in the order of the wire, numbered without gaps. */
-import { toWireError } from "../../core/errors.ts";
+import { GatewayError, toWireError } from "../../core/errors.ts";
 import type { Event, OutputItem } from "../../core/event.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
 import { type Echo, createResponseWriter } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
 import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
+import type { Sealing } from "./seal.ts";
 
 /** What the function it gives returns is one write: all events of a batch. */
-export function createSpeaker(about: About, echo: Echo, now: () => Date): (events: readonly Event[]) => string {
-  const response = createResponseWriter(about, echo, now);
+export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
+  const response = createResponseWriter(about, echo);
   const output: string[] = [];
   let parts: ItemParts | undefined;
   let count = 0;
+  let wasQueued = false;
 
   const say: Say = {
     event: (type, body) => `event: ${type}\ndata: {"type":"${type}",${body},"sequence_number":${count++}}\n\n`,
     number: () => count++,
   };
 
+  function queueTurn(): string {
+    wasQueued = true;
+    const body = `"response":${response.begin("queued")}`;
+    return say.event("response.created", body) + say.event("response.queued", body);
+  }
+
   function beginTurn(): string {
-    const body = `"response":${response.begin()}`;
-    return say.event("response.created", body) + say.event("response.in_progress", body);
+    const body = `"response":${response.begin("in_progress")}`;
+    return (wasQueued ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
   }
 
   function beginItem(item: OutputItem, index: number): string {
     const id = toItemId(about.id, item, index);
     parts = item.type === "tool-call" ? createCallInput(say, item, id, index) : createParts(say, id, index);
-    const body = JSON.stringify(toWireItem(item, id, "in_progress", echo.showsSeals));
+    const body = JSON.stringify(toWireItem(item, id, "in_progress", sealing));
     return say.event("response.output_item.added", `"item":${body},"output_index":${index}`);
   }
 
   function endItem(item: OutputItem, index: number, whole: boolean): string {
     const said = parts?.close() ?? "";
     const id = toItemId(about.id, item, index);
-    const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", echo.showsSeals));
+    const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", sealing));
     output.push(body);
     return said + say.event("response.output_item.done", `"item":${body},"output_index":${index}`);
   }
 
-  function endTurn(answer: Answer): string {
+  /** The wire has no event for a response that was called off, so it is told as one that failed, but not as an error. */
+  function endTurn(told: Answer): string {
+    if (told.status !== "cancelled") return end(told);
+    const error = new GatewayError("cancelled", "The response was cancelled.");
+    return `${say.event("response.failed", `"response":${response.end({ ...told, status: "failed", error }, output)}`)}data: [DONE]\n\n`;
+  }
+
+  function end(answer: Answer): string {
     let said = "";
     if (answer.error !== undefined) {
       // Readers differ in where they look: some only in `error`, some only beside it.
@@ -53,6 +68,8 @@ export function createSpeaker(about: About, echo: Echo, now: () => Date): (event
 
   function tell(event: Event): string {
     switch (event.type) {
+      case "turn-queued":
+        return queueTurn();
       case "turn-start":
         return beginTurn();
       case "item-start":

@@ -81,13 +81,14 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
   }
 }
 
-/** Tools that only their own dialect knows have no name here; they are in the caller's own fields. */
+/** Tools that only their own dialect knows go by their type. */
 function readAllowed(choice: Fields, tools: readonly Tool[]): ToolChoice {
   const allowed = readObjects(choice, "tools") ?? missing("tool_choice.tools");
   const names: string[] = [];
   for (const tool of allowed) {
     const type = requireName(tool, "type");
     if (type === "function" || type === "custom") names.push(requireGiven(tools, type, requireName(tool, "name")));
+    else names.push(type);
   }
   return { type: "allowed", mode: readChoice(choice, "mode", ["auto", "required"]) ?? "auto", names };
 }

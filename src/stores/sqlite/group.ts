@@ -1,19 +1,22 @@
-/** Keeps the entries of one event-loop tick in one transaction, so that they share one fsync. */
+/** Runs the writes of one event-loop tick in one transaction, so that they share one fsync. */
 import type { DatabaseSync } from "node:sqlite";
-import { GatewayError } from "../../core/errors.ts";
+import { isClosed, unavailable } from "../refusals.ts";
 
-export interface Group<Entry> {
-  /** Resolves to what `keep` said, once it is durable. */
-  add(entry: Entry): Promise<boolean>;
-  /** Keeps what waits, and takes no more. */
+export interface Group {
+  /**
+   * Resolves to what the work returned, once it is durable. Work may run twice, when a neighbour was wrong; `whenKept` runs
+   * once, in the order of the works and before anyone hears of them.
+   */
+  add<T>(work: () => T, whenKept?: (result: T) => void): Promise<T>;
+  /** Runs what waits, and takes no more. */
   close(): void;
 }
 
-/** `keep` is called for the entries in their order, each seeing what those before it wrote. */
-export function createGroup<Entry>(database: DatabaseSync, keep: (entry: Entry) => boolean): Group<Entry> {
+/** Works are run in their order, each seeing what those before it wrote. */
+export function createGroup(database: DatabaseSync): Group {
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
-  let waiting: Waiting<Entry>[] = [];
+  let waiting: Waiting[] = [];
   let closed = false;
 
   function flush(): void {
@@ -23,14 +26,14 @@ export function createGroup<Entry>(database: DatabaseSync, keep: (entry: Entry) 
   }
 
   /** What is told must wait until all is durable. */
-  function keepTogether(group: readonly Waiting<Entry>[]): void {
-    let current: Waiting<Entry> | undefined;
+  function keepTogether(group: readonly Waiting[]): void {
+    let current: Waiting | undefined;
     try {
       begin.run();
-      const kept = group.map((entry) => keep((current = entry).entry));
+      const tellers = group.map((entry) => (current = entry).run());
       current = undefined;
       commit.run();
-      for (const [index, { resolve }] of group.entries()) resolve(kept[index] ?? false);
+      for (const tell of tellers) tell();
     } catch (thrown) {
       // A full disk has rolled back by itself; a busy one never began.
       if (database.isTransaction) database.exec("ROLLBACK");
@@ -40,19 +43,26 @@ export function createGroup<Entry>(database: DatabaseSync, keep: (entry: Entry) 
     }
   }
 
-  /** One entry that is wrong in itself must not cost its neighbours their turns. */
-  function keepWithout(group: readonly Waiting<Entry>[], wrong: Waiting<Entry>, thrown: unknown): void {
+  /** One work that is wrong in itself must not cost its neighbours their turns. */
+  function keepWithout(group: readonly Waiting[], wrong: Waiting, thrown: unknown): void {
     wrong.reject(thrown);
     const others = group.filter((entry) => entry !== wrong);
     if (others.length > 0) keepTogether(others);
   }
 
   return {
-    add(entry) {
-      if (closed) return Promise.reject(unavailable("The session store is closed.", undefined));
+    add(work, whenKept) {
+      if (closed) return Promise.reject(isClosed());
       return new Promise((resolve, reject) => {
         if (waiting.length === 0) setImmediate(flush);
-        waiting.push({ entry, resolve, reject });
+        const run = () => {
+          const result = work();
+          return () => {
+            whenKept?.(result);
+            resolve(result);
+          };
+        };
+        waiting.push({ run, reject });
       });
     },
     close() {
@@ -62,19 +72,15 @@ export function createGroup<Entry>(database: DatabaseSync, keep: (entry: Entry) 
   };
 }
 
-interface Waiting<Entry> {
-  readonly entry: Entry;
-  readonly resolve: (kept: boolean) => void;
+interface Waiting {
+  /** Does the work, and returns what tells of it. */
+  readonly run: () => () => void;
   readonly reject: (thrown: unknown) => void;
 }
 
-/** Whether the entry itself is wrong, so that its neighbours may stay: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */
+/** Whether the work itself is wrong, so that its neighbours may stay: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */
 function isOfTheEntry(thrown: unknown): boolean {
   if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return true;
   const primaryCode = thrown.errcode & 0xff;
   return primaryCode === 18 || primaryCode === 19 || primaryCode === 20;
-}
-
-function unavailable(message: string, cause: unknown): GatewayError {
-  return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
 }

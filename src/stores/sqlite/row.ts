@@ -1,10 +1,14 @@
-/** A turn as a row of the table `turns`, and back. */
-import type { StoredTurn } from "../../core/ports.ts";
+/** Turns as rows of the table `turns`, and back. */
+import type { PathTurn, StoredTurn, Told } from "../../core/store.ts";
 
 /** The columns in the order of a row. */
-export const turnColumns = "id, owner, session, parent, created, model, status, input, output, usage, digest, exchange";
+export const turnColumns =
+  "id, owner, session, parent, created, model, status, input, output, usage, digest, exchange, gap, ended, told, pieces, memo";
 
-/** Items and usage are JSON text, dates are milliseconds since 1970. */
+/**
+ * Items, usage, pieces and what was told are JSON text, dates are milliseconds since 1970. The pieces have a column of
+ * their own, so that they can be let go alone; the memo is text already.
+ */
 export type TurnRow = [
   id: string,
   owner: string,
@@ -18,9 +22,18 @@ export type TurnRow = [
   usage: string | null,
   digest: string | null,
   exchange: string | null,
+  gap: number,
+  ended: number | null,
+  told: string | null,
+  pieces: string | null,
+  memo: string | null,
 ];
 
+/** The same without the columns that a path does not show. */
+export const pathColumns = turnColumns.replace(/, ended.*$/, "");
+
 export function toRow(turn: StoredTurn): TurnRow {
+  const { endedAt, pieces, memo, ...told } = turn.told ?? {};
   return [
     turn.id,
     turn.owner,
@@ -34,6 +47,11 @@ export function toRow(turn: StoredTurn): TurnRow {
     turn.usage === undefined ? null : JSON.stringify(turn.usage),
     turn.digest ?? null,
     turn.exchange ?? null,
+    turn.gap === true ? 1 : 0,
+    endedAt?.getTime() ?? null,
+    turn.told === undefined ? null : JSON.stringify(told),
+    pieces === undefined ? null : JSON.stringify(pieces),
+    memo ?? null,
   ];
 }
 
@@ -44,7 +62,13 @@ export function sizeOf(row: TurnRow | undefined): number {
 }
 
 export function toTurn(row: TurnRow): StoredTurn {
-  const [id, owner, session, parent, created, model, status, input, output, usage, digest, exchange] = row;
+  const told = toTold(row);
+  return { ...toPathTurn(row), ...(told !== undefined && { told }) };
+}
+
+/** Without what was told beside the items, which a long thread need not be read for. */
+export function toPathTurn(row: TurnRow): PathTurn {
+  const [id, owner, session, parent, created, model, status, input, output, usage, digest, exchange, gap] = row;
   return {
     id,
     owner,
@@ -58,5 +82,20 @@ export function toTurn(row: TurnRow): StoredTurn {
     usage: usage === null ? undefined : JSON.parse(usage),
     digest: digest ?? undefined,
     exchange: exchange ?? undefined,
+    ...(gap === 1 && { gap: true }),
+  };
+}
+
+function toTold([, , , , , , , , , , , , , ended, json, pieces, memo]: TurnRow): Told | undefined {
+  if (json === null) return undefined;
+  const told: Omit<Told, "endedAt" | "pieces" | "memo"> = JSON.parse(json);
+  return {
+    ...told,
+    // What was undefined is not in the text.
+    history: told.history,
+    contextItems: told.contextItems,
+    endedAt: ended === null ? undefined : new Date(ended),
+    ...(pieces !== null && { pieces: JSON.parse(pieces) }),
+    ...(memo !== null && { memo }),
   };
 }

@@ -6,7 +6,11 @@ import type { DatabaseSync } from "node:sqlite";
 export const applicationId = 0x506f7274;
 
 /** Step n brings a database from version n to version n + 1. A step that was released never changes. */
-const migrations: readonly ((database: DatabaseSync) => void)[] = [createTables, rememberWhatWasSaid];
+const migrations: readonly ((database: DatabaseSync) => void)[] = [
+  createTables,
+  rememberWhatWasSaid,
+  rememberWhatWasTold,
+];
 
 /** The version that this program reads and writes. */
 export const newestVersion = migrations.length;
@@ -89,4 +93,40 @@ function rememberWhatWasSaid(database: DatabaseSync): void {
     CREATE INDEX turns_by_exchange ON turns (exchange) WHERE exchange IS NOT NULL;
     CREATE INDEX roots_by_session ON turns (session) WHERE parent IS NULL AND session IS NOT NULL;
   `);
+}
+
+/**
+ * An index of `updated` would cost every turn of a session two pages more, so sessions are found by the hour of their last
+ * turn, which seldom changes. A session that is deleted is marked first, and its turns go little by little. The other
+ * indexes are of few rows: those that a turn in a session touches anyway, but for the end of the one of the pieces.
+ */
+function rememberWhatWasTold(database: DatabaseSync): void {
+  database.exec(`
+    ALTER TABLE sessions ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
+    ALTER TABLE sessions ADD COLUMN active INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN deleted INTEGER NOT NULL DEFAULT 0;
+    UPDATE sessions SET active = updated / 3600000;
+    CREATE INDEX sessions_by_activity ON sessions (active) WHERE deleted = 0;
+    CREATE INDEX sessions_by_owner ON sessions (owner, active) WHERE deleted = 0;
+    CREATE INDEX deleted_sessions ON sessions (id) WHERE deleted = 1;
+    ALTER TABLE turns ADD COLUMN gap INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE turns ADD COLUMN ended INTEGER;
+    ALTER TABLE turns ADD COLUMN told TEXT;
+    ALTER TABLE turns ADD COLUMN pieces TEXT;
+    ALTER TABLE turns ADD COLUMN memo TEXT;
+    CREATE INDEX loose_roots ON turns (created) WHERE session IS NULL AND parent IS NULL;
+    CREATE INDEX running_turns ON turns (id) WHERE status = 'running';
+    CREATE INDEX pieces_by_end ON turns (ended) WHERE pieces IS NOT NULL;
+    CREATE TABLE keys (
+      owner TEXT NOT NULL,
+      hash BLOB NOT NULL,
+      fingerprint TEXT NOT NULL,
+      turn TEXT NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
+      created INTEGER NOT NULL,
+      PRIMARY KEY (owner, hash)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX keys_by_turn ON keys (turn);
+    CREATE INDEX keys_by_age ON keys (created);
+  `);
+  database.prepare("INSERT INTO meta (key, value) VALUES ('idempotency_key', ?)").run(randomBytes(32));
 }

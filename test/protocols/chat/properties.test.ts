@@ -6,6 +6,7 @@ import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../../../src/protocols/responses/index.ts";
+import { createSeal } from "../../../src/seal.ts";
 import { type Call, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
 import { batches } from "../deltas.ts";
 import { checkStream, type WireItem } from "../grammar.ts";
@@ -82,7 +83,7 @@ test("how the answer is cut into batches changes nothing of what is told", async
 
 test("both dialects tell the same text, refusal, calls and arguments of the same answer", async () => {
   const chat = createChatProtocol({ exposeReasoning: false });
-  const responses = createResponsesProtocol({ now: () => new Date(0) });
+  const responses = createResponsesProtocol({ seal: createSeal(new Uint8Array(32)) });
   const messages = [{ role: "user", content: "Hi" }];
   await fc.assert(
     fc.asyncProperty(batches, async (batches) => {

@@ -229,7 +229,7 @@ test("a turn that fails after some text says why instead of a finish, and ends",
 test("a turn that fails before its first word is told as a stream too", () => {
   const { voice } = protocol.parse({ model: "m", messages: [{ role: "user", content: "Hi" }], stream: true });
   assert.equal(
-    voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."))),
+    voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."), new Date(0))),
     `data: {"error":{"message":"Nothing came.","type":"api_error","param":null,"code":"adapter_timeout"}}\n\ndata: [DONE]\n\n`,
   );
 });

@@ -1,8 +1,9 @@
 /** The response object, said whole. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { WireResponse } from "../grammar.ts";
-import { about, play, protocol } from "./script.ts";
+import type { Delta } from "../../../src/core/delta.ts";
+import { checkStream, type WireResponse } from "../grammar.ts";
+import { about, play, protocol, seal } from "./script.ts";
 
 const keys =
   "id object created_at status background completed_at error frequency_penalty incomplete_details instructions " +
@@ -83,7 +84,6 @@ test("what the request fixed is repeated", async () => {
     tools,
     top_logprobs: 3,
     top_p: 0.5,
-    truncation: "auto",
     user: "someone",
     metadata: { a: "b" },
   };
@@ -117,16 +117,40 @@ test("an answer in a session names its conversation", () => {
     usage: undefined,
     error: undefined,
     notes: {},
+    endedAt: new Date(0),
+    brokenOff: undefined,
+    pieces: undefined,
   } as const;
   const response: WireResponse = JSON.parse(voice.whole({ ...about, session: "conv_1" }, answer));
   assert.deepEqual(response["conversation"], { id: "conv_1" });
 });
 
-test("sealed reasoning is shown only to a caller who asked for it", async () => {
-  const deltas = [[{ type: "reasoning-seal", encrypted: "opaque" } as const]];
-  const shown = await play(deltas, { include: ["reasoning.encrypted_content"] });
-  const hidden = await play(deltas);
+test("reasoning is shown sealed only to a caller who asked for it, also when the adapter has sealed nothing", async () => {
   const item = { id: "rs_ab120000", type: "reasoning", status: "completed", summary: [] };
-  assert.deepEqual(shown.whole().output, [{ ...item, encrypted_content: "opaque" }]);
-  assert.deepEqual(hidden.whole().output, [item]);
+  const content = [{ type: "reasoning_text", text: "hm" }];
+  const table = [
+    [[{ type: "reasoning-seal", encrypted: "opaque" }], item, { text: "", encrypted: "opaque" }],
+    [[{ type: "reasoning", text: "hm" }], { ...item, content }, { text: "hm" }],
+    [
+      [
+        { type: "reasoning", text: "hm" },
+        { type: "reasoning-seal", encrypted: "opaque" },
+      ],
+      { ...item, content },
+      { text: "hm", encrypted: "opaque" },
+    ],
+  ] as const satisfies readonly (readonly [readonly Delta[], object, object])[];
+  for (const [deltas, hidden, carried] of table) {
+    const shown = await play([deltas], { include: ["reasoning.encrypted_content"] });
+    const encrypted_content = seal.seal(JSON.stringify(carried));
+    assert.deepEqual(shown.whole().output, [{ ...hidden, encrypted_content }]);
+    assert.deepEqual((await play([deltas])).whole().output, [hidden]);
+  }
+});
+
+test("a conversation made short is one sealed item, in the stream as in the object", async () => {
+  const { stream, whole } = await play([[{ type: "compaction", summary: "We met." }]]);
+  const { output } = whole();
+  assert.deepEqual(output, [{ id: "cmp_ab120000", type: "compaction", encrypted_content: seal.seal("We met.") }]);
+  assert.deepEqual(checkStream(stream).response.output, output);
 });

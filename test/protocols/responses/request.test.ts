@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../src/core/errors.ts";
 import type { Ask, ToolChoice } from "../../../src/core/turn.ts";
-import { protocol } from "./script.ts";
+import { protocol, seal } from "./script.ts";
 
 function ask(body: object): Ask {
   return protocol.parse({ model: "m", input: "Hi", ...body }).ask;
@@ -22,7 +22,12 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ model: null }, "model", "missing_required_parameter", "'model'"],
   [{ model: "" }, "model", "empty_string", "empty string"],
   [{ model: 5 }, "model", "invalid_type", "expected a string, but got an integer"],
-  [{ input: undefined }, "input", "missing_required_parameter", "'input' or 'previous_response_id'"],
+  [
+    { input: undefined },
+    "input",
+    "missing_required_parameter",
+    "'input', 'previous_response_id', 'conversation' or 'prompt'",
+  ],
   [{ input: null }, "input", "missing_required_parameter", "Missing required parameter: 'input'."],
   [{ input: 5 }, "input", "invalid_type", "expected a string or an array, but got an integer"],
   [{ input: {} }, "input", "invalid_type", "expected a string or an array, but got an object"],
@@ -47,9 +52,26 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [user([{ type: "input_file" }]), "input[0].content[0].file_id", "missing_required_parameter", "file_id"],
   [user([{ type: "input_audio" }]), "input[0].content[0].input_audio", "missing_required_parameter", "input_audio"],
   [user([{ type: "refusal" }]), "input[0].content[0].refusal", "missing_required_parameter", "refusal"],
-  [{ input: [{ type: "item_reference", id: "msg_1" }] }, "input[0].type", "invalid_value", "'message', 'reasoning'"],
-  [{ input: [{ type: "compaction" }] }, "input[0].type", "invalid_value", "Invalid value: 'compaction'"],
-  [{ input: [{ type: "toString" }] }, "input[0].type", "invalid_value", "Invalid value: 'toString'"],
+  [{ input: [{ name: "f" }] }, "input[0].role", "missing_required_parameter", "'input[0].role'"],
+  [{ input: [{ type: "" }] }, "input[0].type", "empty_string", "empty string"],
+  [
+    { input: [{ type: "compaction" }] },
+    "input[0].encrypted_content",
+    "missing_required_parameter",
+    "encrypted_content",
+  ],
+  [
+    { input: [{ type: "compaction_trigger" }, { role: "user", content: "Hi" }] },
+    "input[0].type",
+    "invalid_value",
+    "must be the last item",
+  ],
+  [
+    { input: [{ type: "compaction_trigger" }, { type: "compaction_trigger" }] },
+    "input[0].type",
+    "invalid_value",
+    "must be the last item",
+  ],
   [{ input: [{ type: 7 }] }, "input[0].type", "invalid_type", "expected a string"],
   [{ input: [{ ...call, call_id: null }] }, "input[0].call_id", "missing_required_parameter", "input[0].call_id"],
   [{ input: [{ ...call, name: "" }] }, "input[0].name", "empty_string", "empty string"],
@@ -70,16 +92,17 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ input: [{ type: "reasoning", summary: [{}] }] }, "input[0].summary[0].text", "missing_required_parameter", "text"],
   [{ instructions: 5 }, "instructions", "invalid_type", "expected a string"],
   [{ previous_response_id: 5 }, "previous_response_id", "invalid_type", "expected a string"],
-  [{ conversation: "conv_1" }, "conversation", "unsupported_parameter", "'previous_response_id' or 'user'"],
+  [{ conversation: "session_1" }, "conversation", "invalid_value", "begins with 'conv'"],
+  [{ conversation: 7 }, "conversation", "invalid_type", "expected a string or an object"],
+  [{ conversation: {} }, "conversation.id", "missing_required_parameter", "conversation.id"],
   [
     { conversation: { id: "conv_1" }, previous_response_id: "resp_1" },
     "previous_response_id",
     "mutually_exclusive",
     "'previous_response_id' and 'conversation'",
   ],
-  [{ background: true }, "background", "unsupported_parameter", "Use 'stream'"],
+  [{ background: true, store: false }, "background", "invalid_value", "needs 'store'"],
   [{ background: "no" }, "background", "invalid_type", "expected a boolean"],
-  [{ prompt: { id: "p" } }, "prompt", "unsupported_parameter", "'instructions' and 'input'"],
   [{ user: 5 }, "user", "invalid_type", "expected a string"],
   [{ store: "yes" }, "store", "invalid_type", "expected a boolean"],
   [{ stream: 1 }, "stream", "invalid_type", "expected a boolean"],
@@ -160,8 +183,11 @@ test("a string is a message of the user, and everything else has its default", (
     itemsParam: "input",
     stream: false,
     previousId: undefined,
+    conversationId: undefined,
     user: undefined,
     keep: "yes",
+    background: false,
+    truncation: undefined,
   });
   assert.deepEqual(settings.tools, []);
   assert.deepEqual(settings.native, { dialect: "responses", fields: {} });
@@ -277,6 +303,68 @@ test("calls, their outputs and reasoning are read as items", () => {
   ]);
 });
 
+test("items of types that we have no word for are kept for an adapter that has one", () => {
+  const input = [
+    { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } },
+    { type: "mcp_list_tools", id: "mcpl_1", server_label: "s", tools: [] },
+    { type: "local_shell_call_output", id: "lso_1", output: "{}" },
+    { type: "toString", id: "x", role: "user" },
+  ];
+  assert.deepEqual(
+    ask({ input }).items,
+    input.map((fields) => ({ type: "other", extra: { dialect: "responses", fields } })),
+  );
+});
+
+test("reasoning that was sealed here is opened, whatever the item says in the open", () => {
+  const sealed = (content: object) => seal.seal(JSON.stringify(content));
+  const { items } = ask({
+    input: [
+      { type: "reasoning", summary: [{ type: "summary_text", text: "A" }], encrypted_content: sealed({ text: "b" }) },
+      { type: "reasoning", summary: [], encrypted_content: sealed({ text: "", encrypted: "opaque" }) },
+      {
+        type: "reasoning",
+        summary: [],
+        content: [{ type: "reasoning_text", text: "no" }],
+        encrypted_content: sealed({ text: "b", encrypted: "opaque" }),
+      },
+    ],
+  });
+  assert.deepEqual(items, [
+    { type: "reasoning", summary: ["A"], text: "b", encrypted: undefined },
+    { type: "reasoning", summary: [], text: "", encrypted: "opaque" },
+    { type: "reasoning", summary: [], text: "b", encrypted: "opaque" },
+  ]);
+});
+
+test("what was sealed here as something else is no reasoning", () => {
+  for (const other of ["We met.", "{}", "[1]", '{"text":1}']) {
+    const encrypted = seal.seal(other);
+    const { items } = ask({ input: [{ type: "reasoning", summary: [], encrypted_content: encrypted }] });
+    assert.deepEqual(items, [{ type: "reasoning", summary: [], text: "", encrypted }]);
+  }
+});
+
+test("a compaction that was sealed here is opened, one from elsewhere is left to whoever can read it", () => {
+  const { items } = ask({
+    input: [
+      { type: "compaction", id: "cmp_1", encrypted_content: seal.seal("We met.") },
+      { type: "compaction", id: null, encrypted_content: "opaque" },
+    ],
+  });
+  assert.deepEqual(items, [
+    { type: "compaction", summary: "We met." },
+    { type: "compaction", summary: "", encrypted: "opaque" },
+  ]);
+});
+
+test("an input that ends with a trigger asks for the conversation to be made short", () => {
+  const { items, compacts } = ask({ input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] });
+  assert.deepEqual(items, [{ type: "message", role: "user", content: "Hi", extra: undefined }]);
+  assert.equal(compacts, true);
+  assert.equal(ask({}).compacts, undefined);
+});
+
 test("a request that goes on from a response may come without input", () => {
   const { items, previousId, keep } = ask({ input: null, previous_response_id: "resp_1", store: false });
   assert.deepEqual({ items, previousId, keep }, { items: [], previousId: "resp_1", keep: "no" });
@@ -356,7 +444,7 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
   assert.deepEqual(choose({ type: "allowed_tools", mode: "required", tools: allowed }), {
     type: "allowed",
     mode: "required",
-    names: ["f", "c"],
+    names: ["f", "c", "web_search"],
   });
   assert.deepEqual(choose({ type: "file_search" }), {
     type: "other",

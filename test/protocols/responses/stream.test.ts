@@ -186,9 +186,18 @@ test("a turn that fails after some text closes what it opened, says why twice, a
   assert.equal(response.output[0]?.status, "incomplete");
 });
 
+test("a turn that was called off closes what it opened and ends in a way that every client knows, without an error event", async () => {
+  const { stream } = await play([[{ type: "text", text: "So" }]], {}, new GatewayError("cancelled", "Called off."));
+  const { response, events } = checkStream(stream);
+  assert.equal(events.at(-1)?.type, "response.failed");
+  assert.ok(!events.some(({ type }) => type === "error"));
+  assert.deepEqual([response.status, response.output[0]?.status], ["failed", "incomplete"]);
+  assert.equal(response.error?.message, "The response was cancelled.");
+});
+
 test("a turn that fails before its first word is told as a stream too", () => {
   const { voice } = protocol.parse({ model: "m", input: "Hi", stream: true });
-  const stream = voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came.")));
+  const stream = voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."), new Date(0)));
   const { events, response } = checkStream(stream);
   assert.deepEqual(
     events.map((event) => event.type),
@@ -210,7 +219,7 @@ test("a failed response names its cause in the codes that clients know", () => {
     [new GatewayError("internal_error", ""), "server_error"],
   ] as const;
   for (const [error, code] of table) {
-    const stream = protocol.parse({ model: "m", input: "Hi" }).voice.stream(about)(failedTurn(error));
+    const stream = protocol.parse({ model: "m", input: "Hi" }).voice.stream(about)(failedTurn(error, new Date(0)));
     assert.equal(checkStream(stream).response.error?.code, code);
   }
 });

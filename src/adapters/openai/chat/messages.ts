@@ -1,7 +1,8 @@
 /** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
-import { GatewayError } from "../../core/errors.ts";
-import type { Content, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../core/item.ts";
-import { textAt } from "./json.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import type { Content, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../../core/item.ts";
+import { refusePart, tellCompaction } from "../content.ts";
+import { fieldsOf } from "../native.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";
@@ -17,7 +18,7 @@ export function writeMessages(instructions: string | undefined, items: readonly 
   let shown: unknown[] = [];
 
   function openAssistant(extra: Extra | undefined): AssistantMessage {
-    open = { ...fieldsOf(extra), role: "assistant", content: null };
+    open = { ...fieldsOf(extra, "chat"), role: "assistant", content: null };
     messages.push(open);
     return open;
   }
@@ -51,12 +52,16 @@ export function writeMessages(instructions: string | undefined, items: readonly 
         open = undefined;
         messages.push({ role: "tool", tool_call_id: item.callId, content: writeOutput(item, shown) });
         break;
+      case "compaction":
+        open = undefined;
+        messages.push({ role: "user", content: tellCompaction(item) });
+        break;
       case "message":
         if (item.role === "assistant") say(item);
         else {
           open = undefined;
           messages.push({
-            ...fieldsOf(item.extra),
+            ...fieldsOf(item.extra, "chat"),
             role: item.role,
             content: writeContent(item.content),
             name: item.name,
@@ -71,8 +76,8 @@ export function writeMessages(instructions: string | undefined, items: readonly 
 function writeCall(call: ToolCall): unknown {
   const { callId: id, name } = call;
   return call.kind === "custom"
-    ? { ...fieldsOf(call.extra), id, type: "custom", custom: { name, input: call.arguments } }
-    : { ...fieldsOf(call.extra), id, type: "function", function: { name, arguments: call.arguments } };
+    ? { ...fieldsOf(call.extra, "chat"), id, type: "custom", custom: { name, input: call.arguments } }
+    : { ...fieldsOf(call.extra, "chat"), id, type: "function", function: { name, arguments: call.arguments } };
 }
 
 /** A tool's message holds text only; the rest is shown by the user's message that follows. */
@@ -97,7 +102,7 @@ function writeContent(content: Content): string | unknown[] {
 function writePart(part: Part): unknown {
   switch (part.type) {
     case "text":
-      return { ...fieldsOf(part.extra), type: "text", text: part.text };
+      return { ...fieldsOf(part.extra, "chat"), type: "text", text: part.text };
     case "refusal":
       return { type: "refusal", refusal: part.text };
     case "image":
@@ -114,15 +119,8 @@ function writePart(part: Part): unknown {
       }
       return { type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
     case "other":
-      return fieldsOf(part.extra) ?? refusePart(part.extra);
+      return fieldsOf(part.extra, "chat") ?? refusePart(part.extra);
   }
-}
-
-function refusePart({ fields }: Extra): never {
-  throw new GatewayError(
-    "unsupported_parameter",
-    `This gateway's adapter takes no content of type '${textAt(fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
-  );
 }
 
 function joinContents(before: string | unknown[] | null, after: string | unknown[]): string | unknown[] {
@@ -133,8 +131,4 @@ function joinContents(before: string | unknown[] | null, after: string | unknown
 function toParts(content: string | unknown[]): unknown[] {
   if (typeof content !== "string") return content;
   return content === "" ? [] : [{ type: "text", text: content }];
-}
-
-function fieldsOf(extra: Extra | undefined): Readonly<Record<string, unknown>> | undefined {
-  return extra?.dialect === "chat" ? extra.fields : undefined;
 }

@@ -1,7 +1,7 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
-import type { Delta } from "../../core/delta.ts";
-import { GatewayError } from "../../core/errors.ts";
-import { isObject, objectAt, textAt } from "./json.ts";
+import type { Delta } from "../../../core/delta.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import { isObject, objectAt, textAt } from "../json.ts";
 
 interface Call {
   readonly number: number;

@@ -1,85 +1,34 @@
 /** Reads a chat completions answer, whole or as server-sent events, into deltas. */
-import type { Delta } from "../../core/delta.ts";
-import { GatewayError, toGatewayError } from "../../core/errors.ts";
-import type { Finish, Usage } from "../../core/turn.ts";
-import { createEventReader } from "../http/events.ts";
+import type { Delta } from "../../../core/delta.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import type { Finish, Usage } from "../../../core/turn.ts";
+import { type Scrub, toReportedFailure } from "../failure.ts";
+import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "../json.ts";
+import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
-import { type Scrub, toReportedFailure } from "./failure.ts";
-import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "./json.ts";
-
-export interface ReplyReader {
-  /** The deltas of one network read. */
-  read(buffers: readonly Buffer[]): readonly Delta[];
-  /** What is left when the upstream has ended its answer. */
-  end(): readonly Delta[];
-  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
-  check(): void;
-  /** Nothing that comes now belongs to the answer. */
-  isDone(): boolean;
-}
-
-const maxEventBytes = 8 * 1024 * 1024;
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
-  const events = createEventReader(maxEventBytes);
-  const answer = createAnswerReader(scrub, "delta");
-  let done = false;
-  let failure: GatewayError | undefined;
-
-  function hear(texts: readonly string[], deltas: Delta[]): void {
-    for (const text of texts) {
-      if (text !== "[DONE]") answer.hear(parseJson(text, scrub), deltas);
-      else {
-        answer.end();
-        done = true;
-        return;
-      }
-    }
-  }
-
-  function gather(listen: (deltas: Delta[]) => void): readonly Delta[] {
-    const deltas: Delta[] = [];
-    try {
-      listen(deltas);
-    } catch (thrown) {
-      failure = toGatewayError(thrown);
-    }
-    return deltas;
-  }
-
-  return {
-    read: (buffers) => gather((deltas) => hear(events.read(buffers), deltas)),
-    end: () =>
-      gather((deltas) => {
-        hear(events.end(), deltas);
-        if (done) return;
-        if (!answer.isFinished()) {
-          throw new GatewayError("adapter_protocol", "The upstream's stream broke off before the end of its answer.");
-        }
-        answer.end();
-        done = true;
-      }),
-    check() {
-      if (failure !== undefined) throw failure;
-    },
-    isDone: () => done,
-  };
+  return createStreamReader(createAnswerReader(scrub, "delta"), scrub);
 }
 
 /** Reads an answer that came whole. */
 export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
   const answer = createAnswerReader(scrub, "message");
-  const heard = answer.hear(parseJson(body.toString("utf8"), scrub), deltas);
-  if (!heard) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
+  answer.hear(requireObject(parseJson(body.toString("utf8"), scrub)), deltas);
+  if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
   answer.end();
   return deltas;
 }
 
 /** A chunk and a whole answer have the same form, but for the word under which the message stands. */
-function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
+function createAnswerReader(
+  scrub: Scrub,
+  word: "delta" | "message",
+): AnswerReader & { readonly hasMessage: () => boolean } {
   const calls = createCallReader();
+  let heard = false;
   let finished = false;
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
@@ -108,14 +57,11 @@ function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
   }
 
   return {
-    /** Whether there was something of the answer in it. */
-    hear(body: unknown, deltas: Delta[]): boolean {
-      if (!isObject(body)) throw new GatewayError("adapter_protocol", "The upstream's answer is no JSON object.");
+    hear(body, deltas) {
       const error = body["error"];
       if (error !== undefined && error !== null) throw toReportedFailure(error, scrub);
       if (body["object"] === "error") throw toReportedFailure(body, scrub);
       hearNotes(body, deltas);
-      let heard = false;
       for (const choice of listAt(body, "choices") ?? []) {
         // We ask for one answer; what another says is not ours.
         if (!isObject(choice) || (typeof choice["index"] === "number" && choice["index"] !== 0)) continue;
@@ -133,8 +79,10 @@ function createAnswerReader(scrub: Scrub, word: "delta" | "message") {
       }
       const usage = objectAt(body, "usage");
       if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
-      return heard;
     },
+    hasMessage: () => heard,
+    // The usage comes after the end, and [DONE] after the usage.
+    isOver: () => false,
     isFinished: () => finished,
     end: () => calls.end(),
   };

@@ -1,0 +1,130 @@
+/** Turns what a provider package throws or tells into our errors; its classes are known by their names, for each package brings its own. */
+import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { toNetworkFailure } from "../http/failure.ts";
+import { type Scrub, createScrubber, toRefusalError } from "../http/refusal.ts";
+import { type JsonObject, isObject, parseJson, textAt } from "./json.ts";
+
+/** `address` stands for the other side where the error names no URL. */
+export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  if (!(thrown instanceof Error)) return toReportedFailure(thrown, scrub);
+  const cause = withoutRequest(thrown, scrub);
+  const known = codeOfName.get(thrown.name);
+  if (known !== undefined) return new GatewayError(known, scrub(thrown.message).slice(0, 2000), { cause });
+  if (garbled.has(thrown.name)) {
+    // Their messages quote what came, and so belong into the log alone.
+    return new GatewayError("adapter_protocol", "The upstream's answer is none that its package understands.", {
+      cause,
+    });
+  }
+  const status = "statusCode" in thrown && typeof thrown.statusCode === "number" ? thrown.statusCode : undefined;
+  if (status !== undefined && status >= 400) return toAnsweredFailure(thrown, status, scrub);
+  const network = findNetworkError(thrown);
+  if (network !== undefined) return toNetworkFailure(network, addressOf(thrown) ?? address);
+  return toRefusalError({ status, message: thrown.message, cause }, scrub);
+}
+
+/** The packages' errors hold the whole request, which is not for the log. */
+function withoutRequest(thrown: Error, scrub: Scrub): Error {
+  return new Error(`${thrown.name}: ${scrub(thrown.message).slice(0, 500)}`);
+}
+
+/** Takes out what the options and the environment hold of secrets, for a provider may quote them. */
+export function createSecretScrubber(
+  options: JsonObject,
+  environment: Readonly<Record<string, string | undefined>>,
+): Scrub {
+  const secrets = Object.entries(environment).flatMap(([name, value = ""]) =>
+    secretName.test(name) && value.length >= 8 ? [value] : [],
+  );
+  gather(options, false, secrets);
+  return createScrubber(secrets);
+}
+
+const secretName = /(key|token|secret|password|credentials?)$/i;
+
+function gather(value: unknown, isSecret: boolean, secrets: string[]): void {
+  if (typeof value === "string" && isSecret) {
+    // Of `Bearer …` the second word is the secret.
+    secrets.push(...[value, ...value.split(/\s+/)].filter((word) => word.length >= 8));
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, entry] of Object.entries(value)) {
+      gather(entry, isSecret || key === "headers" || secretName.test(key), secrets);
+    }
+  }
+}
+
+/** The upstream answered with an error status. */
+function toAnsweredFailure(thrown: Error, status: number, scrub: Scrub): GatewayError {
+  const text = "responseBody" in thrown && typeof thrown.responseBody === "string" ? thrown.responseBody : "";
+  const headers = "responseHeaders" in thrown && isObject(thrown.responseHeaders) ? thrown.responseHeaders : {};
+  const fields = readError(parseJson(text));
+  return toRefusalError(
+    {
+      status,
+      message: thrown.message,
+      code: textAt(fields, "code"),
+      type: textAt(fields, "type"),
+      param: textAt(fields, "param"),
+      retryAfter: textAt(headers, "retry-after"),
+      cause: new Error(`The upstream answered ${status}: ${scrub(text.slice(0, 500))}`),
+    },
+    scrub,
+  );
+}
+
+/** An error that was told within the stream, as the upstream wrote it. */
+function toReportedFailure(told: unknown, scrub: Scrub): GatewayError {
+  const fields = isObject(told) ? readError(told) : {};
+  const number = fields["code"];
+  return toRefusalError(
+    {
+      // Some write a status here, others a number of their own.
+      status: typeof number === "number" && number >= 400 && number < 600 ? number : undefined,
+      message: typeof told === "string" ? told : textAt(fields, "message"),
+      code: textAt(fields, "code"),
+      type: textAt(fields, "type"),
+      param: textAt(fields, "param"),
+    },
+    scrub,
+  );
+}
+
+function readError(body: unknown): JsonObject {
+  const [first] = Array.isArray(body) ? (body as readonly unknown[]) : [body];
+  if (!isObject(first)) return {};
+  return isObject(first["error"]) ? first["error"] : first;
+}
+
+const codeOfName: ReadonlyMap<string, ErrorCode> = new Map([
+  ["AI_UnsupportedFunctionalityError", "unsupported_parameter"],
+  ["AI_InvalidPromptError", "adapter_bad_request"],
+  ["AI_InvalidArgumentError", "adapter_bad_request"],
+  ["AI_NoSuchModelError", "adapter_not_found"],
+  ["AI_LoadAPIKeyError", "adapter_refused"],
+  ["AI_LoadSettingError", "adapter_refused"],
+]);
+
+const garbled: ReadonlySet<string> = new Set([
+  "AI_InvalidResponseDataError",
+  "AI_JSONParseError",
+  "AI_TypeValidationError",
+  "AI_EmptyResponseBodyError",
+  "AI_NoContentGeneratedError",
+]);
+
+/** The network's own error stands somewhere behind what was thrown. */
+function findNetworkError(thrown: Error): Error | undefined {
+  let current: unknown = thrown;
+  for (let depth = 0; depth < 5 && current instanceof Error; depth++) {
+    if ("code" in current && typeof current.code === "string") return current;
+    current = current.cause;
+  }
+  return undefined;
+}
+
+/** Host and port alone: a URL may hold a key. */
+function addressOf(thrown: Error): string | undefined {
+  const url = "url" in thrown && typeof thrown.url === "string" && URL.canParse(thrown.url) ? thrown.url : undefined;
+  return url === undefined ? undefined : new URL(url).host;
+}

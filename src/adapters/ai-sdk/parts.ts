@@ -1,0 +1,116 @@
+/** Pulls the parts of a model's stream, in batches, within time limits; an abort or a deadline ends it at once. */
+import { setImmediate as breathe } from "node:timers/promises";
+import { GatewayError } from "../../core/errors.ts";
+import { toLateness } from "../http/failure.ts";
+import { createWatch } from "../http/watch.ts";
+import type { StreamPart } from "./spec.ts";
+
+export interface PartLimits {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  /** Absent: as long as parts come. */
+  readonly totalMs: number | undefined;
+  /** How errors name the other side. */
+  readonly address: string;
+}
+
+/** So many parts are told together at most, so that a burst cannot hold up the other turns. */
+const maxBatchParts = 256;
+/** What may still come after the end, so that the connection can be used again. */
+const leaveMs = 1000;
+
+/** The last part that it yields is the `finish`. */
+export async function* readParts(
+  open: (signal: AbortSignal) => PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>,
+  limits: PartLimits,
+  signal: AbortSignal,
+): AsyncGenerator<readonly StreamPart[], void, void> {
+  if (signal.aborted) throw callerLeft();
+  const inner = new AbortController();
+  let why: GatewayError | undefined;
+  let interrupt: ((why: GatewayError) => void) | undefined;
+  let reader: ReadableStreamDefaultReader<StreamPart> | undefined;
+  let isFinished = false;
+
+  function cut(reason: GatewayError): void {
+    why ??= reason;
+    interrupt?.(why);
+    inner.abort();
+  }
+
+  /** A provider that is slow to hear of an abort is not waited for. */
+  function wait<Value>(pending: PromiseLike<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      interrupt = reject;
+      pending.then(resolve, reject);
+      if (why !== undefined) reject(why);
+    });
+  }
+
+  const watch = createWatch(limits.totalMs, (limit, limitMs) => cut(toLateness(limit, limitMs, limits.address)));
+  const leave = () => cut(callerLeft());
+  signal.addEventListener("abort", leave);
+  try {
+    watch.enter("first_byte", limits.firstByteMs);
+    reader = (await wait(open(inner.signal))).stream.getReader();
+    let heard = false;
+    let pending = read(reader);
+    while (!isFinished) {
+      const first = await wait(pending);
+      if (first.done) return;
+      const batch: StreamPart[] = [];
+      for (let part: StreamPart | undefined = first.value; part !== undefined;) {
+        batch.push(part);
+        isFinished = part.type === "finish";
+        if (isFinished) break;
+        pending = read(reader);
+        part = batch.length < maxBatchParts ? await arrived(pending) : undefined;
+      }
+      // The start is told before the other side has said anything.
+      heard ||= batch.some((part) => part.type !== "stream-start");
+      watch.rest();
+      yield batch;
+      if (heard) watch.enter("idle", limits.idleMs);
+      else watch.enter("first_byte", limits.firstByteMs);
+    }
+  } catch (thrown) {
+    throw why ?? thrown;
+  } finally {
+    signal.removeEventListener("abort", leave);
+    if (isFinished && reader !== undefined) {
+      watch.enter("leave", leaveMs);
+      void drain(reader).then(() => watch.stop());
+    } else {
+      watch.stop();
+      inner.abort();
+      reader?.cancel().catch(() => {});
+    }
+  }
+}
+
+type Read = ReturnType<ReadableStreamDefaultReader<StreamPart>["read"]>;
+
+function read(reader: ReadableStreamDefaultReader<StreamPart>): Read {
+  const pending = reader.read();
+  // Whoever waits for it hears of its failure; until then nobody may be waiting.
+  pending.catch(() => {});
+  return pending;
+}
+
+/** The part if it came with the network read that brought the one before it. */
+async function arrived(pending: Read): Promise<StreamPart | undefined> {
+  const result = await Promise.race([pending.catch(() => undefined), breathe()]);
+  return result?.done === false ? result.value : undefined;
+}
+
+async function drain(reader: ReadableStreamDefaultReader<StreamPart>): Promise<void> {
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // Nobody listens any more.
+  }
+}
+
+function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.");
+}

@@ -1,0 +1,144 @@
+/** Writes items as a prompt: system texts first, what the assistant said and called in one go as one message, then what tools gave back. */
+import type {
+  LanguageModelV3Message,
+  LanguageModelV3Prompt,
+  LanguageModelV3ReasoningPart,
+  LanguageModelV3ToolCallPart,
+  LanguageModelV3ToolResultPart,
+  SharedV3ProviderOptions,
+} from "@ai-sdk/provider";
+import { GatewayError } from "../../core/errors.ts";
+import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
+import { type WrittenPart, writeContent, writePart } from "./content.ts";
+import { isObject, parseJson } from "./json.ts";
+import { readSeal } from "./seal.ts";
+
+type AssistantPart = WrittenPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
+
+export function writePrompt(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Prompt {
+  const marks = gatherMarks(items);
+  const names = new Map<string, string>();
+  const prompt = writeSystem(instructions, items);
+  /** The messages that what follows may still join. */
+  let assistant: AssistantPart[] | undefined;
+  let outputs: LanguageModelV3ToolResultPart[] | undefined;
+  /** What tools gave back and not every provider takes as a result; it follows the last of their outputs. */
+  let shown: WrittenPart[] = [];
+
+  function add(message: LanguageModelV3Message): void {
+    assistant = undefined;
+    outputs = undefined;
+    prompt.push(message);
+  }
+
+  function addUser(content: WrittenPart[]): void {
+    add({ role: "user", content: content.length === 0 ? [{ type: "text", text: "" }] : content });
+  }
+
+  function say(parts: readonly AssistantPart[]): void {
+    if (parts.length === 0) return;
+    if (assistant === undefined) {
+      const content: AssistantPart[] = [];
+      add({ role: "assistant", content });
+      assistant = content;
+    }
+    assistant.push(...parts);
+  }
+
+  function giveBack(item: ToolOutput): void {
+    if (outputs === undefined) {
+      const content: LanguageModelV3ToolResultPart[] = [];
+      add({ role: "tool", content });
+      outputs = content;
+    }
+    const { callId } = item;
+    const toolName = names.get(callId) ?? "unknown";
+    outputs.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
+    const others = partsBesideText(item.output);
+    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
+  }
+
+  function show(): void {
+    if (shown.length > 0) addUser(shown);
+    shown = [];
+  }
+
+  for (const item of items) {
+    if (item.type !== "tool-output") show();
+    switch (item.type) {
+      case "message":
+        if (item.role === "assistant") say(writeContent(item.content));
+        else if (item.role === "user") addUser(writeContent(item.content));
+        break;
+      case "reasoning":
+        say(writeReasoning(item));
+        break;
+      case "tool-call":
+        names.set(item.callId, item.name);
+        say([writeCall(item, marks.get(item.callId))]);
+        break;
+      case "tool-output":
+        giveBack(item);
+        break;
+      case "compaction":
+        addUser(writeContent(item.summary === "" ? refuseCompaction() : item.summary));
+    }
+  }
+  show();
+  return prompt;
+}
+
+/** Not every provider takes a system text in the middle of a talk, so they all stand at its beginning. */
+function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Message[] {
+  const texts = items.flatMap((item) => (item.type === "message" && isSteering(item) ? [textOf(item.content)] : []));
+  return [instructions ?? "", ...texts].flatMap((content) => (content === "" ? [] : [{ role: "system", content }]));
+}
+
+/** What providers want back with their calls is kept with the reasoning beside them. */
+function gatherMarks(items: readonly Item[]): ReadonlyMap<string, SharedV3ProviderOptions> {
+  const seals = items.flatMap((item) => (item.type === "reasoning" ? (readSeal(item.encrypted) ?? []) : []));
+  return new Map(seals.flatMap((seal) => Object.entries(seal.calls)));
+}
+
+function writeReasoning(item: Extract<Item, { type: "reasoning" }>): readonly AssistantPart[] {
+  const seal = readSeal(item.encrypted);
+  if (seal === undefined || seal.blocks.length === 0) {
+    return item.text === "" ? [] : [{ type: "reasoning", text: item.text }];
+  }
+  return seal.blocks.map(({ text, options }) => ({ type: "reasoning", text, providerOptions: options }));
+}
+
+function writeCall(call: ToolCall, mark: SharedV3ProviderOptions | undefined): LanguageModelV3ToolCallPart {
+  return {
+    type: "tool-call",
+    toolCallId: call.callId,
+    toolName: call.name,
+    input: call.kind === "custom" ? { input: call.arguments } : toInput(call.arguments),
+    providerOptions: mark,
+  };
+}
+
+/** Providers want an object here, also where a model once wrote none. */
+function toInput(written: string): unknown {
+  const parsed = parseJson(written);
+  if (isObject(parsed)) return parsed;
+  return written.trim() === "" ? {} : { invalid: written };
+}
+
+function writeOutput(output: Content): LanguageModelV3ToolResultPart["output"] {
+  if (typeof output === "string") return { type: "text", value: output };
+  const texts = output.flatMap((part) => (part.type === "text" || part.type === "refusal" ? [part.text] : []));
+  return { type: "text", value: texts.join("\n") };
+}
+
+function partsBesideText(output: Content): readonly WrittenPart[] {
+  if (typeof output === "string") return [];
+  return output.filter((part) => part.type !== "text" && part.type !== "refusal").flatMap(writePart);
+}
+
+function refuseCompaction(): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    "This gateway's adapter cannot read a compaction that was made elsewhere. Send the conversation itself.",
+  );
+}

@@ -1,0 +1,88 @@
+/** Finds a provider package in the operator's own node_modules, and makes models with it. */
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { GatewayError } from "../../core/errors.ts";
+import { type LanguageModel, toLanguageModel } from "./spec.ts";
+
+export interface Provider {
+  model(name: string): Promise<LanguageModel>;
+}
+
+export interface ProviderChoice {
+  readonly packageName: string;
+  /** The export that makes the provider; absent: the only one whose name begins with `create`. */
+  readonly maker: string | undefined;
+  readonly options: Readonly<Record<string, unknown>>;
+  /** Where a package is looked for, as if a file in that folder imported it. */
+  readonly folder: string;
+}
+
+/** Throws when the package is not there. It is loaded when the first model is asked for. */
+export function createProvider(choice: ProviderChoice): Provider {
+  const file = findPackage(choice.packageName, choice.folder);
+  let loaded: Promise<(name: string) => unknown> | undefined;
+  return {
+    async model(name) {
+      const make = await (loaded ??= loadProvider(file, choice));
+      return toLanguageModel(make(name), choice.packageName);
+    },
+  };
+}
+
+function findPackage(packageName: string, folder: string): string {
+  // What is installed beside the gateway counts too.
+  for (const place of [join(folder, "portico.json"), import.meta.filename]) {
+    try {
+      return createRequire(place).resolve(packageName);
+    } catch {
+      // It may be in the next place.
+    }
+  }
+  throw new Error(`The package '${packageName}' is not installed. Run: npm i ${packageName}`);
+}
+
+async function loadProvider(file: string, choice: ProviderChoice): Promise<(name: string) => unknown> {
+  const { packageName } = choice;
+  const provider = await makeProvider(file, choice);
+  if (isFunction(provider)) return provider;
+  const languageModel =
+    typeof provider === "object" && provider !== null && "languageModel" in provider
+      ? provider.languageModel
+      : undefined;
+  if (isFunction(languageModel)) return (name) => languageModel.call(provider, name);
+  throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
+}
+
+async function makeProvider(file: string, choice: ProviderChoice): Promise<unknown> {
+  try {
+    const exported = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
+    // Some tell what an answer cost only when they are asked to; the others ignore it.
+    return findMaker(exported, choice)({ includeUsage: true, ...choice.options });
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown;
+    const message = `The package '${choice.packageName}' cannot be used with the adapter's options. The log has the cause.`;
+    throw new GatewayError("adapter_error", message, { cause: thrown });
+  }
+}
+
+function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, maker }: ProviderChoice): AnyFunction {
+  const names = Object.keys(exported).filter((name) => name.startsWith("create") && isFunction(exported[name]));
+  // One function may go by its old and its new name.
+  const functions = new Set(maker === undefined ? names.map((name) => exported[name]) : [exported[maker]]);
+  const [only] = functions;
+  if (functions.size === 1 && isFunction(only)) return only;
+  const choices = names.length === 0 ? "It has none" : `Choose one of ${names.join(", ")}`;
+  throw new GatewayError(
+    "adapter_error",
+    maker === undefined
+      ? `The package '${packageName}' has no single export that makes a provider. ${choices} (the adapter's 'provider').`
+      : `The package '${packageName}' has no export '${maker}' that makes a provider. ${choices}.`,
+  );
+}
+
+type AnyFunction = (...inputs: unknown[]) => unknown;
+
+function isFunction(value: unknown): value is AnyFunction {
+  return typeof value === "function";
+}

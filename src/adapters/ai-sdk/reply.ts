@@ -1,0 +1,183 @@
+/** Reads the parts of a model's stream into deltas. */
+import type { SharedV3ProviderMetadata } from "@ai-sdk/provider";
+import type { Delta } from "../../core/delta.ts";
+import { GatewayError } from "../../core/errors.ts";
+import type { Finish } from "../../core/turn.ts";
+import { createCallReader } from "./calls.ts";
+import { type SealedBlock, writeSeal } from "./seal.ts";
+import type { FinishPart, StreamPart } from "./spec.ts";
+import { readUsage } from "./usage.ts";
+
+export interface ReplyReader {
+  /** Adds what the part says. An `error` part is for the caller of this. */
+  hear(part: StreamPart, deltas: Delta[]): void;
+  /** Throws if the answer never came to its end. */
+  end(): void;
+}
+
+export interface ReplySurroundings {
+  isCustom(toolName: string): boolean;
+  leaveOut(what: string): void;
+}
+
+export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): ReplyReader {
+  const thought = createThought();
+  const calls = createCallReader(isCustom);
+  let isFinished = false;
+
+  /** Marks on a call are kept with the reasoning before it, or behind the last call when another one is still open. */
+  function markCall(callId: string, metadata: SharedV3ProviderMetadata | undefined, deltas: Delta[]): void {
+    if (metadata === undefined || !thought.markCall(callId, metadata)) return;
+    if (calls.areWhole()) thought.seal(deltas);
+  }
+
+  function finish({ finishReason, usage }: FinishPart, deltas: Delta[]): void {
+    thought.seal(deltas);
+    isFinished = true;
+    const counted = readUsage(usage);
+    if (counted !== undefined) deltas.push({ type: "usage", usage: counted });
+    deltas.push({ type: "finish", reason: readFinish(finishReason) });
+  }
+
+  return {
+    hear(part, deltas) {
+      switch (part.type) {
+        case "stream-start":
+          for (const warning of part.warnings) {
+            const what = readWarning(warning);
+            if (what !== undefined) leaveOut(what);
+          }
+          return;
+        case "text-delta":
+          if (part.delta === "") return;
+          thought.leave(deltas);
+          deltas.push({ type: "text", text: part.delta });
+          return;
+        case "reasoning-start":
+          return thought.begin(part.id, part.providerMetadata);
+        case "reasoning-delta":
+          return thought.go(part.id, part.delta, part.providerMetadata, deltas);
+        case "reasoning-end":
+          thought.mark(part.id, part.providerMetadata);
+          return thought.seal(deltas);
+        case "tool-input-start":
+          if (part.providerExecuted === true) return;
+          markCall(part.id, part.providerMetadata, deltas);
+          if (calls.areWhole()) thought.leave(deltas);
+          return calls.begin(part, deltas);
+        case "tool-input-delta":
+          return calls.go(part.id, part.delta, deltas);
+        case "tool-call":
+          if (part.providerExecuted === true) return;
+          markCall(part.toolCallId, part.providerMetadata, deltas);
+          if (calls.areWhole()) thought.leave(deltas);
+          return calls.end(part, deltas);
+        case "finish":
+          return finish(part, deltas);
+        default:
+          return; // sources, files, metadata: nobody on our side has a word for them
+      }
+    },
+    end() {
+      if (!isFinished) throw brokenOff();
+    },
+  };
+}
+
+/** The reasoning since the last word or call: it becomes one item, and has one seal. */
+function createThought() {
+  let blocks: { id: string; text: string; options: SharedV3ProviderMetadata | undefined }[] = [];
+  let marks: Record<string, SharedV3ProviderMetadata> = {};
+  const marked = new Set<string>();
+  let isDirty = false;
+
+  function find(id: string) {
+    let block = blocks.findLast((one) => one.id === id);
+    if (block === undefined) blocks.push((block = { id, text: "", options: undefined }));
+    return block;
+  }
+
+  function mark(id: string, metadata: SharedV3ProviderMetadata | undefined): void {
+    if (metadata === undefined) return;
+    find(id).options = metadata;
+    isDirty = true;
+  }
+
+  function seal(deltas: Delta[]): void {
+    if (!isDirty) return;
+    isDirty = false;
+    const sealed = blocks.map(({ text, options }): SealedBlock => ({ text, options }));
+    deltas.push({ type: "reasoning-seal", encrypted: writeSeal({ blocks: sealed, calls: marks }) });
+  }
+
+  return {
+    begin(id: string, metadata: SharedV3ProviderMetadata | undefined): void {
+      blocks.push({ id, text: "", options: undefined });
+      mark(id, metadata);
+    },
+    go(id: string, text: string, metadata: SharedV3ProviderMetadata | undefined, deltas: Delta[]): void {
+      mark(id, metadata);
+      if (text === "") return;
+      find(id).text += text;
+      deltas.push({ type: "reasoning", text });
+    },
+    mark,
+    /** Whether the mark is new. */
+    markCall(callId: string, metadata: SharedV3ProviderMetadata): boolean {
+      if (marked.has(callId)) return false;
+      marked.add(callId);
+      marks[callId] = metadata;
+      isDirty = true;
+      return true;
+    },
+    seal,
+    /** Something else is said now. */
+    leave(deltas: Delta[]): void {
+      seal(deltas);
+      blocks = [];
+      marks = {};
+    },
+  };
+}
+
+/** Version 2 gives the bare word. */
+function readFinish(reason: FinishPart["finishReason"]): Finish {
+  const { unified, raw } = typeof reason === "string" ? { unified: reason, raw: reason } : reason;
+  switch (unified) {
+    case "stop":
+    case "length":
+    case "content-filter":
+    case "tool-calls":
+      return unified;
+    case "error":
+      throw new GatewayError("adapter_error", "The model stopped because of an error of its own.");
+    default:
+      // Without any reason, the stream ended and the answer did not.
+      if (raw === undefined) throw brokenOff();
+      return "stop";
+  }
+}
+
+function brokenOff(): GatewayError {
+  return new GatewayError("adapter_protocol", "The upstream's stream broke off before the end of its answer.");
+}
+
+type Warning = Extract<StreamPart, { type: "stream-start" }>["warnings"][number];
+
+/** What of the call the provider did not use, in the words of the wires. */
+function readWarning(warning: Warning): string | undefined {
+  switch (warning.type) {
+    case "unsupported":
+      return toSnakeCase(warning.feature);
+    case "unsupported-setting":
+      return toSnakeCase(String(warning.setting));
+    case "unsupported-tool":
+      return `tool ${warning.tool.name}`;
+    default:
+      return undefined;
+  }
+}
+
+function toSnakeCase(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

@@ -1,0 +1,119 @@
+/** Writes a turn as the call of a language model. */
+import type {
+  JSONObject,
+  JSONSchema7,
+  JSONValue,
+  LanguageModelV3CallOptions,
+  SharedV3ProviderOptions,
+} from "@ai-sdk/provider";
+import type { Format, Settings, Turn } from "../../core/turn.ts";
+import { isObject } from "./json.ts";
+import { writePrompt } from "./prompt.ts";
+import type { Call, LanguageModel } from "./spec.ts";
+import { writeTools } from "./tools.ts";
+
+/** `leaveOut` hears of what the turn asks for and no provider package can take. */
+export function writeRequest(
+  turn: Turn,
+  model: Pick<LanguageModel, "provider" | "specificationVersion">,
+  configured: SharedV3ProviderOptions,
+  leaveOut: (what: string) => void,
+): Call {
+  const { settings } = turn;
+  for (const [what, asked] of unknownSettings(settings)) if (asked) leaveOut(what);
+  const effort = writeEffort(settings.reasoningEffort, model, leaveOut);
+  return {
+    prompt: writePrompt(settings.instructions, turn.items),
+    ...writeTools(settings, leaveOut),
+    maxOutputTokens: settings.maxOutputTokens,
+    temperature: settings.temperature,
+    topP: settings.topP,
+    presencePenalty: settings.presencePenalty,
+    frequencyPenalty: settings.frequencyPenalty,
+    seed: settings.seed,
+    stopSequences: settings.stop && [...settings.stop],
+    responseFormat: writeFormat(settings.format),
+    reasoning: effort.reasoning,
+    // What the operator has set stands above what callers ask for.
+    providerOptions: mergeOptions(effort.providerOptions, configured),
+  };
+}
+
+function unknownSettings(settings: Settings): readonly (readonly [what: string, asked: boolean])[] {
+  return [
+    ["parallel_tool_calls", settings.parallelToolCalls === false],
+    ["top_logprobs", settings.topLogprobs !== undefined],
+    ["verbosity", settings.verbosity !== undefined],
+  ];
+}
+
+function writeFormat(format: Format | undefined): LanguageModelV3CallOptions["responseFormat"] {
+  switch (format?.type) {
+    case undefined:
+    case "text":
+      return undefined;
+    case "json":
+      return { type: "json" };
+    case "schema": {
+      const { name, description, schema } = format;
+      // The provider is who reads the schema.
+      return { type: "json", name, description, schema: schema as JSONSchema7 };
+    }
+  }
+}
+
+interface WrittenEffort {
+  readonly reasoning?: string | undefined;
+  readonly providerOptions: SharedV3ProviderOptions;
+}
+
+/** Since version 4 the specification has a word for it; before, every provider had its own. */
+function writeEffort(
+  effort: string | undefined,
+  model: Pick<LanguageModel, "provider" | "specificationVersion">,
+  leaveOut: (what: string) => void,
+): WrittenEffort {
+  if (effort === undefined) return { providerOptions: {} };
+  if (!efforts.has(effort)) {
+    leaveOut("reasoning_effort");
+    return { providerOptions: {} };
+  }
+  if (model.specificationVersion === "v4") return { reasoning: effort, providerOptions: {} };
+  const [name = ""] = model.provider.split(".");
+  const write = effortOfProvider.get(name) ?? ((reasoningEffort) => ({ reasoningEffort }));
+  const options = write(effort);
+  if (options === undefined) leaveOut("reasoning_effort");
+  return { providerOptions: options === undefined ? {} : { [name]: options } };
+}
+
+const efforts: ReadonlySet<string> = new Set(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
+
+/** Those that call it other than `reasoningEffort`. */
+const effortOfProvider: ReadonlyMap<string, (effort: string) => JSONObject | undefined> = new Map(
+  Object.entries({
+    anthropic: (effort) => (effort === "none" ? undefined : { effort: effort === "minimal" ? "low" : effort }),
+    google(effort) {
+      if (effort === "none") return undefined;
+      return { thinkingConfig: { thinkingLevel: effort === "xhigh" || effort === "max" ? "high" : effort } };
+    },
+  } satisfies Record<string, (effort: string) => JSONObject | undefined>),
+);
+
+function mergeOptions(one: SharedV3ProviderOptions, other: SharedV3ProviderOptions): SharedV3ProviderOptions {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries([...names].map((name) => [name, merge(one[name] ?? {}, other[name] ?? {})]));
+}
+
+/** Objects are merged key by key; of anything else the second stands. */
+function merge(one: JSONObject, other: JSONObject): JSONObject {
+  const merged = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    const before = merged[key];
+    merged[key] = isJsonObject(before) && isJsonObject(value) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+function isJsonObject(value: JSONValue | undefined): value is JSONObject {
+  return isObject(value);
+}

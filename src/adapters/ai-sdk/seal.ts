@@ -1,0 +1,52 @@
+/** What a provider wants back in the next turn, as the text that is kept with reasoning: signatures, hidden thoughts, marks on calls. */
+import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
+import { isObject } from "./json.ts";
+
+export interface Seal {
+  /** The blocks of reasoning, each with its whole text: a caller may give back the seal alone. */
+  readonly blocks: readonly SealedBlock[];
+  /** By the ids of calls. */
+  readonly calls: Readonly<Record<string, SharedV3ProviderOptions>>;
+}
+
+export interface SealedBlock {
+  readonly text: string;
+  readonly options?: SharedV3ProviderOptions | undefined;
+}
+
+const maker = "ai-sdk";
+
+export function writeSeal(seal: Seal): string {
+  return JSON.stringify({ maker, ...seal });
+}
+
+/** Nothing when another maker wrote it. */
+export function readSeal(encrypted: string | undefined): Seal | undefined {
+  if (encrypted === undefined || !encrypted.startsWith(`{"maker":"${maker}"`)) return undefined;
+  try {
+    const written: unknown = JSON.parse(encrypted);
+    if (!isObject(written) || !Array.isArray(written["blocks"]) || !isObject(written["calls"])) return undefined;
+    return { blocks: written["blocks"].flatMap(readBlock), calls: readCalls(written["calls"]) };
+  } catch {
+    return undefined;
+  }
+}
+
+function readBlock(block: unknown): readonly SealedBlock[] {
+  if (!isObject(block) || typeof block["text"] !== "string") return [];
+  return [{ text: block["text"], options: readOptions(block["options"]) }];
+}
+
+function readCalls(calls: Readonly<Record<string, unknown>>): Seal["calls"] {
+  return Object.fromEntries(
+    Object.entries(calls).flatMap(([callId, written]) => {
+      const options = readOptions(written);
+      return options === undefined ? [] : [[callId, options]];
+    }),
+  );
+}
+
+/** What came out of JSON is JSON; callers can change it, and the provider checks its own part. */
+function readOptions(written: unknown): SharedV3ProviderOptions | undefined {
+  return isObject(written) && Object.values(written).every(isObject) ? (written as SharedV3ProviderOptions) : undefined;
+}

@@ -1,0 +1,62 @@
+/** The part of the AI SDK's language model specification that we use, and what its versions write differently. */
+import type {
+  LanguageModelV2StreamPart,
+  LanguageModelV3CallOptions,
+  LanguageModelV3Prompt,
+  LanguageModelV3StreamPart,
+} from "@ai-sdk/provider";
+import { GatewayError } from "../../core/errors.ts";
+
+/** A model of any version that we know. */
+export interface LanguageModel {
+  readonly specificationVersion: SpecVersion;
+  /** The provider's name, and after a dot the kind of model: `anthropic.messages`. */
+  readonly provider: string;
+  doStream(options: unknown): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;
+}
+
+const versions = ["v2", "v3", "v4"] as const;
+type SpecVersion = (typeof versions)[number];
+
+/** Parts that only the newest version has mean nothing to us. */
+export type StreamPart = LanguageModelV2StreamPart | LanguageModelV3StreamPart;
+
+export type FinishPart = Extract<StreamPart, { type: "finish" }>;
+
+/** A call as version 3 writes it, and the effort, which has a place of its own since version 4. */
+export interface Call extends LanguageModelV3CallOptions {
+  readonly reasoning?: string | undefined;
+}
+
+/** What a provider gave us, checked. */
+export function toLanguageModel(made: unknown, packageName: string): LanguageModel {
+  if (typeof made !== "object" || made === null || !("doStream" in made) || typeof made.doStream !== "function") {
+    throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
+  }
+  const version = "specificationVersion" in made ? made.specificationVersion : undefined;
+  if (!versions.some((known) => known === version)) {
+    const known = versions.join(", ");
+    throw new GatewayError(
+      "adapter_error",
+      `The package '${packageName}' speaks version ${String(version)} of the AI SDK's specification; we know ${known}. ` +
+        "Install another version of it, or a newer gateway.",
+    );
+  }
+  return made as LanguageModel;
+}
+
+/** The same call in the words of the model's version. */
+export function toVersion(call: Call, version: SpecVersion): unknown {
+  return version === "v4" ? { ...call, prompt: call.prompt.map(tagFiles) } : call;
+}
+
+/** Version 4 says of a file's content what it is. */
+function tagFiles(message: LanguageModelV3Prompt[number]): unknown {
+  if (typeof message.content === "string") return message;
+  const content = message.content.map((part) => {
+    if (part.type !== "file") return part;
+    const { data } = part;
+    return { ...part, data: data instanceof URL ? { type: "url", url: data } : { type: "data", data } };
+  });
+  return { ...message, content };
+}

@@ -1,0 +1,96 @@
+/** Writes tools and the choice among them; a tool that takes free text becomes a function with one string. */
+import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
+import { GatewayError } from "../../core/errors.ts";
+import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
+import { isObject, parseJson, textAt } from "./json.ts";
+
+export interface WrittenTools {
+  readonly tools?: LanguageModelV3FunctionTool[];
+  readonly toolChoice?: LanguageModelV3ToolChoice | undefined;
+}
+
+/** `leaveOut` hears of what no provider package can take. */
+export function writeTools(settings: Settings, leaveOut: (what: string) => void): WrittenTools {
+  const choice = settings.toolChoice;
+  const tools = settings.tools.flatMap((tool) => writeTool(tool, leaveOut));
+  const allowed = choice?.type === "allowed" ? tools.filter((tool) => choice.names.includes(tool.name)) : tools;
+  const toolChoice = writeChoice(choice, allowed);
+  if (allowed.length === 0) return {};
+  return { tools: allowed, toolChoice };
+}
+
+/** The free text of a call to a tool that takes one. */
+export function readFreeInput(written: string): string {
+  const parsed = parseJson(written);
+  const input = isObject(parsed) ? parsed["input"] : parsed;
+  return typeof input === "string" ? input : written;
+}
+
+function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV3FunctionTool[] {
+  switch (tool.type) {
+    case "function": {
+      const { name, description, parameters = {}, strict } = tool;
+      // Whoever checks the schema is the provider; some want these two words where a caller left them out.
+      const inputSchema = { type: "object", properties: {}, ...parameters } as JSONSchema7;
+      return [{ type: "function", name, description, inputSchema, strict }];
+    }
+    case "custom": {
+      const description = [tool.description ?? "", describeFormat(tool.format)]
+        .filter((text) => text !== "")
+        .join("\n\n");
+      return [{ type: "function", name: tool.name, description, inputSchema: freeInput }];
+    }
+    case "other":
+      leaveOut(`tool ${textAt(tool.extra.fields, "type") ?? "of an unknown type"}`);
+      return [];
+  }
+}
+
+const freeInput: JSONSchema7 = {
+  type: "object",
+  properties: { input: { type: "string", description: "The tool's whole input, as plain text." } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+/** A grammar cannot be enforced here, but the model can be told of it. */
+function describeFormat(format: unknown): string {
+  if (!isObject(format) || format["type"] !== "grammar") return "";
+  const grammar = isObject(format["grammar"]) ? format["grammar"] : format;
+  const definition = textAt(grammar, "definition");
+  return definition === undefined
+    ? ""
+    : `The input must match this ${textAt(grammar, "syntax") ?? ""} grammar:\n${definition}`;
+}
+
+function writeChoice(
+  choice: ToolChoice | undefined,
+  tools: readonly LanguageModelV3FunctionTool[],
+): LanguageModelV3ToolChoice | undefined {
+  switch (choice?.type) {
+    case undefined:
+      return undefined;
+    case "auto":
+    case "none":
+      return { type: choice.type };
+    case "required":
+      return tools.length > 0 ? { type: "required" } : refuseChoice("It requires a call, but none of the tools is one");
+    case "tool":
+      return tools.some((tool) => tool.name === choice.name)
+        ? { type: "tool", toolName: choice.name }
+        : refuseChoice(`'${choice.name}' is no tool`);
+    case "allowed":
+      if (tools.length > 0) return { type: choice.mode };
+      return choice.mode === "required" ? refuseChoice("It requires a call, but allows no tool") : undefined;
+    case "other":
+      return refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none`);
+  }
+}
+
+function refuseChoice(why: string): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `Unsupported parameter: 'tool_choice'. ${why} that this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
+    { param: "tool_choice" },
+  );
+}

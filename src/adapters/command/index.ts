@@ -1,0 +1,179 @@
+/** The command adapter: a program of this machine answers, one process for each turn. */
+import { accessSync, constants, statSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import { type Static, Type } from "typebox";
+import { GatewayError } from "../../core/errors.ts";
+import type { Adapter } from "../../core/ports.ts";
+import type { Turn } from "../../core/turn.ts";
+import { defineAdapter } from "../type.ts";
+import type { Launch } from "./launch.ts";
+import { type Program, startProgram } from "./program.ts";
+import { createReplyReader } from "./reply.ts";
+import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
+
+const milliseconds = (description: string, value: number) =>
+  Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
+
+const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
+
+const options = Type.Object({
+  argv: Type.Array(Type.String(), {
+    minItems: 1,
+    description:
+      "The program and its arguments; no shell reads them. {model} and {prompt} in an argument stand for the model's " +
+      "name and the last user's text.",
+  }),
+  cwd: Type.Optional(
+    Type.String({ minLength: 1, format: "path", default: ".", description: "The folder in which the program runs." }),
+  ),
+  env: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      default: defaultEnv,
+      description: "The names of the gateway's own environment variables that the program may see.",
+    }),
+  ),
+  set_env: Type.Optional(
+    Type.Record(Type.String(), Type.String(), { description: "More environment variables, with their values." }),
+  ),
+  input: Type.Optional(
+    Type.Enum(["json", "text", "none"], {
+      default: "json",
+      description: "What stands on its standard input: the whole turn, the last user's text, or nothing.",
+    }),
+  ),
+  output: Type.Optional(
+    Type.Enum(["auto", "text", "jsonl"], {
+      default: "auto",
+      description:
+        "What it writes on its standard output: text, or deltas as JSON Lines; auto: its first line decides.",
+    }),
+  ),
+  first_byte_timeout_ms: milliseconds("The longest wait for its first byte.", 120_000),
+  idle_timeout_ms: milliseconds("The longest silence within its answer.", 120_000),
+  total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+  max_output_bytes: Type.Optional(
+    Type.Integer({ minimum: 1024, default: 64 * 1024 * 1024, description: "The most that it may say in one answer." }),
+  ),
+  max_concurrent: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      default: 16,
+      description: "Programs that may run at the same time; more turns are refused with 503.",
+    }),
+  ),
+});
+
+export const command = defineAdapter(options, (chosen) => createCommand(chosen, process.env));
+
+/** The same with an environment of the maker's choice, which is read once. */
+export function createCommand(
+  chosen: Static<typeof options>,
+  environment: Readonly<Record<string, string | undefined>>,
+): Adapter {
+  const cwd = resolve(chosen.cwd ?? ".");
+  const [program, ...rest] = checkCommand(chosen.argv, cwd);
+  const { input = "json", output = "auto", max_concurrent: maxConcurrent = 16 } = chosen;
+  const { total_timeout_ms: totalMs = 600_000 } = chosen;
+  const env = toEnvironment(chosen.env ?? defaultEnv, chosen.set_env ?? {}, environment);
+  const limits = {
+    firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
+    idleMs: chosen.idle_timeout_ms ?? 120_000,
+    maxOutputBytes: chosen.max_output_bytes ?? 64 * 1024 * 1024,
+  };
+  const running = new Set<Program>();
+  const killAll = () => running.forEach((one) => one.kill());
+
+  function forget(ended: Program): void {
+    running.delete(ended);
+    if (running.size === 0) process.off("exit", killAll);
+  }
+
+  function start(turn: Turn, launch: Omit<Launch, "cwd" | "env">, signal: AbortSignal): Program {
+    if (running.size >= maxConcurrent) throw overloaded(maxConcurrent);
+    const started = startProgram(
+      { ...launch, cwd, env },
+      { ...limits, totalMs: turn.stream ? undefined : totalMs },
+      signal,
+    );
+    if (running.size === 0) process.on("exit", killAll);
+    running.add(started);
+    void started.gone.then(() => forget(started));
+    return started;
+  }
+
+  return {
+    async *stream(turn, signal, tell) {
+      const argv = [program, ...fillArguments(rest, turn)] as const;
+      const started = start(turn, { argv, input: writeInput(turn, input, tell) }, signal);
+      try {
+        const reader = createReplyReader(output);
+        for (let bytes = await started.pull(); bytes !== undefined; bytes = await started.pull()) {
+          const deltas = reader.read(bytes);
+          if (deltas.length > 0) yield deltas;
+          reader.check();
+        }
+        const deltas = reader.end();
+        if (deltas.length > 0) yield deltas;
+        reader.check();
+        await started.finish();
+      } catch (thrown) {
+        started.dismiss();
+        throw thrown;
+      } finally {
+        started.leave();
+      }
+    },
+    async close() {
+      killAll();
+      await Promise.all([...running].map((one) => one.gone));
+    },
+  };
+}
+
+/** What can be known to fail is told when the adapter is made, not at the first turn. */
+function checkCommand(argv: readonly string[], cwd: string): readonly [program: string, ...rest: string[]] {
+  const [program = "", ...rest] = argv;
+  if (program === "" || hasPlaceholder(program)) {
+    throw new Error("argv[0] must name a program, without placeholders: a caller must not choose what runs.");
+  }
+  if (shells.has(basename(program))) {
+    const script = rest.find((_, index) => /^-\w*c$/.test(rest[index - 1] ?? ""));
+    if (script !== undefined && hasPlaceholder(script)) {
+      throw new Error(
+        `argv: ${program} would run a caller's words as commands. Pass them as arguments of their own ("$1"), or on the standard input.`,
+      );
+    }
+  }
+  if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`cwd: there is no folder ${cwd}.`);
+  if (!program.includes("/")) return [program, ...rest];
+  const file = resolve(cwd, program);
+  try {
+    accessSync(file, constants.X_OK);
+  } catch (cause) {
+    throw new Error(`argv[0]: there is no program ${file} that may be run.`, { cause });
+  }
+  return [file, ...rest];
+}
+
+const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash"]);
+
+function toEnvironment(
+  names: readonly string[],
+  fixed: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): Readonly<Record<string, string>> {
+  const allowed = names.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(allowed), ...fixed };
+}
+
+function overloaded(maxConcurrent: number): GatewayError {
+  return new GatewayError(
+    "overloaded",
+    `All ${maxConcurrent} programs that the adapter may run are busy (max_concurrent). Try again in a moment.`,
+    { retryAfterSeconds: 1 },
+  );
+}

@@ -1,0 +1,64 @@
+/** Starts a program in a process group of its own, and reaches the whole group. */
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { basename } from "node:path";
+import { GatewayError } from "../../core/errors.ts";
+
+export interface Launch {
+  readonly argv: readonly [program: string, ...rest: string[]];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** All that it finds on its standard input. */
+  readonly input: string;
+}
+
+/** Starts the program as the head of a process group. What keeps it from starting may be known at once or a little later. */
+export function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
+  const {
+    argv: [program, ...rest],
+    cwd,
+    env,
+  } = launch;
+  try {
+    return spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: ["pipe", "pipe", "pipe"] });
+  } catch (thrown) {
+    throw toLaunchFailure(thrown, launch);
+  }
+}
+
+/** Reaches the program and everything that it has started. */
+export function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // No such group: everyone is gone, or the system has none.
+    child.kill(signal);
+  }
+}
+
+/** Why the program did not start, as the caller may read it. */
+export function toLaunchFailure(thrown: unknown, { argv: [program] }: Launch): GatewayError {
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown cause";
+  const details = { cause: thrown };
+  if (busy.has(code)) {
+    const message = "The gateway's machine cannot start the adapter's program now.";
+    return new GatewayError("overloaded", message, { ...details, retryAfterSeconds: 1 });
+  }
+  if (code === "E2BIG") {
+    const message = "The text is too long for the command line of the adapter's program.";
+    return new GatewayError("adapter_bad_request", message, details);
+  }
+  const why = reasons.get(code) ?? `could not be started (${code})`;
+  return new GatewayError(
+    "adapter_error",
+    `The adapter's program ${basename(program)} ${why}. The gateway's operator must check the adapter's argv.`,
+    details,
+  );
+}
+
+const busy: ReadonlySet<string> = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "was not found"],
+  ["EACCES", "may not be run"],
+  ["ENOEXEC", "is no program"],
+]);

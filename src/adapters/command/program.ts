@@ -1,0 +1,169 @@
+/** Runs one program in a process group of its own: what it says waits to be pulled, and nothing of it is left behind. */
+import { basename } from "node:path";
+import { GatewayError } from "../../core/errors.ts";
+import { type Limit, createWatch } from "../http/watch.ts";
+import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
+
+interface ProgramLimits {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number | undefined;
+  readonly maxOutputBytes: number;
+}
+
+export interface Program {
+  /** What it has said since the last pull; nothing when it says no more. */
+  pull(): Promise<Buffer | undefined>;
+  /** Resolves when it has ended well; any other end is thrown. */
+  finish(): Promise<void>;
+  /** Asks it to end, and ends it if it does not. */
+  dismiss(): void;
+  /** Ends it at once, unless it was asked to end already. */
+  leave(): void;
+  /** Ends it at once. */
+  kill(): void;
+  /** Resolves when it runs no more, however it ended. */
+  readonly gone: Promise<void>;
+}
+
+/** From the request to end to the end itself. */
+const graceMs = 2_000;
+const maxKeptErrorBytes = 2_048;
+/** What it wrote on its standard error before it ended comes by then. */
+const maxErrorDelayMs = 500;
+
+/** An abort of the signal ends the program at once, a passed deadline asks it to end first. */
+export function startProgram(launch: Launch, limits: ProgramLimits, signal: AbortSignal): Program {
+  if (signal.aborted) throw callerLeft();
+  const child = spawnGroup(launch);
+  const name = basename(launch.argv[0]);
+  const gone = Promise.withResolvers<void>();
+  let failure: GatewayError | undefined;
+  let said = false;
+  let saidAll = false;
+  let saidBytes = 0;
+  let closed = false;
+  let errorTail = Buffer.alloc(0);
+  let killer: NodeJS.Timeout | undefined;
+  let wake: (() => void) | undefined;
+
+  const watch = createWatch(limits.totalMs, (limit, limitMs) => {
+    stop(new GatewayError("adapter_timeout", toLateness(limit, limitMs), toDetails(`adapter_${limit}_timeout`)));
+  });
+  const leave = () => stop(callerLeft(), 0);
+
+  function toDetails(wireCode?: string) {
+    const written = errorTail.toString("utf8").trim();
+    return {
+      wireCode,
+      cause: new Error(`${name} wrote to its standard error: ${written === "" ? "nothing" : written}`),
+    };
+  }
+
+  /** The first reason to stop stands. */
+  function stop(why: GatewayError, patienceMs = graceMs): void {
+    if (closed || failure !== undefined) return;
+    failure = why;
+    watch.stop();
+    child.stdout.destroy();
+    send(patienceMs === 0 ? "SIGKILL" : "SIGTERM");
+    if (patienceMs > 0) killer = setTimeout(() => send("SIGKILL"), patienceMs).unref();
+    wake?.();
+  }
+
+  /** The number of a group that is gone may be another's by now. */
+  function send(order: NodeJS.Signals): void {
+    if (child.exitCode === null && child.signalCode === null) signalGroup(child, order);
+  }
+
+  /** Time counts only while somebody waits for the program. */
+  async function waitUntil(isThere: () => boolean): Promise<void> {
+    const isOver = () => failure !== undefined || isThere();
+    if (!isOver()) {
+      watch.enter(said ? "idle" : "first_byte", said ? limits.idleMs : limits.firstByteMs);
+      while (!isOver()) await new Promise<void>((resolve) => (wake = resolve));
+      watch.rest();
+    }
+    if (failure !== undefined) throw failure;
+  }
+
+  function count(bytes: Buffer): Buffer {
+    said = true;
+    saidBytes += bytes.length;
+    if (saidBytes <= limits.maxOutputBytes) return bytes;
+    const message = `The adapter's program said more than ${limits.maxOutputBytes} bytes.`;
+    const excess = new GatewayError("adapter_protocol", message, toDetails());
+    stop(excess);
+    throw excess;
+  }
+
+  signal.addEventListener("abort", leave);
+  child.once("error", (error) => {
+    if (child.pid !== undefined) return;
+    failure ??= toLaunchFailure(error, launch);
+    gone.resolve();
+    wake?.();
+  });
+  child.once("exit", () => {
+    // What it started and left behind would hold its output open, and live on.
+    signalGroup(child, "SIGKILL");
+    clearTimeout(killer);
+    gone.resolve();
+    // What has left the group may hold this one open for ever.
+    setTimeout(() => child.stderr.destroy(), maxErrorDelayMs).unref();
+  });
+  child.once("close", () => {
+    closed = true;
+    watch.stop();
+    signal.removeEventListener("abort", leave);
+    wake?.();
+  });
+  child.stdout.on("readable", () => wake?.());
+  child.stdout.once("end", () => {
+    saidAll = true;
+    wake?.();
+  });
+  child.stderr.on("data", (bytes: Buffer) => {
+    errorTail = Buffer.concat([errorTail, bytes]).subarray(-maxKeptErrorBytes);
+  });
+  // A program need not read what it is given, and a pipe that breaks ends like any other.
+  for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
+  child.stdin.end(launch.input);
+
+  return {
+    gone: gone.promise,
+    async pull() {
+      let bytes: Buffer | null = null;
+      await waitUntil(() => (bytes = child.stdout.read()) !== null || saidAll || closed);
+      return bytes === null ? undefined : count(bytes);
+    },
+    async finish() {
+      await waitUntil(() => closed);
+      if (child.exitCode === 0) return;
+      const how =
+        child.exitCode === null ? `was ended by ${child.signalCode}` : `failed with exit code ${child.exitCode}`;
+      throw new GatewayError("adapter_error", `The adapter's program ${how}.`, toDetails());
+    },
+    dismiss: () => stop(callerLeft()),
+    leave,
+    kill() {
+      stop(callerLeft(), 0);
+      send("SIGKILL");
+    },
+  };
+}
+
+function toLateness(limit: Limit, limitMs: number): string {
+  const what = {
+    connect: "did not start",
+    first_byte: "said nothing",
+    idle: "fell silent: it neither said anything nor ended",
+    total: "did not end",
+    leave: "did not end",
+  }[limit];
+  return `The adapter's program ${what} within ${limitMs} ms.`;
+}
+
+function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.");
+}

@@ -1,0 +1,104 @@
+/** Reads what a program writes on its standard output, as plain text or as JSON Lines, into deltas. */
+import { StringDecoder } from "node:string_decoder";
+import type { Delta } from "../../core/delta.ts";
+import { createLineReader, isSpoken } from "./line.ts";
+
+type OutputForm = "text" | "jsonl";
+
+export interface ReplyReader {
+  /** The deltas of one read. */
+  read(bytes: Buffer): readonly Delta[];
+  /** What is left when the program says no more. */
+  end(): readonly Delta[];
+  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
+  check(): void;
+}
+
+/** With `auto` the first line decides: one that is a delta begins JSON Lines, any other is the answer itself. */
+export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
+  const decoder = new StringDecoder("utf8");
+  let parser = output === "auto" ? undefined : parsers[output]();
+  let undecided = "";
+  let failure: unknown;
+
+  function hear(text: string, last: boolean): readonly Delta[] {
+    const deltas: Delta[] = [];
+    undecided += text;
+    parser ??= chooseParser(undecided, last);
+    if (parser === undefined) return deltas;
+    try {
+      parser.hear(undecided, deltas);
+      undecided = "";
+      if (last) parser.end(deltas);
+    } catch (thrown) {
+      failure = thrown;
+    }
+    return deltas;
+  }
+
+  return {
+    read: (bytes) => hear(decoder.write(bytes), false),
+    end: () => hear(decoder.end(), true),
+    check() {
+      if (failure !== undefined) throw failure;
+    },
+  };
+}
+
+interface Parser {
+  hear(text: string, deltas: Delta[]): void;
+  end(deltas: Delta[]): void;
+}
+
+const parsers: Readonly<Record<OutputForm, () => Parser>> = { text: createTextParser, jsonl: createLinesParser };
+
+/** A first line that does not end by then is no delta. */
+const maxFirstLine = 1024 * 1024;
+
+function chooseParser(text: string, last: boolean): Parser | undefined {
+  const start = text.trimStart();
+  const end = start.indexOf("\n");
+  const open = !last && end === -1 && start.length < maxFirstLine;
+  if (start === "" || (start.startsWith("{") && open)) return last ? createTextParser() : undefined;
+  return isSpoken(end === -1 ? start : start.slice(0, end)) ? createLinesParser() : createTextParser();
+}
+
+/** Text is told as it comes; the line breaks at its end belong to the terminal, not to the answer. */
+function createTextParser(): Parser {
+  let breaks = "";
+  return {
+    hear(text, deltas) {
+      const whole = breaks + text;
+      let end = whole.length;
+      while (end > 0 && (whole[end - 1] === "\n" || whole[end - 1] === "\r")) end -= 1;
+      breaks = whole.slice(end);
+      if (end > 0) deltas.push({ type: "text", text: whole.slice(0, end) });
+    },
+    end() {},
+  };
+}
+
+function createLinesParser(): Parser {
+  const read = createLineReader();
+  /** The beginning of the line that is not yet whole, joined only when it is. */
+  let begun: string[] = [];
+
+  function readLine(line: string, deltas: Delta[]): void {
+    if (line.trim() !== "") read(line, deltas);
+  }
+
+  return {
+    hear(text, deltas) {
+      let from = 0;
+      for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
+        begun.push(text.slice(from, to));
+        const line = begun.join("");
+        begun = [];
+        from = to + 1;
+        readLine(line, deltas);
+      }
+      if (from < text.length) begun.push(text.slice(from));
+    },
+    end: (deltas) => readLine(begun.join(""), deltas),
+  };
+}

@@ -1,0 +1,140 @@
+/** Writes a turn for a program: as one JSON document, as the last user's text, and into the arguments that ask for it. */
+import { GatewayError } from "../../core/errors.ts";
+import { type Content, type Item, type Part, textOf } from "../../core/item.ts";
+import type { Tell } from "../../core/ports.ts";
+import type { Settings, Tool, ToolChoice, Turn } from "../../core/turn.ts";
+
+type InputForm = "json" | "text" | "none";
+
+/** What the program finds on its standard input. What it cannot be told is told to the caller. */
+export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined): string {
+  const leaveOut = (what: string) => tell?.({ type: "left-out", what });
+  if (input === "json") return `${JSON.stringify(toDocument(turn, leaveOut))}\n`;
+  for (const tool of turn.settings.tools) leaveOut(nameTool(tool));
+  return input === "text" ? promptOf(turn) : "";
+}
+
+/** The caller's words never become an option: neither a text nor a model's name begins an argument with a dash. */
+export function fillArguments(argv: readonly string[], turn: Turn): string[] {
+  const prompt = promptOf(turn);
+  const afterOptions = argv.indexOf("--");
+  return argv.map((argument, place) => {
+    // One pass: what the text itself holds is not replaced again.
+    const filled = argument.replace(/\{(model|prompt)\}/g, (_, word) => (word === "model" ? turn.model : prompt));
+    if (filled.includes("\0")) throw unfit("holds a NUL character");
+    const isOption = filled.startsWith("-") && !argument.startsWith("-");
+    if (!isOption || (afterOptions !== -1 && place > afterOptions)) return filled;
+    if (argument.startsWith("{model}")) throw unfit("names a model that begins with a dash");
+    return ` ${filled}`;
+  });
+}
+
+/** Whether an argument waits for words of the caller. */
+export function hasPlaceholder(argument: string): boolean {
+  return /\{(model|prompt)\}/.test(argument);
+}
+
+function unfit(why: string): GatewayError {
+  return new GatewayError("adapter_bad_request", `The request ${why}, which this adapter's program cannot be told.`);
+}
+
+function promptOf({ items }: Turn): string {
+  const last = items.findLast((item) => item.type === "message" && item.role === "user");
+  return last?.type === "message" ? textOf(last.content) : "";
+}
+
+type LeaveOut = (what: string) => void;
+
+function toDocument({ id, model, stream, items, settings }: Turn, leaveOut: LeaveOut): unknown {
+  const { instructions } = settings;
+  const messages = items.flatMap((item) => toMessage(item, leaveOut));
+  if (instructions !== undefined) messages.unshift({ role: "system", content: instructions });
+  return {
+    id,
+    model,
+    stream,
+    messages,
+    tools: toTools(settings.tools, leaveOut),
+    settings: toSettings(settings, leaveOut),
+  };
+}
+
+/** Every message has a role and a content, so that a program may read no more than these. */
+function toMessage(item: Item, leaveOut: LeaveOut): object[] {
+  switch (item.type) {
+    case "message":
+      return [{ role: item.role, name: item.name, ...toContent(item.content, leaveOut) }];
+    case "tool-call": {
+      const { callId, name, kind, arguments: written } = item;
+      return [{ role: "assistant", content: "", tool_call: { call_id: callId, name, kind, arguments: written } }];
+    }
+    case "tool-output":
+      return [{ role: "tool", call_id: item.callId, ...toContent(item.output, leaveOut) }];
+    case "compaction":
+      return item.summary === "" ? [] : [{ role: "system", content: item.summary }];
+    case "reasoning":
+    case "other":
+      return []; // it is its maker's own
+  }
+}
+
+function toContent(
+  content: Content,
+  leaveOut: LeaveOut,
+): { readonly content: string; readonly attachments?: object[] } {
+  if (typeof content === "string") return { content };
+  let text = "";
+  const attachments: object[] = [];
+  for (const part of content) {
+    if (part.type === "text" || part.type === "refusal") text += part.text;
+    else if (part.type === "other") leaveOut(`content ${typeOf(part.extra.fields)}`);
+    else attachments.push(toAttachment(part));
+  }
+  return attachments.length === 0 ? { content: text } : { content: text, attachments };
+}
+
+function toAttachment(part: Extract<Part, { type: "image" | "audio" | "file" }>): object {
+  if (part.type === "audio") return part;
+  const { fileId: file_id, ...rest } = part;
+  return { ...rest, file_id };
+}
+
+function toTools(tools: readonly Tool[], leaveOut: LeaveOut): readonly object[] {
+  return tools.flatMap((tool) => {
+    if (tool.type !== "other") return [tool];
+    leaveOut(nameTool(tool));
+    return [];
+  });
+}
+
+function nameTool(tool: Tool): string {
+  return `tool ${tool.type === "other" ? typeOf(tool.extra.fields) : tool.name}`;
+}
+
+function typeOf(fields: Readonly<Record<string, unknown>>): string {
+  return typeof fields["type"] === "string" ? fields["type"] : "of an unknown type";
+}
+
+function toSettings(settings: Settings, leaveOut: LeaveOut): object {
+  const { format } = settings;
+  return {
+    tool_choice: settings.toolChoice === undefined ? undefined : toChoice(settings.toolChoice, leaveOut),
+    parallel_tool_calls: settings.parallelToolCalls,
+    format: format?.type === "text" ? undefined : format,
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    presence_penalty: settings.presencePenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    seed: settings.seed,
+    stop: settings.stop,
+    max_output_tokens: settings.maxOutputTokens,
+    reasoning_effort: settings.reasoningEffort,
+    verbosity: settings.verbosity,
+  };
+}
+
+function toChoice(choice: ToolChoice, leaveOut: LeaveOut): object | undefined {
+  if (choice.type !== "other") return choice;
+  leaveOut(`tool choice ${typeOf(choice.extra.fields)}`);
+  return undefined;
+}

@@ -1,0 +1,141 @@
+/** What an upstream's own error means to our caller: a table by status and by word, its message and code kept, secrets taken out. */
+import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+
+export type Scrub = (text: string) => string;
+
+/** An error as an upstream told it, as far as it did. */
+export interface Refusal {
+  /** Only what the upstream itself said. */
+  readonly status?: number | undefined;
+  readonly message?: string | undefined;
+  /** What stands under `code` and `type`: either may name the cause. */
+  readonly code?: string | undefined;
+  readonly type?: string | undefined;
+  readonly param?: string | undefined;
+  /** The header of that name. */
+  readonly retryAfter?: string | undefined;
+  /** It was told as a web page, for eyes. */
+  readonly isPage?: boolean | undefined;
+  readonly cause?: unknown;
+}
+
+export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
+  const { status } = refusal;
+  const code = codeOf(refusal);
+  const clean = (text: string | undefined, maxLength: number) => text && excerpt(text, maxLength, scrub);
+  return new GatewayError(code, toMessage(code, status, clean(refusal.message, 2000) ?? ""), {
+    param: clean(refusal.param, 200),
+    // A refusal of our own credentials is not the caller's `invalid_api_key`.
+    wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
+    retryAfterSeconds: readRetryAfter(refusal.retryAfter, Date.now()),
+    cause: refusal.cause,
+  });
+}
+
+/** The beginning of what an upstream said, without secrets; a secret on the edge is not cut before it is known as one. */
+export function excerpt(text: string, maxLength: number, scrub: Scrub): string {
+  return scrub(text.slice(0, maxLength + 4096)).slice(0, maxLength);
+}
+
+/** Takes our own secrets out of what an upstream says, and what looks like anybody's. */
+export function createScrubber(secrets: readonly string[]): Scrub {
+  // The longest first, so that no secret leaves a rest because it holds another.
+  const longestFirst = secrets.filter((secret) => secret !== "").toSorted((one, other) => other.length - one.length);
+  return (text) => {
+    let clean = text;
+    for (const secret of longestFirst) clean = clean.replaceAll(secret, "[secret]");
+    for (const [pattern, instead] of credentials) clean = clean.replace(pattern, instead);
+    return clean;
+  };
+}
+
+/** Names and bounds are narrow on purpose: an upstream's words about `max_tokens` must stay, and be read in no time. */
+const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/(\w{1,20}:\/\/)[^\s/?#@"'<>]{1,500}@/g, "$1[secret]@"],
+  [
+    /((?<![\w-])(?:[\w-]{1,40}[-_])?(?:api[-_]?key|key|token|secret|password|sig|signature|credential)=)(?!\[secret\])[^\s&#"'<>,;)]{1,1000}/gi,
+    "$1[secret]",
+  ],
+  [/(api[-_ ]?key(?: provided)?["']?\s{0,3}:\s{0,3}["']?)(?!\[secret\])[^\s"'<>,;)]{8,1000}/gi, "$1[secret]"],
+  [/(?<![\w-])(Bearer|Basic)\s{1,5}(?=[\w.~+/-]{0,200}[\d=])[\w.~+/=-]{8,1000}/gi, "$1 [secret]"],
+  [/(?<![\w-])(?:sk|pk|rk|xai)-(?=[\w*-]{0,200}[\d*])[\w*-]{8,500}/g, "[secret]"],
+  [/(?<![\w-])(?:AIza|gsk_|hf_|ghp_)[\w-]{16,500}/g, "[secret]"],
+];
+
+function codeOf({ status, code, type, isPage }: Refusal): ErrorCode {
+  // Whoever writes a page to say that the request or the key is wrong is not the API that we speak to; but anyone on the
+  // way to it may say that it is down or busy.
+  if (isPage === true && status !== undefined && status < 500 && !saidByAnyone.has(status)) return "adapter_protocol";
+  const known = codeOfStatus.get(status);
+  if (known !== undefined) return known;
+  if (status !== undefined && status >= 500) return "adapter_error";
+  const named = codeOfWord.get(code) ?? codeOfWord.get(type);
+  return named ?? (status !== undefined && status < 400 ? "adapter_protocol" : "adapter_error");
+}
+
+const saidByAnyone: ReadonlySet<number> = new Set([408, 413, 429]);
+
+const codeOfStatus: ReadonlyMap<number | undefined, ErrorCode> = new Map([
+  [400, "adapter_bad_request"],
+  [401, "adapter_refused"],
+  [402, "adapter_refused"],
+  [403, "adapter_refused"],
+  [404, "adapter_not_found"],
+  [408, "adapter_timeout"],
+  [413, "body_too_large"],
+  [422, "adapter_bad_request"],
+  [429, "adapter_rate_limit"],
+  [503, "overloaded"],
+  [504, "adapter_timeout"],
+  [529, "overloaded"],
+]);
+
+/** For errors that come without a status. */
+const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
+  ["invalid_request_error", "adapter_bad_request"],
+  ["context_length_exceeded", "adapter_bad_request"],
+  ["invalid_prompt", "adapter_bad_request"],
+  ["BadRequestError", "adapter_bad_request"],
+  ["authentication_error", "adapter_refused"],
+  ["invalid_api_key", "adapter_refused"],
+  ["permission_error", "adapter_refused"],
+  ["not_found_error", "adapter_not_found"],
+  ["model_not_found", "adapter_not_found"],
+  ["request_too_large", "body_too_large"],
+  ["rate_limit_error", "adapter_rate_limit"],
+  ["rate_limit_exceeded", "adapter_rate_limit"],
+  ["insufficient_quota", "adapter_rate_limit"],
+  ["overloaded_error", "overloaded"],
+  ["server_is_overloaded", "overloaded"],
+  ["timeout_error", "adapter_timeout"],
+  ["timeout", "adapter_timeout"],
+]);
+
+function toMessage(code: ErrorCode, status: number | undefined, said: string): string {
+  const inBrackets = status === undefined ? "" : ` (status ${status})`;
+  switch (code) {
+    case "adapter_refused":
+      return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's key.`;
+    case "adapter_bad_request":
+    case "adapter_not_found":
+    case "adapter_rate_limit":
+    case "body_too_large":
+      return said !== "" ? said : `The upstream refused the request without a message${inBrackets}.`;
+    case "adapter_protocol":
+      return `The upstream answered with ${isRedirect(status) ? "a redirect" : "something that is no answer"}${inBrackets}. Check the adapter's base URL.`;
+    default:
+      return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
+  }
+}
+
+function isRedirect(status: number | undefined): boolean {
+  return status !== undefined && status >= 300 && status < 400;
+}
+
+/** Seconds from now, of either form of the header: a number, or a date. */
+function readRetryAfter(header: string | undefined, now: number): number | undefined {
+  if (header === undefined || header.trim() === "") return undefined;
+  const seconds = Number(header);
+  const wait = Number.isNaN(seconds) ? (Date.parse(header) - now) / 1000 : seconds;
+  return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
+}

@@ -1,0 +1,38 @@
+/** Reads media that stand in their own URL. */
+import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
+
+const where = "the data: URL";
+
+export function readDataUrl(url: string, limits: MediaLimits): Media {
+  const comma = url.indexOf(",");
+  if (!/^data:/i.test(url) || comma === -1) throw refuseMedia(where, "has no comma before its content", limits);
+  const header = url.slice("data:".length, comma);
+  const type = readType(header === "" || header.startsWith(";") ? "text/plain" : header, where, limits);
+  const bytes = /;\s*base64\s*$/i.test(header)
+    ? readBase64(url, comma + 1, limits)
+    : Buffer.from(unescapePercent(url.slice(comma + 1), limits));
+  if (bytes.length > maxBytesOf(limits)) throw tooLarge(where, limits);
+  return { bytes, type };
+}
+
+function readBase64(url: string, from: number, limits: MediaLimits): Buffer {
+  // Measured before it is copied; four characters stand for three bytes, and each may be escaped by three.
+  if ((url.length - from) / 4 > maxBytesOf(limits)) throw tooLarge(where, limits);
+  const written = unescapePercent(url.slice(from), limits).replaceAll(/[\t\n\f\r ]/g, "");
+  if (!/^[\w+/-]*={0,2}$/.test(written)) throw refuseMedia(where, "is not written in base64 as it says", limits);
+  if ((written.length * 3) / 4 - 2 > maxBytesOf(limits)) throw tooLarge(where, limits);
+  return Buffer.from(written, "base64");
+}
+
+function unescapePercent(text: string, limits: MediaLimits): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw refuseMedia(where, "is badly escaped", limits, cause);
+  }
+}
+
+function maxBytesOf({ maxBytes = defaultMaxBytes }: MediaLimits): number {
+  return maxBytes;
+}

@@ -1,0 +1,122 @@
+/** Fetches what a caller's URL names, for models that must be given the bytes: nothing of the operator's own network is reached. */
+import { type LookupAddress, lookup as systemLookup } from "node:dns";
+import { type LookupFunction, isIP } from "node:net";
+import { Agent, type Dispatcher, buildConnector, request } from "undici";
+import { GatewayError } from "../../core/errors.ts";
+import { readDataUrl } from "./data-url.ts";
+import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
+import { createReach } from "./reach.ts";
+
+const maxRedirects = 3;
+
+/** `lookup` resolves names; the system's unless told. */
+export async function fetchMedia(
+  url: string,
+  limits: MediaLimits,
+  signal: AbortSignal,
+  lookup: LookupFunction = systemLookup,
+): Promise<Media> {
+  if (/^data:/i.test(url)) return readDataUrl(url, limits);
+  const { timeoutMs = 10_000 } = limits;
+  const deadline = AbortSignal.timeout(timeoutMs);
+  let hop = readUrl(url, limits);
+  const agent = createAgent(limits, lookup, timeoutMs);
+  try {
+    for (let redirects = 0; ; redirects++) {
+      const answer = await request(hop, {
+        dispatcher: agent,
+        headers: { accept: "image/*, audio/*, text/*, application/pdf", "user-agent": "portico" },
+        signal: AbortSignal.any([signal, deadline]),
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      });
+      const location = redirectOf(answer);
+      if (location === undefined) return await readMedia(answer, hop.host, limits);
+      if (redirects === maxRedirects) throw refuseMedia(hop.host, "redirects too often", limits);
+      hop = readUrl(location, limits, hop.href);
+    }
+  } catch (thrown) {
+    if (signal.aborted) throw new GatewayError("client_closed", "The caller left before the end of the answer.");
+    if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${timeoutMs} ms`, limits);
+    if (thrown instanceof GatewayError) throw thrown;
+    throw refuseMedia(hop.host, "cannot be reached", limits, thrown);
+  } finally {
+    await agent.destroy();
+  }
+}
+
+function readUrl(text: string, limits: MediaLimits, from?: string): URL {
+  if (!URL.canParse(text, from)) throw refuseMedia("it", "is no URL", limits);
+  const url = new URL(text, from);
+  const where = url.host === "" ? "its URL" : url.host;
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw refuseMedia(where, "is to be fetched over http or https only", limits);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw refuseMedia(where, "must be named without a user and a password", limits);
+  }
+  return url;
+}
+
+/** A connection of its own for each hop, so that each one's address is seen; no proxy, for that would hide it. */
+function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: number): Agent {
+  const reaches = createReach(limits.allowPrivate ?? false);
+  const refuse = (host: string) => refuseMedia(host, "is no address of the public internet", limits);
+
+  /** What it gives is what is connected to: nobody resolves the name a second time. */
+  const guarded: LookupFunction = (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found) => {
+      if (error !== null) return callback(error, []);
+      const addresses: readonly LookupAddress[] = Array.isArray(found)
+        ? found
+        : [{ address: found, family: isIP(found) }];
+      const [first] = addresses;
+      if (first === undefined || !addresses.every(({ address }) => reaches(address))) {
+        return callback(refuse(hostname), []);
+      }
+      if (options.all === true) callback(null, [...addresses]);
+      else callback(null, first.address, first.family);
+    });
+  };
+
+  const connect = buildConnector({ allowH2: false, timeout: connectMs, lookup: guarded });
+  return new Agent({
+    allowH2: false,
+    pipelining: 0,
+    connect(options, callback) {
+      const host = options.hostname.replace(/^\[(.*)\]$/, "$1");
+      // An address is not looked up.
+      if (isIP(host) !== 0 && !reaches(host)) callback(refuse(options.hostname), null);
+      else connect(options, callback);
+    },
+  });
+}
+
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+function redirectOf({ statusCode, headers }: Dispatcher.ResponseData): string | undefined {
+  return redirectStatuses.has(statusCode) ? headerOf(headers["location"]) : undefined;
+}
+
+async function readMedia(answer: Dispatcher.ResponseData, where: string, limits: MediaLimits): Promise<Media> {
+  const { statusCode, headers, body } = answer;
+  const { maxBytes = defaultMaxBytes } = limits;
+  if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`, limits);
+  const type = readType(headerOf(headers["content-type"]) ?? "", where, limits);
+  if ((headerOf(headers["content-encoding"]) ?? "identity") !== "identity") {
+    throw refuseMedia(where, "sends it compressed, though it was not asked to", limits);
+  }
+  if (Number(headerOf(headers["content-length"]) ?? 0) > maxBytes) throw tooLarge(where, limits);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > maxBytes) throw tooLarge(where, limits);
+    pieces.push(piece);
+  }
+  return { bytes: Buffer.concat(pieces, size), type };
+}
+
+function headerOf(value: string | string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : value?.[0];
+}

@@ -1,0 +1,41 @@
+/** What media may be: how large, how late, of which type, from where; and how one that may not is refused. */
+import { GatewayError } from "../../core/errors.ts";
+
+export interface MediaLimits {
+  /** The caller's word for where the URL stands: `messages[2].content[1].image_url`. */
+  readonly param?: string | undefined;
+  /** 20 MiB unless told. */
+  readonly maxBytes?: number | undefined;
+  /** For all hops together; 10,000 unless told. */
+  readonly timeoutMs?: number | undefined;
+  /** Addresses and networks (`10.1.0.0/16`) that may be reached although they are not of the public internet; true: all. */
+  readonly allowPrivate?: boolean | readonly string[] | undefined;
+}
+
+export interface Media {
+  readonly bytes: Uint8Array;
+  /** Without parameters, in lower case: `image/png`. */
+  readonly type: string;
+}
+
+export const defaultMaxBytes = 20 * 1024 * 1024;
+
+/** A refusal that names where the media would have come from, and nothing else of its URL. */
+export function refuseMedia(where: string, why: string, limits: MediaLimits, cause?: unknown): GatewayError {
+  const { param } = limits;
+  const subject = param === undefined ? "The media" : `'${param}'`;
+  return new GatewayError("invalid_value", `${subject} cannot be used: ${where} ${why}.`, { param, cause });
+}
+
+/** The type of a header or of a data: URL, if models can read such media. */
+export function readType(header: string, where: string, limits: MediaLimits): string {
+  const [essence = ""] = header.split(";", 1);
+  const type = essence.trim().toLowerCase();
+  if (/^(image|audio|text)\/[\w.+-]{1,100}$/.test(type) || type === "application/pdf") return type;
+  const found = /^[\w.+/-]{1,100}$/.test(type) ? `is of the type ${type}` : "does not say of which type it is";
+  throw refuseMedia(where, `${found}; allowed are images, audio, text and PDF`, limits);
+}
+
+export function tooLarge(where: string, limits: MediaLimits): GatewayError {
+  return refuseMedia(where, `is larger than ${limits.maxBytes ?? defaultMaxBytes} bytes`, limits);
+}

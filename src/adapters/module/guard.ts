@@ -1,0 +1,146 @@
+/** Stands between the gateway and an operator's adapter: checks what it says, explains what it throws, and waits for nobody. */
+import type { Delta } from "../../core/delta.ts";
+import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import type { Adapter, Tell } from "../../core/ports.ts";
+import type { Finish, Turn, Usage } from "../../core/turn.ts";
+
+export function guardAdapter(adapter: Adapter): Adapter {
+  return {
+    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell),
+    speaks: adapter.speaks,
+    contextWindow: adapter.contextWindow?.bind(adapter),
+    countTokens: guardCall(adapter.countTokens?.bind(adapter)),
+    models: guardCall(adapter.models?.bind(adapter)),
+    close: adapter.close?.bind(adapter),
+  };
+}
+
+/** A turn that is called off ends at once, also when the adapter does not heed the signal. */
+async function* guardStream(
+  adapter: Adapter,
+  turn: Turn,
+  signal: AbortSignal,
+  tell: Tell | undefined,
+): AsyncGenerator<readonly Delta[], void, void> {
+  if (signal.aborted) throw callerLeft();
+  const left = Promise.withResolvers<never>();
+  left.promise.catch(() => {});
+  const leave = () => left.reject(callerLeft());
+  signal.addEventListener("abort", leave);
+  let batches: AsyncIterator<unknown> | undefined;
+  try {
+    batches = iterate(adapter.stream(turn, signal, tell));
+    for (;;) {
+      const next = await Promise.race([batches.next(), left.promise]);
+      if (next.done === true) {
+        batches = undefined;
+        return;
+      }
+      yield checkBatch(next.value);
+    }
+  } catch (thrown) {
+    throw signal.aborted ? callerLeft() : toFailure(thrown);
+  } finally {
+    signal.removeEventListener("abort", leave);
+    // Nobody waits for its cleaning up: it may be stuck, and what it throws has nobody left to hear it.
+    batches?.return?.().then(undefined, () => {});
+  }
+}
+
+function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
+  if (typeof stream?.[Symbol.asyncIterator] === "function") return stream[Symbol.asyncIterator]();
+  throw unfit("stream must be an async generator: async *stream(turn, signal)", stream);
+}
+
+function guardCall<Arguments extends unknown[], Result>(
+  call: ((...given: Arguments) => Promise<Result>) | undefined,
+): ((...given: Arguments) => Promise<Result>) | undefined {
+  if (call === undefined) return undefined;
+  return async (...given) => {
+    try {
+      return await call(...given);
+    } catch (thrown) {
+      throw toFailure(thrown);
+    }
+  };
+}
+
+function checkBatch(batch: unknown): readonly Delta[] {
+  if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
+  for (const delta of batch) if (!isDelta(delta)) throw unfit("stream yielded something that is no delta", delta);
+  return batch as readonly Delta[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function isDelta(value: unknown): boolean {
+  if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
+  return whole[value["type"] as Delta["type"]](value);
+}
+
+const isText = ({ text }: Fields) => typeof text === "string";
+
+/** What the core relies on in each delta. */
+const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
+  text: isText,
+  refusal: isText,
+  reasoning: isText,
+  "message-end": () => true,
+  "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
+  "tool-call": ({ index, name }) => Number.isInteger(index) && typeof name === "string",
+  "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
+  compaction: ({ summary }) => typeof summary === "string",
+  usage: ({ usage }) => isObject(usage) && counts.every((count) => Number.isInteger(usage[count])),
+  notes: ({ notes }) => isObject(notes),
+  finish: ({ reason }) => finishes.some((known) => known === reason),
+};
+
+const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
+const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function unfit(what: string, found: unknown): GatewayError {
+  const text = typeof found === "object" ? JSON.stringify(found) : String(found);
+  return new GatewayError("adapter_protocol", "The adapter's module said something that is no answer.", {
+    cause: new Error(`${what}; found: ${text?.slice(0, 200)}`),
+  });
+}
+
+/**
+ * What the module throws with one of these codes is meant for the caller. Everything else may say anything, and so belongs
+ * into the log, whole; the caller learns that it is there.
+ */
+function toFailure(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  if (thrown instanceof Error && "code" in thrown) {
+    const code = told.find((known) => known === thrown.code);
+    const seconds = "retryAfterSeconds" in thrown ? thrown.retryAfterSeconds : undefined;
+    const retryAfterSeconds = typeof seconds === "number" ? seconds : undefined;
+    // A GatewayError of another copy of the package is none of ours by its class.
+    if (code !== undefined) return new GatewayError(code, thrown.message, { retryAfterSeconds, cause: thrown });
+  }
+  return new GatewayError(
+    "adapter_error",
+    "The adapter's module failed. The gateway's log has the cause, under this answer's x-request-id.",
+    { cause: thrown instanceof Error ? thrown : new Error(`The module threw ${String(thrown)}`) },
+  );
+}
+
+const told = [
+  "adapter_error",
+  "adapter_refused",
+  "adapter_protocol",
+  "adapter_bad_request",
+  "adapter_not_found",
+  "adapter_rate_limit",
+  "adapter_timeout",
+  "overloaded",
+  "unsupported_parameter",
+] as const satisfies readonly ErrorCode[];
+
+function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.");
+}

@@ -1,0 +1,72 @@
+/** Loads an operator's file and makes the adapter that it exports, or says what is wrong with the file. */
+import { statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+import type { Adapter } from "../../core/ports.ts";
+
+/**
+ * It is loaded at once, although it is an ES module, so that a gateway with a broken adapter does not start. The default
+ * export is a function of the options, or the adapter itself.
+ */
+export function loadAdapter(path: string, options: Readonly<Record<string, unknown>>): Adapter {
+  const file = resolve(path);
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw new Error(`There is no file ${file} (option path).`);
+  const exported = readDefault(file);
+  const made = typeof exported === "function" ? callExported(file, exported, options) : exported;
+  if (made instanceof Promise) {
+    throw new Error(`${file} must give its adapter at once, not a promise: open what takes time at the first turn.`);
+  }
+  if (isAdapter(made)) return made;
+  if (typeof exported === "function") {
+    throw new Error(`The function that ${file} exports must give an adapter: an object with the method stream.`);
+  }
+  throw new Error(
+    exported === undefined
+      ? `${file} has no default export. Export a function: export default (options) => ({ async *stream(turn, signal) { … } }).`
+      : `The default export of ${file} must be a function that gives an adapter, or an object with the method stream.`,
+  );
+}
+
+function readDefault(file: string): unknown {
+  const loaded = load(file);
+  // An ES module comes as all of its exports, a CommonJS one as what it exports.
+  return isEsModule(loaded) ? loaded["default"] : loaded;
+}
+
+function load(file: string): unknown {
+  try {
+    return createRequire(import.meta.url)(file);
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    const why =
+      code === "ERR_REQUIRE_ASYNC_MODULE"
+        ? "it, or what it imports, has an await outside of any function. Move it into the function or into stream."
+        : describe(cause);
+    throw new Error(`${file} cannot be loaded: ${why}`, { cause });
+  }
+}
+
+type Make = (options: Readonly<Record<string, unknown>>) => unknown;
+
+function callExported(file: string, make: unknown, options: Readonly<Record<string, unknown>>): unknown {
+  try {
+    return (make as Make)(options);
+  } catch (cause) {
+    throw new Error(`The function that ${file} exports failed: ${describe(cause)}`, { cause });
+  }
+}
+
+function isEsModule(loaded: unknown): loaded is Readonly<Record<string, unknown>> {
+  return typeof loaded === "object" && loaded !== null && Object.prototype.toString.call(loaded) === "[object Module]";
+}
+
+function isAdapter(value: unknown): value is Adapter {
+  return typeof value === "object" && value !== null && "stream" in value && typeof value.stream === "function";
+}
+
+/** A syntax error says where it is only at the head of its stack. */
+function describe(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown);
+  const [head = ""] = thrown.stack?.split("\n", 1) ?? [];
+  return thrown instanceof SyntaxError && head.startsWith("file:") ? `${thrown.message} (${head})` : thrown.message;
+}

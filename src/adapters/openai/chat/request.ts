@@ -1,0 +1,91 @@
+/** Writes a turn as the body of a chat completions request. */
+import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
+import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
+import { type JsonObject, isObject } from "../json.ts";
+import { fieldsOf, nativeSettings } from "../native.ts";
+import { writeMessages } from "./messages.ts";
+
+export function writeRequest(turn: Turn): string {
+  const { settings } = turn;
+  return JSON.stringify({
+    ...(writeNative(settings) ?? writeSettings(settings)),
+    model: turn.model,
+    messages: writeMessages(settings.instructions, turn.items),
+    stream: turn.stream ? true : undefined,
+    stream_options: turn.stream ? { include_usage: true } : undefined,
+  });
+}
+
+/** Live servers take labels only together with the wish to store, which we do not pass on. */
+function writeNative(settings: Settings): JsonObject | undefined {
+  const fields = nativeSettings(settings, "chat");
+  const isStored = fields !== undefined && settings.native?.fields["store"] === true;
+  return isStored ? { ...fields, metadata: undefined } : fields;
+}
+
+function writeSettings(settings: Settings): JsonObject {
+  const tools = settings.tools.flatMap(writeTool);
+  const offered = tools.length > 0;
+  return {
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    presence_penalty: settings.presencePenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    seed: settings.seed,
+    stop: settings.stop,
+    max_completion_tokens: settings.maxOutputTokens,
+    logprobs: settings.topLogprobs === undefined ? undefined : true,
+    top_logprobs: settings.topLogprobs === 0 ? undefined : settings.topLogprobs,
+    reasoning_effort: settings.reasoningEffort,
+    verbosity: settings.verbosity,
+    service_tier: settings.serviceTier,
+    tools: offered ? tools : undefined,
+    tool_choice: writeToolChoice(settings, offered, spelling),
+    parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
+    response_format: writeFormat(settings.format),
+  };
+}
+
+function writeTool(tool: Tool): readonly unknown[] {
+  switch (tool.type) {
+    case "function": {
+      const { name, description, parameters, strict } = tool;
+      return [{ type: "function", function: { name, description, parameters, strict } }];
+    }
+    case "custom": {
+      const { name, description } = tool;
+      return [{ type: "custom", custom: { name, description, format: writeToolFormat(tool.format) } }];
+    }
+    case "other": {
+      const fields = fieldsOf(tool.extra, "chat");
+      return fields === undefined ? [] : [fields];
+    }
+  }
+}
+
+/** Chat nests a grammar one level deeper than the other wire does. */
+function writeToolFormat(format: unknown): unknown {
+  if (!isObject(format) || format["type"] !== "grammar" || "grammar" in format) return format ?? undefined;
+  const { type, ...grammar } = format;
+  return { type, grammar };
+}
+
+const spelling: ChoiceSpelling = {
+  dialect: "chat",
+  name: (kind, name) => ({ type: kind, [kind]: { name } }),
+  allow: (mode, tools) => ({ type: "allowed_tools", allowed_tools: { mode, tools } }),
+};
+
+function writeFormat(format: Format | undefined): unknown {
+  switch (format?.type) {
+    case undefined:
+    case "text":
+      return undefined;
+    case "json":
+      return { type: "json_object" };
+    case "schema": {
+      const { name, description, schema, strict } = format;
+      return { type: "json_schema", json_schema: { name, description, schema, strict } };
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/** Writes which tools the model may or must call; a choice that cannot be kept is refused, never left out. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Dialect } from "../../core/item.ts";
+import type { Settings, Tool } from "../../core/turn.ts";
+import { textAt } from "./json.ts";
+import { fieldsOf } from "./native.ts";
+
+/** How a wire spells a choice. */
+export interface ChoiceSpelling {
+  readonly dialect: Dialect;
+  name(kind: "function" | "custom", name: string): unknown;
+  allow(mode: "auto" | "required", tools: readonly unknown[]): unknown;
+}
+
+/** `offered`: there is a tool to choose. Where there is none, only a choice that needs one is worth a word. */
+export function writeToolChoice(settings: Settings, offered: boolean, spelling: ChoiceSpelling): unknown {
+  const { toolChoice: choice, tools } = settings;
+  const spell = (name: string) => spelling.name(kindOf(name, tools), name);
+  switch (choice?.type) {
+    case undefined:
+      return undefined;
+    case "auto":
+    case "none":
+      return offered ? choice.type : undefined;
+    case "required":
+      return offered ? "required" : refuseChoice("It requires a call, but none of the tools is one that");
+    case "tool":
+      return spell(choice.name);
+    case "allowed":
+      if (choice.names.length === 0 && choice.mode === "required") {
+        return refuseChoice("It requires a call, but none of the tools that it allows is one that");
+      }
+      return offered ? spelling.allow(choice.mode, choice.names.map(spell)) : undefined;
+    case "other":
+      return (
+        fieldsOf(choice.extra, spelling.dialect) ??
+        refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none that`)
+      );
+  }
+}
+
+function kindOf(name: string, tools: readonly Tool[]): "function" | "custom" {
+  return tools.some((tool) => tool.type === "custom" && tool.name === name) ? "custom" : "function";
+}
+
+function refuseChoice(why: string): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `Unsupported parameter: 'tool_choice'. ${why} this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
+    { param: "tool_choice" },
+  );
+}

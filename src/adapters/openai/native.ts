@@ -1,0 +1,25 @@
+/** What is opaque to us goes out only in the dialect it came in, and never what the gateway answers for itself. */
+import type { Dialect, Extra } from "../../core/item.ts";
+import type { Settings } from "../../core/turn.ts";
+import type { JsonObject } from "./json.ts";
+
+/** The caller's own settings, where the upstream speaks the caller's dialect. */
+export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObject | undefined {
+  const fields = fieldsOf(native, dialect);
+  if (fields === undefined) return undefined;
+  return { ...fields, ...ours };
+}
+
+/** Fields of something that came in this dialect. */
+export function fieldsOf(extra: Extra | undefined, dialect: Dialect): JsonObject | undefined {
+  return extra?.dialect === dialect ? extra.fields : undefined;
+}
+
+/** The gateway is the memory, so the upstream is none; and whom the caller speaks for never leaves the gateway. */
+const ours = {
+  store: undefined,
+  user: undefined,
+  background: undefined,
+  conversation: undefined,
+  previous_response_id: undefined,
+} as const;

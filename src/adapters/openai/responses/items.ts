@@ -1,0 +1,89 @@
+/** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
+import type { Content, Item, Message, Part, Role, ToolCall } from "../../../core/item.ts";
+import { refusePart, tellCompaction } from "../content.ts";
+import type { JsonObject } from "../json.ts";
+import { fieldsOf } from "../native.ts";
+
+export function writeItems(items: readonly Item[]): readonly unknown[] {
+  return items.flatMap((item) => writeItem(item) ?? []);
+}
+
+function writeItem(item: Item): JsonObject | undefined {
+  switch (item.type) {
+    case "message":
+      return writeMessage(item);
+    case "reasoning":
+      return writeReasoning(item);
+    case "tool-call":
+      return writeCall(item);
+    case "tool-output":
+      return {
+        type: item.kind === "custom" ? "custom_tool_call_output" : "function_call_output",
+        call_id: item.callId,
+        output: writeContent(item.output, "user"),
+      };
+    case "compaction":
+      if (item.encrypted !== undefined && item.summary === "") {
+        return { type: "compaction", encrypted_content: item.encrypted };
+      }
+      return { type: "message", role: "user", content: tellCompaction(item) };
+    case "other":
+      return fieldsOf(item.extra, "responses");
+  }
+}
+
+function writeMessage(message: Message): JsonObject {
+  const { role } = message;
+  return { ...extraOf(message), type: "message", role, content: writeContent(message.content, role) };
+}
+
+/** The sealed form is the whole of it; without one, what the model showed of it goes back in the open. */
+function writeReasoning(item: Extract<Item, { type: "reasoning" }>): JsonObject | undefined {
+  const summary = item.summary.map((text) => ({ type: "summary_text", text }));
+  if (item.encrypted !== undefined) return { type: "reasoning", summary, encrypted_content: item.encrypted };
+  if (item.text !== "") return { type: "reasoning", summary, content: [{ type: "reasoning_text", text: item.text }] };
+  return summary.length > 0 ? { type: "reasoning", summary } : undefined;
+}
+
+function writeCall(call: ToolCall): JsonObject {
+  const { callId: call_id, name } = call;
+  return call.kind === "custom"
+    ? { ...extraOf(call), type: "custom_tool_call", call_id, name, input: call.arguments }
+    : { ...extraOf(call), type: "function_call", call_id, name, arguments: call.arguments };
+}
+
+function writeContent(content: Content, role: Role): string | readonly unknown[] {
+  return typeof content === "string" ? content : content.map((part) => writePart(part, role));
+}
+
+/** What the assistant said is output, even when it is read back. */
+function writePart(part: Part, role: Role): unknown {
+  switch (part.type) {
+    case "text": {
+      const type = role === "assistant" ? "output_text" : "input_text";
+      return { ...fieldsOf(part.extra, "responses"), type, text: part.text };
+    }
+    case "refusal":
+      // Only an assistant refuses here; what a tool gave back is text.
+      if (role !== "assistant") return { type: "input_text", text: part.text };
+      return { type: "refusal", refusal: part.text };
+    case "image":
+      return { type: "input_image", image_url: part.url, file_id: part.fileId, detail: part.detail };
+    case "audio":
+      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "file":
+      return {
+        type: "input_file",
+        file_id: part.fileId,
+        file_data: part.data,
+        file_url: part.url,
+        filename: part.name,
+      };
+    case "other":
+      return fieldsOf(part.extra, "responses") ?? refusePart(part.extra);
+  }
+}
+
+function extraOf(item: Message | ToolCall): JsonObject {
+  return { ...fieldsOf(item.extra, "responses"), id: undefined, status: undefined };
+}

@@ -1,0 +1,209 @@
+/** Reads a responses answer, whole or as server-sent events, into deltas. */
+import type { Delta } from "../../../core/delta.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import type { Extra } from "../../../core/item.ts";
+import type { Finish, Usage } from "../../../core/turn.ts";
+import { type Scrub, toReportedFailure } from "../failure.ts";
+import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "../json.ts";
+import { type AnswerReader, type ReplyReader, brokenOff, createStreamReader, requireObject } from "../stream.ts";
+
+/** Reads a stream. */
+export function createReplyReader(scrub: Scrub): ReplyReader {
+  return createStreamReader(createAnswerReader(scrub), scrub);
+}
+
+/** Reads an answer that came whole: it is what ends a stream, and nothing of it was told before. */
+export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
+  const deltas: Delta[] = [];
+  const response = requireObject(parseJson(body.toString("utf8"), scrub));
+  createAnswerReader(scrub).hear({ type: endOf(response), response }, deltas);
+  return deltas;
+}
+
+/** Whether a message is a comment or the final word is told in the next turn too. */
+function extraOf(message: JsonObject): Extra | undefined {
+  const phase = textAt(message, "phase");
+  return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
+}
+
+function createAnswerReader(scrub: Scrub): AnswerReader {
+  /** The output indexes of calls that have begun. */
+  const calls = new Set<number>();
+  /** The output indexes of items of which something was told; of a call that is its arguments. */
+  const told = new Set<number>();
+  /** Sections of summaries are counted through, so that those of two items stay apart. */
+  let section = -1;
+  let sectionPlace = "";
+  let over = false;
+
+  function beginCall(item: JsonObject, index: number, deltas: Delta[]): void {
+    const kind = callKinds.get(item["type"]);
+    const name = textAt(item, "name");
+    // A call that has no name yet begins when it is done.
+    if (kind === undefined || name === undefined || calls.has(index)) return;
+    calls.add(index);
+    deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name, kind });
+  }
+
+  function tell(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
+    const text = textAt(event, "delta");
+    if (text === undefined) return;
+    told.add(index);
+    deltas.push(toDelta(text));
+  }
+
+  function sectionAt(index: number, summary: number): number {
+    const place = `${index} ${summary}`;
+    if (place !== sectionPlace) section += 1;
+    sectionPlace = place;
+    return section;
+  }
+
+  /** Tells an item that is whole, as far as its pieces have not told it. */
+  function hearItem(item: JsonObject, index: number, deltas: Delta[]): void {
+    const isNews = !told.has(index);
+    told.add(index);
+    switch (item["type"]) {
+      case "message":
+        if (isNews) for (const part of partsAt(item, "content")) tellPart(part, deltas);
+        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra: extraOf(item) });
+        return;
+      case "reasoning": {
+        if (isNews) tellReasoning(item, index, deltas);
+        const encrypted = textAt(item, "encrypted_content");
+        if (encrypted !== undefined) deltas.push({ type: "reasoning-seal", encrypted });
+        return;
+      }
+      case "function_call":
+      case "custom_tool_call": {
+        beginCall(item, index, deltas);
+        if (!calls.has(index)) {
+          throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
+        }
+        const text = textAt(item, item["type"] === "function_call" ? "arguments" : "input");
+        if (isNews && text !== undefined) deltas.push({ type: "tool-arguments", index, text });
+      }
+    }
+  }
+
+  function tellReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
+    for (const part of partsAt(item, "content")) {
+      const text = textAt(part, "text");
+      if (text !== undefined) deltas.push({ type: "reasoning", text });
+    }
+    for (const [number, part] of partsAt(item, "summary").entries()) {
+      const text = textAt(part, "text");
+      if (text !== undefined) deltas.push({ type: "reasoning", text, summary: sectionAt(index, number) });
+    }
+  }
+
+  function hearEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
+    // A server that streams nothing but its end is understood too.
+    const untold = told.size === 0 ? partsAt(response, "output") : [];
+    for (const [index, item] of untold.entries()) hearItem(item, index, deltas);
+    const serviceTier = textAt(response, "service_tier");
+    if (serviceTier !== undefined) deltas.push({ type: "notes", notes: { serviceTier } });
+    const usage = objectAt(response, "usage");
+    if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
+    deltas.push({ type: "finish", reason: shortage ?? (calls.size > 0 ? "tool-calls" : "stop") });
+    over = true;
+  }
+
+  return {
+    hear(event, deltas) {
+      const index = countAt(event, "output_index");
+      switch (event["type"]) {
+        case "response.output_item.added":
+          return beginCall(objectAt(event, "item") ?? {}, index, deltas);
+        case "response.output_text.delta":
+          return tell(event, index, (text) => ({ type: "text", text, logprobs: logprobsAt(event) }), deltas);
+        case "response.refusal.delta":
+          return tell(event, index, (text) => ({ type: "refusal", text }), deltas);
+        case "response.reasoning_text.delta":
+          return tell(event, index, (text) => ({ type: "reasoning", text }), deltas);
+        case "response.reasoning_summary_text.delta": {
+          const summary = sectionAt(index, countAt(event, "summary_index"));
+          return tell(event, index, (text) => ({ type: "reasoning", text, summary }), deltas);
+        }
+        case "response.function_call_arguments.delta":
+        case "response.custom_tool_call_input.delta":
+          // Of a call that has not begun, what is done tells the arguments.
+          if (calls.has(index)) tell(event, index, (text) => ({ type: "tool-arguments", index, text }), deltas);
+          return;
+        case "response.output_item.done":
+          return hearItem(objectAt(event, "item") ?? {}, index, deltas);
+        case "response.completed":
+          return hearEnd(objectAt(event, "response") ?? {}, undefined, deltas);
+        case "response.incomplete": {
+          const response = objectAt(event, "response") ?? {};
+          return hearEnd(response, shortageOf(response), deltas);
+        }
+        case "response.failed":
+          throw toReportedFailure(objectAt(event, "response")?.["error"] ?? {}, scrub);
+        case "error":
+          throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
+        default:
+          // Servers that were made for another wire report failures in its way. Other events, such as those of a hosted
+          // tool, say nothing that we have a word for.
+          if (hasError(event)) throw toReportedFailure(event["error"], scrub);
+      }
+    },
+    isOver: () => over,
+    isFinished: () => over,
+    end() {
+      if (!over) throw brokenOff();
+    },
+  };
+}
+
+/** The event that would have brought this response. */
+function endOf(response: JsonObject): string {
+  const status = response["status"];
+  if (status === "failed" || hasError(response)) return "response.failed";
+  if (status === "incomplete") return "response.incomplete";
+  if (!unfinished.has(status) && listAt(response, "output") !== undefined) return "response.completed";
+  throw new GatewayError("adapter_protocol", "The upstream's answer holds no response that is over.");
+}
+
+const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "cancelled"]);
+
+function hasError(body: JsonObject): boolean {
+  return body["error"] !== undefined && body["error"] !== null;
+}
+
+const callKinds: ReadonlyMap<unknown, "function" | "custom"> = new Map([
+  ["function_call", "function"],
+  ["custom_tool_call", "custom"],
+]);
+
+/** Why a response is not all that the model had to say; a reason that we do not know is some limit. */
+function shortageOf(response: JsonObject): Finish {
+  const reason = objectAt(response, "incomplete_details")?.["reason"];
+  return reason === "content_filter" ? "content-filter" : "length";
+}
+
+function tellPart(part: JsonObject, deltas: Delta[]): void {
+  const text = textAt(part, "text");
+  if (text !== undefined) deltas.push({ type: "text", text, logprobs: logprobsAt(part) });
+  const refusal = textAt(part, "refusal");
+  if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
+}
+
+/** The list is there, and empty, when nobody asked for it. */
+function logprobsAt(from: JsonObject): readonly unknown[] | undefined {
+  const logprobs = listAt(from, "logprobs");
+  return logprobs === undefined || logprobs.length === 0 ? undefined : logprobs;
+}
+
+function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
+  return (listAt(from, key) ?? []).filter(isObject);
+}
+
+function readUsage(usage: JsonObject): Usage {
+  return {
+    inputTokens: countAt(usage, "input_tokens"),
+    cachedTokens: countAt(objectAt(usage, "input_tokens_details"), "cached_tokens"),
+    outputTokens: countAt(usage, "output_tokens"),
+    reasoningTokens: countAt(objectAt(usage, "output_tokens_details"), "reasoning_tokens"),
+  };
+}

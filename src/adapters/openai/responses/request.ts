@@ -1,0 +1,116 @@
+/** Writes a turn as the body of a responses request. The upstream keeps nothing: the gateway is the memory. */
+import { GatewayError } from "../../../core/errors.ts";
+import type { Tell } from "../../../core/ports.ts";
+import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
+import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
+import { type JsonObject, isObject, listAt, objectAt } from "../json.ts";
+import { fieldsOf, nativeSettings } from "../native.ts";
+import { writeItems } from "./items.ts";
+
+export function writeRequest(turn: Turn, tell?: Tell): string {
+  const { settings } = turn;
+  const native = nativeSettings(settings, "responses");
+  const written = native ?? writeSettings(settings, tell);
+  return JSON.stringify({
+    ...written,
+    model: turn.model,
+    instructions: settings.instructions,
+    input: writeItems(turn.items),
+    include: writeInclude(turn, listAt(written, "include") ?? []),
+    store: false,
+    stream: turn.stream ? true : undefined,
+    stream_options: turn.stream ? written["stream_options"] : undefined,
+  });
+}
+
+/**
+ * Reasoning is sealed for the next turn only when someone asks for it, since models that do not reason refuse the wish;
+ * and sealed reasoning in the history shows a model that does.
+ */
+function writeInclude(turn: Turn, wanted: readonly unknown[]): readonly unknown[] | undefined {
+  const { reasoningEffort, reasoningSummary } = turn.settings;
+  const reasons =
+    (reasoningEffort !== undefined && reasoningEffort !== "none") ||
+    reasoningSummary !== undefined ||
+    turn.items.some((item) => item.type === "reasoning" && item.encrypted !== undefined);
+  const all = reasons ? [...new Set([...wanted, "reasoning.encrypted_content"])] : wanted;
+  return all.length > 0 ? all : undefined;
+}
+
+/** The settings of a caller of another dialect. */
+function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
+  const tools = settings.tools.flatMap(writeTool);
+  const offered = tools.length > 0;
+  const { reasoningEffort: effort, reasoningSummary: summary, verbosity, topLogprobs } = settings;
+  const format = writeFormat(settings.format);
+  if (settings.stop !== undefined && settings.stop.length > 0) refuseStop();
+  if (settings.seed !== undefined) tell?.({ type: "left-out", what: "seed" });
+  return {
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    presence_penalty: settings.presencePenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    max_output_tokens: settings.maxOutputTokens,
+    top_logprobs: topLogprobs === 0 ? undefined : topLogprobs,
+    include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
+    reasoning: effort === undefined && summary === undefined ? undefined : { effort, summary },
+    text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
+    service_tier: settings.serviceTier,
+    tools: offered ? tools : undefined,
+    tool_choice: writeToolChoice(settings, offered, spelling),
+    parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
+  };
+}
+
+function writeTool(tool: Tool): readonly unknown[] {
+  switch (tool.type) {
+    case "function": {
+      // Here a function is strict, and its parameters are not optional, unless the request says otherwise.
+      const { name, description, parameters = { type: "object", properties: {} }, strict = false } = tool;
+      return [{ type: "function", name, description, parameters, strict }];
+    }
+    case "custom": {
+      const { name, description } = tool;
+      return [{ type: "custom", name, description, format: writeToolFormat(tool.format) }];
+    }
+    case "other": {
+      const fields = fieldsOf(tool.extra, "responses");
+      return fields === undefined ? [] : [fields];
+    }
+  }
+}
+
+/** Chat nests a grammar one level deeper than this wire does. */
+function writeToolFormat(format: unknown): unknown {
+  if (!isObject(format)) return undefined;
+  const { grammar: _, ...outer } = format;
+  return { ...outer, ...objectAt(format, "grammar") };
+}
+
+const spelling: ChoiceSpelling = {
+  dialect: "responses",
+  name: (type, name) => ({ type, name }),
+  allow: (mode, tools) => ({ type: "allowed_tools", mode, tools }),
+};
+
+function writeFormat(format: Format | undefined): unknown {
+  switch (format?.type) {
+    case undefined:
+    case "text":
+      return undefined;
+    case "json":
+      return { type: "json_object" };
+    case "schema": {
+      const { name, description, schema, strict } = format;
+      return { type: "json_schema", name, description, schema, strict };
+    }
+  }
+}
+
+function refuseStop(): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    "Unsupported parameter: 'stop'. This gateway's adapter speaks to its model on a wire that has no stop sequences. Leave it out.",
+    { param: "stop" },
+  );
+}

@@ -1,0 +1,82 @@
+/** Reads server-sent events into deltas, on either wire: the events are the wire's own, their ends and failures are alike. */
+import type { Delta } from "../../core/delta.ts";
+import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import { createEventReader } from "../http/events.ts";
+import type { Scrub } from "./failure.ts";
+import { type JsonObject, isObject, parseJson } from "./json.ts";
+
+/** What a wire makes of one answer, event by event. */
+export interface AnswerReader {
+  hear(event: JsonObject, deltas: Delta[]): void;
+  /** It has said all that belongs to it, and nothing more is waited for. */
+  isOver(): boolean;
+  /** It has said why it ends, so that it may end here. */
+  isFinished(): boolean;
+  /** Throws if it may not end so. */
+  end(): void;
+}
+
+export interface ReplyReader {
+  /** The deltas of one network read. */
+  read(buffers: readonly Buffer[]): readonly Delta[];
+  /** What is left when the upstream has ended its answer. */
+  end(): readonly Delta[];
+  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
+  check(): void;
+  /** Nothing that comes now belongs to the answer. */
+  isDone(): boolean;
+}
+
+const maxEventBytes = 8 * 1024 * 1024;
+
+export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
+  const events = createEventReader(maxEventBytes);
+  let done = false;
+  let failure: GatewayError | undefined;
+
+  function hear(texts: readonly string[], deltas: Delta[]): void {
+    for (const text of texts) {
+      if (text !== "[DONE]") answer.hear(requireObject(parseJson(text, scrub)), deltas);
+      if (text === "[DONE]" || answer.isOver()) {
+        answer.end();
+        done = true;
+        return;
+      }
+    }
+  }
+
+  function gather(listen: (deltas: Delta[]) => void): readonly Delta[] {
+    const deltas: Delta[] = [];
+    try {
+      listen(deltas);
+    } catch (thrown) {
+      failure = toGatewayError(thrown);
+    }
+    return deltas;
+  }
+
+  return {
+    read: (buffers) => gather((deltas) => hear(events.read(buffers), deltas)),
+    end: () =>
+      gather((deltas) => {
+        hear(events.end(), deltas);
+        if (done) return;
+        if (!answer.isFinished()) throw brokenOff();
+        answer.end();
+        done = true;
+      }),
+    check() {
+      if (failure !== undefined) throw failure;
+    },
+    isDone: () => done,
+  };
+}
+
+export function requireObject(value: unknown): JsonObject {
+  if (isObject(value)) return value;
+  throw new GatewayError("adapter_protocol", "The upstream's answer is no JSON object.");
+}
+
+export function brokenOff(): GatewayError {
+  return new GatewayError("adapter_protocol", "The upstream's stream broke off before the end of its answer.");
+}

@@ -1,0 +1,267 @@
+/** What a store holds as JSON Lines, for backups and for moving it elsewhere; and read back, without trusting a line of it. */
+import { type TSchema, Type } from "typebox";
+import { Value } from "typebox/value";
+import { GatewayError } from "./core/errors.ts";
+import { interrupted } from "./core/replay.ts";
+import type { ArchiveRecord, StoredTurn, Told } from "./core/store.ts";
+import { giveUp } from "./stores/verdict.ts";
+
+/** The version of the lines. A reader of a later version reads earlier ones. */
+const version = 1;
+
+/** One line a record, with its newline. The last one tells that nothing was cut off. */
+export async function* writeArchive(records: AsyncIterable<ArchiveRecord>): AsyncGenerator<string, void, void> {
+  for await (const record of records) yield `${JSON.stringify(toLine(record))}\n`;
+  yield `${JSON.stringify({ type: "end" })}\n`;
+}
+
+/** The records of an archive's bytes, each judged before it is told. Throws with the number of the line that is wrong. */
+export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ArchiveRecord, void, void> {
+  let isFirst = true;
+  let isWhole = false;
+  for await (const { number, text } of readLines(bytes)) {
+    if (isWhole) throw wrongLine(number, "comes after the end of the archive");
+    const record = toRecord(number, parse(number, text));
+    if (isFirst !== (record !== "end" && record.type === "store")) throw notTheFirst(number);
+    isFirst = false;
+    if (record === "end") isWhole = true;
+    else yield record;
+  }
+  if (isFirst) throw refuse("The archive is empty.");
+  if (!isWhole)
+    throw refuse("The archive was cut off: its last line, which tells its end, is missing. Export it again.");
+}
+
+function toLine(record: ArchiveRecord): object {
+  switch (record.type) {
+    case "store":
+      return { type: "portico", version, hintKey: record.hintKey };
+    case "session":
+      return record;
+    case "turn":
+      return { type: "turn", ...record.turn };
+  }
+}
+
+interface Line {
+  readonly number: number;
+  readonly text: string;
+}
+
+/** A turn is as long as its request and its answer, which have bounds of their own. */
+const maxLineBytes = 128 * 1024 * 1024;
+const newline = 0x0a;
+
+/** Lines that are not blank, without more than one of them in memory. */
+async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line, void, void> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let pieces: Uint8Array[] = [];
+  let size = 0;
+  let number = 1;
+
+  function add(piece: Uint8Array): void {
+    size += piece.length;
+    if (size > maxLineBytes) throw wrongLine(number, `is longer than ${maxLineBytes} bytes`);
+    pieces.push(piece);
+  }
+
+  function* take(): Generator<Line> {
+    let text: string;
+    try {
+      text = decoder.decode(Buffer.concat(pieces, size));
+    } catch {
+      throw wrongLine(number, "is not UTF-8 text");
+    }
+    pieces = [];
+    size = 0;
+    if (text.trim() !== "") yield { number, text };
+    number++;
+  }
+
+  for await (const chunk of bytes) {
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      add(chunk.subarray(start, end));
+      yield* take();
+      start = end + 1;
+    }
+    add(chunk.subarray(start));
+  }
+  yield* take();
+}
+
+function parse(number: number, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw wrongLine(number, "is not JSON; it may have been cut off");
+  }
+}
+
+/** A record whose dates are still text. */
+type Parsed<T> = Omit<T, "createdAt" | "updatedAt" | "told"> & {
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly told?: Omit<Told, "endedAt"> & { readonly endedAt?: string };
+};
+
+function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
+  const { type, ...rest } = readType(number, line);
+  const form = Object.hasOwn(forms, type) ? forms[type] : undefined;
+  if (form === undefined) throw wrongLine(number, `has the unknown type ${JSON.stringify(type)}`);
+  if (!Value.Check(form, rest)) throw wrongLine(number, describeMisfit(form, rest));
+  switch (type) {
+    case "portico":
+      return toStoreRecord(number, rest as { version: number; hintKey: string });
+    case "session": {
+      const session = rest as Parsed<Extract<ArchiveRecord, { type: "session" }>>;
+      const dates = { createdAt: new Date(session.createdAt), updatedAt: new Date(session.updatedAt) };
+      return { ...session, ...dates, type: "session" };
+    }
+    case "turn":
+      return { type: "turn", turn: toTurn(rest as Parsed<StoredTurn>) };
+    default:
+      return "end";
+  }
+}
+
+function readType(number: number, line: unknown): { readonly type: string } {
+  if (typeof line === "object" && line !== null && "type" in line && typeof line.type === "string") {
+    return line as { readonly type: string };
+  }
+  throw wrongLine(number, "is no object with a 'type'");
+}
+
+function toStoreRecord(number: number, line: { readonly version: number; readonly hintKey: string }): ArchiveRecord {
+  if (line.version === version) return { type: "store", hintKey: line.hintKey };
+  throw wrongLine(number, `is of version ${line.version}, and this release reads version ${version}; use a newer one`);
+}
+
+/** Nobody works on a turn any more that was running when it was exported. */
+function toTurn(turn: Parsed<StoredTurn>): StoredTurn {
+  const createdAt = new Date(turn.createdAt);
+  const { told, ...rest } = turn;
+  const endedAt = told?.endedAt === undefined ? undefined : new Date(told.endedAt);
+  const stored = { ...rest, createdAt, ...(told !== undefined && { told: { ...told, endedAt } }) };
+  return stored.status === "running" ? giveUp(stored, interrupted, createdAt) : stored;
+}
+
+function describeMisfit(form: TSchema, value: unknown): string {
+  const errors = Value.Errors(form, value);
+  const misfit = errors.find(({ keyword }) => keyword === "anyOf") ?? errors[0];
+  const path = misfit?.instancePath.slice(1).replaceAll("/", ".") ?? "";
+  const what = misfit?.keyword === "anyOf" ? "is of no known form" : misfit?.message;
+  return path === "" ? String(what) : `has a wrong field: '${path}' ${what}`;
+}
+
+function notTheFirst(number: number): GatewayError {
+  return wrongLine(number, 'is out of place: the first line, and only that, has the type "portico"');
+}
+
+function wrongLine(number: number, what: string): GatewayError {
+  return refuse(`Line ${number} of the archive ${what}.`);
+}
+
+function refuse(what: string): GatewayError {
+  return new GatewayError("invalid_value", `${what} Nothing was taken in.`);
+}
+
+const name = Type.String({ minLength: 1 });
+const date = Type.String({
+  pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?Z$",
+});
+const counted = Type.Integer({ minimum: 0 });
+const extra = Type.Object({
+  dialect: Type.Enum(["chat", "responses"]),
+  fields: Type.Record(Type.String(), Type.Unknown()),
+});
+
+const part = Type.Union([
+  Type.Object({ type: Type.Enum(["text", "refusal"]), text: Type.String(), extra: Type.Optional(extra) }),
+  Type.Object({ type: Type.Enum(["image", "file"]) }),
+  Type.Object({ type: Type.Literal("audio"), data: Type.String(), format: Type.String() }),
+  Type.Object({ type: Type.Literal("other"), extra }),
+]);
+const content = Type.Union([Type.String(), Type.Array(part)]);
+const item = Type.Union([
+  Type.Object({
+    type: Type.Literal("message"),
+    role: Type.Enum(["system", "developer", "user", "assistant"]),
+    content,
+    name: Type.Optional(Type.String()),
+    extra: Type.Optional(extra),
+  }),
+  Type.Object({
+    type: Type.Literal("reasoning"),
+    summary: Type.Array(Type.String()),
+    text: Type.String(),
+    encrypted: Type.Optional(Type.String()),
+  }),
+  Type.Object({
+    type: Type.Literal("tool-call"),
+    kind: Type.Enum(["function", "custom"]),
+    callId: Type.String(),
+    name: Type.String(),
+    arguments: Type.String(),
+    extra: Type.Optional(extra),
+  }),
+  Type.Object({
+    type: Type.Literal("tool-output"),
+    kind: Type.Enum(["function", "custom"]),
+    callId: Type.String(),
+    output: content,
+  }),
+  Type.Object({ type: Type.Literal("other"), extra }),
+  Type.Object({
+    type: Type.Literal("compaction"),
+    summary: Type.String(),
+    encrypted: Type.Optional(Type.String()),
+  }),
+]);
+
+const told = Type.Object({
+  omittedItems: counted,
+  truncation: Type.Enum(["auto", "disabled"]),
+  endedAt: Type.Optional(date),
+  finish: Type.Enum(["stop", "length", "content-filter", "tool-calls"]),
+  notes: Type.Object({}),
+  memo: Type.Optional(Type.String()),
+  failure: Type.Optional(Type.Object({ code: name, message: Type.String() })),
+  pieces: Type.Optional(
+    Type.Array(Type.Array(Type.Object({ kind: name, part: counted, lengths: Type.Array(counted) }))),
+  ),
+});
+
+/** What a line of each type must hold. What it holds beside that is kept as it is. */
+const forms: Readonly<Record<string, TSchema>> = {
+  portico: Type.Object({ version: Type.Integer(), hintKey: name }),
+  session: Type.Object({
+    id: name,
+    owner: name,
+    hint: Type.Optional(name),
+    tip: Type.Optional(name),
+    resends: Type.Boolean(),
+    metadata: Type.Record(Type.String(), Type.String()),
+    createdAt: date,
+    updatedAt: date,
+  }),
+  turn: Type.Object({
+    id: name,
+    owner: name,
+    session: Type.Optional(name),
+    parent: Type.Optional(name),
+    createdAt: date,
+    model: Type.String(),
+    input: Type.Array(item),
+    output: Type.Array(item),
+    status: Type.Enum(["completed", "incomplete", "shown", "running", "failed", "cancelled"]),
+    usage: Type.Optional(
+      Type.Object({ inputTokens: counted, cachedTokens: counted, outputTokens: counted, reasoningTokens: counted }),
+    ),
+    digest: Type.Optional(name),
+    exchange: Type.Optional(name),
+    gap: Type.Optional(Type.Boolean()),
+    told: Type.Optional(told),
+  }),
+  end: Type.Object({}),
+};

@@ -1,0 +1,38 @@
+/** `portico sessions import`: takes in what was exported, all of it or nothing. */
+import { createReadStream, statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Command } from "../command.ts";
+import { configOption } from "../settings.ts";
+import { withStore } from "./open.ts";
+
+export const importSessions: Command = {
+  summary: "Take in what was exported.",
+  usage: "sessions import [FILE] [--config FILE]",
+  options: configOption,
+  maxPositionals: 1,
+  notes: [
+    "Reads the standard input when FILE is absent or `-`.",
+    "A session or turn that is there already stays as it is. If a line is wrong, nothing is taken in.",
+  ],
+  async run(given, terminal, house) {
+    const [name = "-"] = given.positionals;
+    const file = name === "-" ? undefined : resolve(terminal.folder, name);
+    if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
+      terminal.complain(`${file} is not a file that could be read.`);
+      return 1;
+    }
+    return withStore(
+      given,
+      terminal,
+      house,
+      async ({ store }) => {
+        const { readArchive } = await import("../../archive.ts");
+        const bytes = file === undefined ? process.stdin : createReadStream(file);
+        const { sessions, turns } = await store.importRecords(readArchive(bytes));
+        terminal.print(`Took in ${sessions} sessions and ${turns} turns.`);
+        return 0;
+      },
+      "make",
+    );
+  },
+};

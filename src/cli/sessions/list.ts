@@ -1,0 +1,59 @@
+/** `portico sessions list`: who talked, how much and when. */
+import type { SessionSummary } from "../../core/store.ts";
+import { type Command, UsageError } from "../command.ts";
+import { configOption } from "../settings.ts";
+import { withStore } from "./open.ts";
+import { formatTime, toPlain } from "./text.ts";
+
+const usualLimit = "50";
+const maxLimit = 10_000;
+
+export const list: Command = {
+  summary: "List the sessions, newest activity first.",
+  usage: "sessions list [--owner NAME] [--limit NUMBER] [--after ID] [--json] [--config FILE]",
+  options: {
+    owner: { value: "NAME", summary: "Only the sessions of this owner: a token's name, or `default`." },
+    limit: { value: "NUMBER", summary: `At most so many. Default: ${usualLimit}.` },
+    after: { value: "ID", summary: "Only those that come after this one in the list." },
+    json: { summary: "As a JSON array." },
+    ...configOption,
+  },
+  maxPositionals: 0,
+  notes: [],
+  async run(given, terminal, house) {
+    const { owner, after, limit: wanted = usualLimit } = given.options;
+    const limit = readLimit(wanted);
+    return withStore(given, terminal, house, async ({ store }) => {
+      const found = await store.listSessions({ owner, after, limit: limit + 1 });
+      const page = found.slice(0, limit);
+      const isMore = found.length > limit;
+      if (given.flags.has("json")) terminal.print(JSON.stringify(page, undefined, 2));
+      else if (page.length === 0) terminal.complain("There are no sessions.");
+      else terminal.print(toTable(page));
+      if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
+      return 0;
+    });
+  },
+};
+
+function readLimit(text: string): number {
+  const limit = /^\d+$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= maxLimit) return limit;
+  throw new UsageError(`The option '--limit' needs a number from 1 to ${maxLimit}, not '${text}'.`);
+}
+
+function toTable(sessions: readonly SessionSummary[]): string {
+  const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt }) => [
+    id,
+    toPlain(owner),
+    String(turns),
+    formatTime(createdAt),
+    formatTime(updatedAt),
+  ]);
+  const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY"], ...rows];
+  const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
+  return lines
+    .map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
+    .map((line) => line.trimEnd())
+    .join("\n");
+}

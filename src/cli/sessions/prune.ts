@@ -1,0 +1,31 @@
+/** `portico sessions prune`: applies the configured retention now. */
+import { statSync } from "node:fs";
+import type { Command } from "../command.ts";
+import { configOption } from "../settings.ts";
+import { withStore } from "./open.ts";
+
+export const prune: Command = {
+  summary: "Apply the configured retention now.",
+  usage: "sessions prune [--config FILE]",
+  options: configOption,
+  maxPositionals: 0,
+  notes: [
+    "Deletes what gateway.sessions.ttl and max_sessions_per_owner no longer keep, and what idempotency_ttl and events_ttl do not.",
+    "A running gateway does it by itself, every gateway.sessions.prune_interval_ms.",
+  ],
+  async run(given, terminal, house) {
+    return withStore(given, terminal, house, async ({ store, file, config }) => {
+      const { pruneAll, toPruneRules } = await import("../../prune.ts");
+      const before = sizeOf(file);
+      const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
+      const shrunk = Math.max(0, before - sizeOf(file));
+      terminal.print(`Deleted ${sessions} sessions and ${turns} turns. The store is ${shrunk} bytes smaller.`);
+      return 0;
+    });
+  },
+};
+
+/** With its log, which is a part of the store until it is taken over. */
+function sizeOf(file: string): number {
+  return [file, `${file}-wal`].reduce((size, each) => size + (statSync(each, { throwIfNoEntry: false })?.size ?? 0), 0);
+}

@@ -1,0 +1,62 @@
+/** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
+import { toGatewayError } from "./errors.ts";
+import type { Event } from "./event.ts";
+import { failedTurn } from "./frame.ts";
+import type { BeginTurn, Caller, Reply } from "./gateway.ts";
+import type { Item } from "./item.ts";
+import { type Keepsake, toLoneTurn } from "./keep.ts";
+import type { Lives } from "./lives.ts";
+import { findConversation, findPrevious } from "./place.ts";
+import type { About } from "./ports.ts";
+import type { SessionStore } from "./store.ts";
+import type { Ask } from "./turn.ts";
+
+export interface BackgroundParts {
+  readonly store: SessionStore;
+  readonly lives: Lives;
+  readonly begin: BeginTurn;
+  readonly now: () => Date;
+}
+
+/** Resolves when the turn is sure to be known ever after; what it says can be followed, or asked for later. */
+export type InBackground = (ask: Ask<Item>, caller: Caller) => Promise<Reply>;
+
+export function createBackground({ store, lives, begin, now }: BackgroundParts): InBackground {
+  return async (ask, caller) => {
+    const { owner, turnId, key, memo } = caller;
+    // What it continues is looked for now, as only now its caller can be told that there is no such thing.
+    const previous = ask.previousId === undefined ? undefined : await findPrevious(store, owner, ask.previousId);
+    if (ask.conversationId !== undefined) await findConversation(store, owner, ask.conversationId);
+    const about: { -readonly [Key in keyof About]: About[Key] } = {
+      id: turnId,
+      createdAt: now(),
+      model: ask.model,
+      session: ask.conversationId ?? previous?.session,
+      history: undefined,
+      contextItems: undefined,
+      omittedItems: 0,
+      truncation: ask.truncation ?? "disabled",
+      remarks: [],
+    };
+    const keepsake: Keepsake = { owner, about, memo, background: true };
+    await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+
+    async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
+      yield [{ type: "turn-queued" }];
+      try {
+        const reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, true);
+        Object.assign(about, reply.about);
+        yield* reply.events;
+      } catch (thrown) {
+        const [start, end] = failedTurn(toGatewayError(signal.aborted ? signal.reason : thrown), now());
+        // A store that fails now leaves the turn as running, and that is told as interrupted.
+        await store.end(toLoneTurn(keepsake, ask.items, end.answer)).catch(() => false);
+        yield [start, end];
+      }
+    }
+
+    const life = { owner, turnId, input: ask.items, memo, background: true, fingerprint: key?.fingerprint };
+    const { turn } = lives.start(life, undefined, async (signal) => ({ about, events: tell(signal) }));
+    return { about, events: turn.follow(caller.signal) };
+  };
+}

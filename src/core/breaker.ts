@@ -1,0 +1,94 @@
+/** Keeps turns away from an upstream that is down: after some failures in a row nobody is let through for a while, then one to see. */
+import type { ErrorCode } from "./errors.ts";
+
+export interface BreakerSettings {
+  /** So many in a row, and it opens; 5 unless told. */
+  readonly failures?: number | undefined;
+  /** How long it stays open; 10,000 unless told. */
+  readonly openMs?: number | undefined;
+}
+
+export interface Breaker {
+  /** Lets one through, who must call the pass when it knows how it went; nothing: it is open. */
+  enter(): Pass | undefined;
+  state(): BreakerState;
+}
+
+/** Says how it went. `unknown`: nothing was learned, as when the caller left. */
+export type Pass = (outcome: Outcome) => void;
+export type Outcome = "answered" | "failed" | "unknown";
+
+export interface BreakerState {
+  readonly state: "closed" | "open" | "half-open";
+  /** In a row, up to now. */
+  readonly failures: number;
+  /** Until when nobody is let through, in milliseconds since 1970. */
+  readonly opensUntil: number | undefined;
+}
+
+export function createBreaker(settings: BreakerSettings, now: () => Date): Breaker {
+  const { failures: maxFailures = 5, openMs = 10_000 } = settings;
+  let failures = 0;
+  /** Nothing: it is closed. */
+  let opensUntil: number | undefined;
+  /** Someone was let through to see. */
+  let isProbed = false;
+  /** Counts the changes of state: what began before the last one tells nothing about now. */
+  let era = 0;
+
+  function change(until: number | undefined): void {
+    opensUntil = until;
+    isProbed = false;
+    era++;
+  }
+
+  function learn(outcome: Outcome): void {
+    if (outcome === "answered") {
+      failures = 0;
+      if (opensUntil !== undefined) change(undefined);
+    } else if (outcome === "failed") {
+      if (++failures >= maxFailures || opensUntil !== undefined) change(now().getTime() + openMs);
+    } else if (opensUntil !== undefined) {
+      opensUntil = now().getTime();
+    }
+  }
+
+  return {
+    enter() {
+      if (opensUntil !== undefined) {
+        const time = now().getTime();
+        if (time < opensUntil) return undefined;
+        isProbed = true;
+        // A model may think for long before its first word: if this one does, the next may try before it is back.
+        opensUntil = time + openMs;
+      }
+      let entered: number | undefined = era;
+      return (outcome) => {
+        if (entered === era) learn(outcome);
+        entered = undefined;
+      };
+    },
+    state() {
+      if (opensUntil === undefined) return { state: "closed", failures, opensUntil };
+      const isOpen = !isProbed && now().getTime() < opensUntil;
+      return { state: isOpen ? "open" : "half-open", failures, opensUntil };
+    },
+  };
+}
+
+/** An upstream that refuses, limits or does not know something is up; only these say that it may be down. */
+const downCodes: ReadonlySet<ErrorCode> = new Set([
+  "adapter_error",
+  "adapter_protocol",
+  "adapter_timeout",
+  "overloaded",
+]);
+
+/** The adapter's own failures, and bugs of ours, tell nothing about the upstream. */
+const silentCodes: ReadonlySet<ErrorCode> = new Set(["client_closed", "internal_error", "unsupported_parameter"]);
+
+/** What a failure with this code says about the upstream. */
+export function outcomeOf(code: ErrorCode): Outcome {
+  if (downCodes.has(code)) return "failed";
+  return silentCodes.has(code) ? "unknown" : "answered";
+}

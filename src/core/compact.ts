@@ -1,0 +1,62 @@
+/** Makes a conversation short: the model is asked for a summary, and that is the whole answer. */
+import type { Delta } from "./delta.ts";
+import { GatewayError } from "./errors.ts";
+import { isSteering, type Item } from "./item.ts";
+import type { Turn } from "./turn.ts";
+
+/** Asks for a summary of the turn's conversation and tells it as one compaction; `stream` asks the adapter. */
+export async function* summarise(
+  turn: Turn,
+  itemsParam: string,
+  stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
+): AsyncGenerator<readonly Delta[], void, void> {
+  if (turn.items.every(isSteering)) throw nothingSaid(itemsParam);
+  let summary = "";
+  for await (const batch of stream(toSummaryTurn(turn))) {
+    for (const delta of batch) if (delta.type === "text") summary += delta.text;
+    // Even an empty batch says that the model has begun.
+    yield batch.filter(isAbout);
+  }
+  // An empty summary in the place of a conversation would be its loss.
+  if (summary.trim() === "")
+    throw new GatewayError("adapter_protocol", "The model gave no summary of the conversation.");
+  yield [{ type: "compaction", summary }];
+}
+
+const prompt =
+  "Write a summary of this conversation that will take its place: whoever goes on with it will see your summary and " +
+  "nothing else. Keep every fact, decision, name, number, date, path and identifier that may matter later; what was " +
+  "asked for, and how it is wanted; what is done, what is still open and what comes next; and the results of tools " +
+  "that matter, with their exact values. Leave out greetings, repetitions and dead ends. Do not answer or continue the " +
+  "conversation, and add nothing that was not said. Write in the language of the conversation. Reply with the summary alone.";
+
+/** The conversation, then the demand for its summary in plain text; the caller's own fields could ask for something else. */
+function toSummaryTurn(turn: Turn): Turn {
+  const settings = {
+    ...turn.settings,
+    tools: [],
+    toolChoice: undefined,
+    parallelToolCalls: undefined,
+    format: undefined,
+    topLogprobs: undefined,
+    native: undefined,
+  };
+  const items: Item[] = turn.items.filter(isAnswered(turn.items));
+  items.push({ type: "message", role: "user", content: prompt });
+  return { ...turn, items, settings };
+}
+
+/** A call that still waits for its output would stand between the conversation and the demand, and models refuse that. */
+function isAnswered(items: readonly Item[]): (item: Item) => boolean {
+  const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
+  return (item) => item.type !== "tool-call" || answered.has(item.callId);
+}
+
+/** What is said about the answer rather than in it. */
+function isAbout({ type }: Delta): boolean {
+  return type === "usage" || type === "notes" || type === "finish";
+}
+
+function nothingSaid(param: string): GatewayError {
+  return new GatewayError("invalid_value", "There is no conversation to make short: nothing was said yet.", { param });
+}

@@ -1,0 +1,208 @@
+/** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
+import { type Address, shownSuffix } from "./address.ts";
+import { type Chain, itemsOf } from "./chain.ts";
+import { GatewayError } from "./errors.ts";
+import { type Item, isRemoved, removed } from "./item.ts";
+import type { Queue } from "./queue.ts";
+import { resolveReferences } from "./references.ts";
+import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "./store.ts";
+import type { Reference } from "./turn.ts";
+
+/** For an owner that has no such conversation, whoever else may have it, everything here throws the same `not_found`. */
+export interface ConversationDesk {
+  create(owner: string, metadata: Metadata, addition: Addition): Promise<Conversation>;
+  read(owner: string, conversationId: string): Promise<Conversation>;
+  /** Puts other metadata in the place of the old. */
+  update(owner: string, conversationId: string, metadata: Metadata): Promise<Conversation>;
+  /** Deletes the conversation and all that was said in it. */
+  delete(owner: string, conversationId: string): Promise<void>;
+  /** The places of all items of its current thread, oldest first. */
+  places(owner: string, conversationId: string): Promise<readonly ItemPlace[]>;
+  /** Adds items behind the newest, when no turn of the conversation runs any more; tells where they are. */
+  append(owner: string, conversationId: string, addition: Addition, signal: AbortSignal): Promise<readonly ItemPlace[]>;
+  /** Deletes an item; its place stays. Nothing: there is no such item in the conversation. */
+  removeItem(
+    owner: string,
+    conversationId: string,
+    address: Address,
+    signal: AbortSignal,
+  ): Promise<Conversation | undefined>;
+}
+
+/** Items that someone else than a model adds, and the name of the turn that they become. */
+interface Addition {
+  readonly turnId: string;
+  readonly items: readonly (Item | Reference)[];
+}
+
+/** Where an item is, or was. */
+export interface ItemPlace extends Address {
+  /** Nothing: it was deleted. */
+  readonly item: Item | undefined;
+  /** It was not cut off while it was being said. */
+  readonly isWhole: boolean;
+}
+
+export interface ConversationParts {
+  readonly store: SessionStore;
+  readonly queue: Queue;
+  readonly chain: Chain;
+  readonly limits: { readonly maxItems: number; readonly maxTurnsPerThread: number };
+  readonly now: () => Date;
+  readonly newSessionId: () => string;
+}
+
+/** How often items are added anew because a turn that was found by its history came between. */
+const maxAttempts = 3;
+
+export function createConversations(parts: ConversationParts): ConversationDesk {
+  const { store, queue, chain, limits, now } = parts;
+
+  async function read(owner: string, conversationId: string): Promise<Conversation> {
+    return (await store.readConversation(owner, conversationId)) ?? unknownConversation(conversationId);
+  }
+
+  async function readPath({ tip }: Conversation): Promise<readonly PathTurn[]> {
+    return tip === undefined ? [] : store.readPath(tip);
+  }
+
+  async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
+    if (items.length > limits.maxItems) throw tooManyItems(items.length, limits.maxItems);
+    const ask = { model: "", items, itemsParam, settings: { tools: [] }, stream: false, keep: "no" } as const;
+    return (await resolveReferences(store, owner, ask)).items;
+  }
+
+  function toShown(
+    { id: session, owner }: Pick<Conversation, "id" | "owner">,
+    path: readonly PathTurn[],
+    turnId: string,
+    input: readonly Item[],
+  ): StoredTurn {
+    checkOutputs(path, input);
+    return {
+      id: `${turnId}${shownSuffix}`,
+      owner,
+      session,
+      parent: path.at(-1)?.id,
+      createdAt: now(),
+      model: "",
+      input,
+      output: [],
+      status: "shown",
+      usage: undefined,
+      ...chain.mark(session, path, input, []),
+    };
+  }
+
+  return {
+    read,
+    async create(owner, metadata, addition) {
+      const items = await take(owner, addition);
+      const id = parts.newSessionId();
+      const shown = items.length === 0 ? undefined : toShown({ id, owner }, [], addition.turnId, items);
+      const conversation = { id, owner, createdAt: now(), metadata, tip: shown?.id };
+      await store.createSession(conversation, shown);
+      return conversation;
+    },
+    async update(owner, conversationId, metadata) {
+      if (!(await store.updateMetadata(owner, conversationId, metadata))) unknownConversation(conversationId);
+      return read(owner, conversationId);
+    },
+    async delete(owner, conversationId) {
+      if (!(await store.deleteSession(owner, conversationId))) unknownConversation(conversationId);
+    },
+    async places(owner, conversationId) {
+      return (await readPath(await read(owner, conversationId))).flatMap(placesOf);
+    },
+    async append(owner, conversationId, addition, signal) {
+      await read(owner, conversationId);
+      const items = await take(owner, addition);
+      if (items.length === 0) return [];
+      const leave = await queue.enter(conversationId, signal);
+      try {
+        for (let attempt = 0; attempt < maxAttempts; attempt++) {
+          const conversation = await read(owner, conversationId);
+          const path = await readPath(conversation);
+          const shown = toShown(conversation, path, addition.turnId, items);
+          const surplus = Math.max(0, path.length + 1 - limits.maxTurnsPerThread);
+          const isKept = await store.commit({
+            turns: [shown],
+            session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },
+            forget: path.slice(0, surplus).map(({ id }) => id),
+          });
+          if (isKept) return placesOf(shown);
+        }
+      } finally {
+        leave();
+      }
+      throw conversationMoved();
+    },
+    async removeItem(owner, conversationId, { turnId, side, index }, signal) {
+      // Of two who put other items into one turn, the second must see what the first has left of it.
+      const leave = await queue.enter(turnId, signal);
+      try {
+        const conversation = await read(owner, conversationId);
+        const turn = (await readPath(conversation)).find(({ id }) => id === turnId);
+        const item = turn?.[side][index];
+        if (turn === undefined || item === undefined || isRemoved(item)) return undefined;
+        const left = turn[side].with(index, removed);
+        const [input, output] = side === "input" ? [left, turn.output] : [turn.input, left];
+        return (await store.replaceItems(turnId, input, output)) ? conversation : undefined;
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+/** Where an item is, unless only its place is left. */
+export function toPlace(address: Address, item: Item, isWhole = true): ItemPlace {
+  return { ...address, item: isRemoved(item) ? undefined : item, isWhole };
+}
+
+function placesOf({ id: turnId, input, output, status }: PathTurn): readonly ItemPlace[] {
+  // Only what was being said when the model was cut off is not whole: the last item.
+  const cut = status === "incomplete" ? output.length - 1 : -1;
+  return [
+    ...input.map((item, index) => toPlace({ turnId, side: "input", index }, item)),
+    ...output.map((item, index) => toPlace({ turnId, side: "output", index }, item, index !== cut)),
+  ];
+}
+
+/** What callers name the items that they add. */
+const itemsParam = "items";
+
+/** An output without its call would make every later turn of the conversation fail. */
+function checkOutputs(path: readonly PathTurn[], items: readonly Item[]): void {
+  const called = new Set<string>();
+  for (const item of itemsOf(path)) if (item.type === "tool-call") called.add(item.callId);
+  for (const item of items) {
+    if (item.type === "tool-call") called.add(item.callId);
+    if (item.type !== "tool-output" || called.has(item.callId)) continue;
+    throw new GatewayError(
+      "tool_call_mismatch",
+      `No tool call found for function call output with call_id ${item.callId}.`,
+      { param: itemsParam },
+    );
+  }
+}
+
+function unknownConversation(conversationId: string): never {
+  throw new GatewayError("not_found", `Conversation with id '${conversationId}' not found.`);
+}
+
+function conversationMoved(): GatewayError {
+  return new GatewayError(
+    "session_busy",
+    "The conversation changed while items were added to it, so they were not kept. Send them again.",
+    { retryAfterSeconds: 1 },
+  );
+}
+
+function tooManyItems(count: number, maxItems: number): GatewayError {
+  return new GatewayError(
+    "too_many_messages",
+    `'${itemsParam}' comes to ${count} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
+    { param: itemsParam },
+  );
+}

@@ -1,0 +1,55 @@
+/** Makes a conversation fit into the model's context window, or says that it does not. */
+import { GatewayError } from "./errors.ts";
+import type { Item } from "./item.ts";
+import type { Adapter } from "./ports.ts";
+import type { Ask, Settings } from "./turn.ts";
+import { countItems, fitWindow, surelyFits } from "./window.ts";
+
+export interface FitParts {
+  readonly adapter: Adapter;
+  /** Makes ready what counts the tokens of a text, about. */
+  readonly tokenCounter: () => Promise<(text: string) => number>;
+}
+
+export interface Fitted {
+  readonly items: readonly Item[];
+  readonly omitted: number;
+}
+
+/** Without a known window, or where neither the caller nor its session asks for it, the model itself is the judge. */
+export async function fitContext(
+  { adapter, tokenCounter }: FitParts,
+  ask: Ask<Item>,
+  items: readonly Item[],
+  truncation: "auto" | "disabled",
+): Promise<Fitted> {
+  const tokens = adapter.contextWindow?.(ask.model);
+  if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return { items, omitted: 0 };
+  const fixed = fixedTexts(ask.settings);
+  const reserve = ask.settings.maxOutputTokens ?? 0;
+  if (surelyFits(items, fixed, tokens - reserve)) return { items, omitted: 0 };
+  const count = await tokenCounter();
+  if (truncation === "disabled") {
+    if (countItems(items, fixed, count) <= tokens - reserve) return { items, omitted: 0 };
+    throw tooLong(tokens, ask, "Set 'truncation' to 'auto', or send less.");
+  }
+  const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
+  if (fitted === undefined) throw tooLong(tokens, ask, "Even the newest message alone is too long: send less.");
+  return fitted;
+}
+
+/** What the model reads beside the items. */
+export function fixedTexts({ instructions, tools, format }: Settings): readonly string[] {
+  const texts = tools.map((tool) => JSON.stringify(tool));
+  if (instructions !== undefined) texts.push(instructions);
+  if (format?.type === "schema") texts.push(JSON.stringify(format.schema));
+  return texts;
+}
+
+function tooLong(tokens: number, ask: Ask<Item>, remedy: string): GatewayError {
+  return new GatewayError(
+    "context_length_exceeded",
+    `This conversation does not fit into the model's context window of ${tokens} tokens. ${remedy}`,
+    { param: ask.itemsParam },
+  );
+}

@@ -1,0 +1,116 @@
+/** Makes of a turn what the store keeps of it. */
+import type { Chain, Marks } from "./chain.ts";
+import { shownSuffix } from "./address.ts";
+import type { Item } from "./item.ts";
+import type { Place } from "./place.ts";
+import type { About } from "./ports.ts";
+import { toStoredFailure } from "./replay.ts";
+import type { Commit, IdempotencyKey, StoredTurn, Told } from "./store.ts";
+import type { Answer, Ask } from "./turn.ts";
+
+/** What is known of a turn beside its place and its answer. */
+export interface Keepsake {
+  readonly owner: string;
+  readonly about: About;
+  readonly memo: (() => string | undefined) | undefined;
+  readonly background: boolean;
+}
+
+/** A key asks for the answer to be there when the request comes again, so it is kept unless the caller forbids it. */
+export function isKept(
+  ask: Ask<Item>,
+  caller: { readonly key?: IdempotencyKey | undefined },
+  isPlaced: boolean,
+): boolean {
+  return ask.keep === "yes" || (ask.keep === "in-session" && (isPlaced || caller.key !== undefined));
+}
+
+/**
+ * What the caller showed of the time before becomes a turn of its own, so that a later request can branch off behind it.
+ * A thread that grows beyond its bound loses its oldest turns.
+ */
+export function toCommit(
+  chain: Chain,
+  keepsake: Keepsake,
+  place: Place,
+  answer: Answer,
+  maxTurnsPerThread: number,
+): Commit {
+  const { path, base, move } = place;
+  const turn = toTurn(chain, keepsake, place, answer);
+  const forget = (added: number): readonly string[] =>
+    path.slice(0, Math.max(0, path.length + added - maxTurnsPerThread)).map(({ id }) => id);
+  if (base.length === 0 || move === undefined) return { turns: [turn], session: move, forget: forget(1) };
+  const shown: StoredTurn = {
+    ...common(keepsake, place),
+    id: `${turn.id}${shownSuffix}`,
+    parent: path.at(-1)?.id,
+    input: base,
+    output: [],
+    status: "shown",
+    usage: undefined,
+    ...chain.mark(move.id, path, base, []),
+  };
+  const marks = chain.mark(move.id, [...path, shown], turn.input, turn.output);
+  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget: forget(2) };
+}
+
+/** A turn that is over, at its place. */
+export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: Answer): StoredTurn {
+  const { path, input, move } = place;
+  return {
+    ...common(keepsake, place),
+    id: keepsake.about.id,
+    parent: path.at(-1)?.id,
+    input,
+    output: answer.items,
+    status: answer.status,
+    usage: answer.usage,
+    told: toTold(keepsake, answer),
+    ...(move === undefined || place.base.length > 0 ? unmarked : chain.mark(move.id, path, input, answer.items)),
+  };
+}
+
+/** A turn that came to nothing, or has not come to anything yet: outside of every thread. */
+export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: Answer | undefined): StoredTurn {
+  const { owner, about } = keepsake;
+  return {
+    id: about.id,
+    owner,
+    session: undefined,
+    parent: undefined,
+    createdAt: about.createdAt,
+    model: about.model,
+    input,
+    output: answer?.items ?? [],
+    status: answer?.status ?? "running",
+    usage: answer?.usage,
+    told: toTold(keepsake, answer),
+    ...unmarked,
+  };
+}
+
+function toTold({ about, memo, background }: Keepsake, answer: Answer | undefined): Told {
+  const { history, contextItems, omittedItems, truncation } = about;
+  return {
+    history,
+    contextItems,
+    omittedItems,
+    truncation,
+    endedAt: answer?.endedAt,
+    finish: answer?.finish ?? "stop",
+    notes: answer?.notes ?? {},
+    ...(background && { background }),
+    ...(answer?.error !== undefined && { failure: toStoredFailure(answer.error) }),
+    brokenOff: answer?.brokenOff,
+    pieces: answer?.pieces,
+    memo: memo?.(),
+  };
+}
+
+function common({ owner, about }: Keepsake, { move }: Place) {
+  return { owner, session: move?.id, createdAt: about.createdAt, model: about.model };
+}
+
+/** Outside sessions nobody looks for a turn by what was said. */
+const unmarked: Marks = { digest: undefined, exchange: undefined };

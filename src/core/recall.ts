@@ -1,0 +1,107 @@
+/** Turns after the fact: asked for by name, followed, called off, deleted. */
+import { shownSuffix } from "./address.ts";
+import { GatewayError } from "./errors.ts";
+import type { Event, OutputItem } from "./event.ts";
+import type { Item } from "./item.ts";
+import type { Live, Lives } from "./lives.ts";
+import type { About } from "./ports.ts";
+import { replayTurn, toAbout, toAnswer } from "./replay.ts";
+import type { SessionStore, StoredTurn } from "./store.ts";
+import type { Answer } from "./turn.ts";
+
+export interface Recall {
+  /** A turn of the owner that is kept, or runs on its own. Throws `not_found`. */
+  recall(owner: string, turnId: string): Promise<Recalled>;
+  /** Calls off a turn in the background and waits until it is over; one that is over stays as it is. */
+  cancel(owner: string, turnId: string): Promise<Recalled>;
+  /** Deletes a turn for good; one that runs is called off first. */
+  forget(owner: string, turnId: string): Promise<void>;
+}
+
+export interface Recalled {
+  readonly about: About;
+  readonly memo: string | undefined;
+  readonly background: boolean;
+  /** What it was asked, each item with the turn and the place where it is kept. */
+  readonly input: readonly PlacedItem[];
+  readonly state:
+    | { readonly status: "queued" | "running"; readonly items: readonly OutputItem[] }
+    | { readonly status: "over"; readonly answer: Answer };
+  /** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
+  readonly isExact: boolean;
+  /** All of its events, those told already and those to come. */
+  follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+}
+
+interface PlacedItem {
+  readonly turnId: string;
+  readonly index: number;
+  readonly item: Item;
+}
+
+export function createRecall({ store, lives }: { readonly store: SessionStore; readonly lives: Lives }): Recall {
+  async function recall(owner: string, turnId: string): Promise<Recalled> {
+    const live = lives.find(owner, turnId);
+    if (live !== undefined) return recallLive(live);
+    const turn = await store.findTurn(owner, turnId);
+    if (turn === undefined || turn.status === "shown") throw unknownTurn(turnId);
+    const shown = turn.parent === `${turn.id}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
+    return recallKept(turn, shown);
+  }
+
+  return {
+    recall,
+    async cancel(owner, turnId) {
+      const live = lives.find(owner, turnId);
+      if (live?.background === true) {
+        live.turn.cancel(new GatewayError("cancelled", "The turn was cancelled."));
+        await live.turn.ended;
+      }
+      const recalled = await recall(owner, turnId);
+      if (recalled.background) return recalled;
+      throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
+    },
+    async forget(owner, turnId) {
+      const live = lives.find(owner, turnId);
+      live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
+      await live?.turn.ended;
+      if (!(await store.deleteTurn(owner, turnId)) && live === undefined) throw unknownTurn(turnId);
+      await store.deleteTurn(owner, `${turnId}${shownSuffix}`);
+    },
+  };
+}
+
+async function recallLive({ turnId, turn, memo, background, input }: Live): Promise<Recalled> {
+  const about = await turn.placed;
+  return {
+    about,
+    memo: memo?.(),
+    background,
+    input: input.map((item, index) => ({ turnId, index, item })),
+    state: { status: turn.status, items: turn.items },
+    isExact: true,
+    follow: turn.follow,
+  };
+}
+
+function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
+  const answer = toAnswer(turn);
+  const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
+    each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
+  );
+  return {
+    about: toAbout(turn),
+    memo: turn.told?.memo,
+    background: turn.told?.background === true,
+    input,
+    state: { status: "over", answer },
+    isExact: answer.pieces !== undefined || turn.output.length === 0,
+    async *follow() {
+      yield replayTurn(turn);
+    },
+  };
+}
+
+function unknownTurn(turnId: string): GatewayError {
+  return new GatewayError("not_found", `Response with id '${turnId}' not found.`);
+}

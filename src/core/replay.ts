@@ -1,0 +1,86 @@
+/** Tells a turn that is kept again, event by event, exactly as it was told the first time. */
+import { GatewayError } from "./errors.ts";
+import type { Event, OutputItem } from "./event.ts";
+import { isRemoved } from "./item.ts";
+import { cutItem } from "./pieces.ts";
+import type { About } from "./ports.ts";
+import type { StoredFailure, StoredTurn } from "./store.ts";
+import type { Answer } from "./turn.ts";
+
+export function replayTurn(turn: StoredTurn): readonly Event[] {
+  const answer = toAnswer(turn);
+  const events: Event[] = turn.told?.background === true ? [{ type: "turn-queued" }] : [];
+  events.push({ type: "turn-start" });
+  for (const [index, item] of answer.items.entries()) {
+    events.push({ type: "item-start", index, item: toSkeleton(item) });
+    for (const delta of cutItem(item, index, answer.pieces?.[index])) events.push(delta);
+    events.push({ type: "item-end", index, item, whole: index !== answer.brokenOff });
+  }
+  events.push({ type: "turn-end", answer });
+  return events;
+}
+
+/** What its caller was told before the first word. */
+export function toAbout(turn: StoredTurn): About {
+  const { id, createdAt, model, session, told } = turn;
+  return {
+    id,
+    createdAt,
+    model,
+    session,
+    history: told?.history,
+    contextItems: told?.contextItems,
+    omittedItems: told?.omittedItems ?? 0,
+    truncation: told?.truncation ?? "disabled",
+    remarks: [],
+  };
+}
+
+/** What came of a turn that is over; one that still stands there as running was left behind. */
+export function toAnswer(turn: StoredTurn): Answer {
+  const { status, usage, told, output } = turn;
+  const failure = status === "running" ? interrupted : told?.failure;
+  return {
+    status: status === "running" || status === "shown" ? "failed" : status,
+    finish: told?.finish ?? (status === "incomplete" ? "length" : "stop"),
+    items: output.filter(isOutput),
+    usage,
+    error: failure && toError(failure),
+    notes: told?.notes ?? {},
+    endedAt: told?.endedAt ?? turn.createdAt,
+    brokenOff: told === undefined && status === "incomplete" ? output.length - 1 : told?.brokenOff,
+    // Where an item was deleted, the pieces are those of others.
+    pieces: output.some(isRemoved) ? undefined : told?.pieces,
+  };
+}
+
+/** What a turn failed of that was running when the gateway stopped. */
+export const interrupted: StoredFailure = {
+  code: "interrupted",
+  message: "The gateway stopped while this turn ran, so it has no answer. Send the request again.",
+};
+
+export function toStoredFailure({ code, message, param, wireCode }: GatewayError): StoredFailure {
+  return { code, message, param: param ?? undefined, wireCode: wireCode === code ? undefined : wireCode };
+}
+
+function toError({ code, message, param, wireCode }: StoredFailure): GatewayError {
+  return new GatewayError(code, message, { param, wireCode });
+}
+
+function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
+  return item.type !== "tool-output" && item.type !== "other";
+}
+
+function toSkeleton(item: OutputItem): OutputItem {
+  switch (item.type) {
+    case "message":
+      return { type: "message", role: "assistant", content: [] };
+    case "reasoning":
+      return { type: "reasoning", summary: [], text: "" };
+    case "tool-call":
+      return { type: "tool-call", kind: item.kind, callId: item.callId, name: item.name, arguments: "" };
+    case "compaction":
+      return item;
+  }
+}

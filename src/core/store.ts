@@ -1,0 +1,252 @@
+/** The third door of the core: who remembers. Turns form a tree, sessions point into it. Every store passes one contract suite. */
+import type { ErrorCode } from "./errors.ts";
+import type { Item } from "./item.ts";
+import type { Pieces } from "./pieces.ts";
+import type { History } from "./ports.ts";
+import type { Finish, Notes, Usage } from "./turn.ts";
+
+export interface SessionStore extends Search, Keeping, Conversations, Archive {
+  /** A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. */
+  secret(name: string): Promise<Uint8Array>;
+  /** Throws `store_unavailable` when turns cannot be kept now. */
+  check(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How a request finds its place. */
+export interface Search {
+  findSession(owner: string, hint: string): Promise<Session | undefined>;
+  readSession(sessionId: string): Promise<Session | undefined>;
+  findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
+  /** The turns from the root to this one, in the order in which they were said, without what was told beside the items. */
+  readPath(turnId: string): Promise<readonly PathTurn[]>;
+  /**
+   * A turn of the session with the first of these digests that any has: one that nothing follows, if there is such a one,
+   * and of several the newest.
+   */
+  findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
+  /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
+  findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
+  /** How many threads of the session have a root of their own; at most two are counted. */
+  countRoots(sessionId: string): Promise<number>;
+  /** What became of an earlier request of the owner with this idempotency key. */
+  findKey(owner: string, key: string): Promise<KeptKey | undefined>;
+}
+
+/** How turns are kept, and let go. */
+export interface Keeping {
+  /**
+   * Keeps a turn, with what the caller showed before it, all of it or nothing, durable when it resolves, and moves the
+   * session's tip to it if the tip is still the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
+   */
+  commit(commit: Commit): Promise<boolean>;
+  /** Keeps a turn of status `running` that has no place yet, so that it is known after a restart; durable when it resolves. */
+  begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
+  /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
+  end(turn: StoredTurn): Promise<boolean>;
+  /** Ends every running turn as failed, with this failure: nobody works on them any more. Tells how many there were. */
+  endRunning(failure: StoredFailure, endedAt: Date): Promise<number>;
+  /**
+   * Takes a turn out of the tree for good. What followed it follows its parent now, with a gap; a tip moves to the parent.
+   * False: the owner has no such turn.
+   */
+  deleteTurn(owner: string, turnId: string): Promise<boolean>;
+  /** Deletes a session with all of its turns. False: the owner has no such session. */
+  deleteSession(owner: string, sessionId: string): Promise<boolean>;
+  /**
+   * Deletes a bounded number of what the rules no longer keep, and gives back its space; called again while `more`, so that
+   * no call takes long.
+   */
+  prune(rules: PruneRules): Promise<Pruned>;
+}
+
+/** Sessions as things that callers handle by name. */
+export interface Conversations {
+  /** Makes a session without a hint, with what is said in it already as a turn of status `shown`. */
+  createSession(session: Conversation, shown?: StoredTurn): Promise<void>;
+  readConversation(owner: string, sessionId: string): Promise<Conversation | undefined>;
+  /** False: the owner has no such session. */
+  updateMetadata(owner: string, sessionId: string, metadata: Metadata): Promise<boolean>;
+  /** Puts other items into a turn that is kept, and marks it as having a gap. False: the turn is gone. */
+  replaceItems(turnId: string, input: readonly Item[], output: readonly Item[]): Promise<boolean>;
+}
+
+/** The operator's view of a store. */
+export interface Archive {
+  /** Newest activity first. `after` is the last session of the page before. */
+  listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
+  /** Everything, or one session, in an order in which it can be taken in again: the store, then sessions, then turns after their parents. */
+  exportRecords(sessionId?: string): AsyncIterable<ArchiveRecord>;
+  /** Takes in what was exported; a session or turn that is there already is left as it is. All of it, or nothing. */
+  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<{ readonly sessions: number; readonly turns: number }>;
+}
+
+/** The conversations of one owner under one hint. */
+export interface Session {
+  readonly id: string;
+  readonly owner: string;
+  /** The newest turn of its current thread. */
+  readonly tip: string | undefined;
+  /** Its callers show their history, so that a request without one begins a new thread. */
+  readonly resends: boolean;
+}
+
+/** A session as its owner handles it. */
+export interface Conversation {
+  readonly id: string;
+  readonly owner: string;
+  readonly createdAt: Date;
+  readonly metadata: Metadata;
+  readonly tip: string | undefined;
+}
+
+export type Metadata = Readonly<Record<string, string>>;
+
+/** One request's new items and its answer: a node of the tree. */
+export interface StoredTurn {
+  readonly id: string;
+  readonly owner: string;
+  readonly session: string | undefined;
+  readonly parent: string | undefined;
+  readonly createdAt: Date;
+  readonly model: string;
+  readonly input: readonly Item[];
+  readonly output: readonly Item[];
+  /**
+   * `shown`: no answer of ours, but a history that a caller brought along. `running`, `failed` and `cancelled` turns are
+   * those of the background; nothing can follow them.
+   */
+  readonly status: "completed" | "incomplete" | "shown" | "running" | "failed" | "cancelled";
+  readonly usage: Usage | undefined;
+  /** Of all that was said in its thread up to its end; only in a session. */
+  readonly digest: string | undefined;
+  /** Of the last question and answer alone, for callers that show only the end of a thread. */
+  readonly exchange: string | undefined;
+  /** Something before it or in it was deleted, so that the path is no longer all that was said. */
+  readonly gap?: boolean | undefined;
+  /** What its caller was told beside the items, so that it can be told again. */
+  readonly told?: Told | undefined;
+}
+
+/** A turn as a step of a path: what was said, and nothing of how it was told. */
+export type PathTurn = Omit<StoredTurn, "told">;
+
+export interface Told {
+  readonly history: History | undefined;
+  readonly contextItems: number | undefined;
+  readonly omittedItems: number;
+  readonly truncation: "auto" | "disabled";
+  readonly endedAt: Date | undefined;
+  readonly finish: Finish;
+  readonly notes: Notes;
+  /** It went on without its caller, and so can be cancelled. */
+  readonly background?: boolean | undefined;
+  readonly failure?: StoredFailure | undefined;
+  /** The index of the item that was being said when the answer broke off. */
+  readonly brokenOff?: number | undefined;
+  /** Into which pieces the answer was cut when it was streamed; nothing: nobody can go on in the middle of it. */
+  readonly pieces?: Pieces | undefined;
+  /** The caller's request as its dialect remembers it. */
+  readonly memo?: string | undefined;
+}
+
+/** A GatewayError at rest. */
+export interface StoredFailure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly param?: string | undefined;
+  readonly wireCode?: string | undefined;
+}
+
+export interface FoundTurn {
+  readonly id: string;
+  /** Which of the digests it has. */
+  readonly index: number;
+  /** Something was said after it. */
+  readonly hasChildren: boolean;
+}
+
+export interface Commit {
+  /** One turn, or what was shown and the turn that follows it: each is the parent of the next. */
+  readonly turns: readonly [StoredTurn] | readonly [StoredTurn, StoredTurn];
+  /** The session whose tip becomes the last of them. */
+  readonly session?: SessionMove | undefined;
+  /** The request's idempotency key, kept with the last turn. */
+  readonly key?: IdempotencyKey | undefined;
+  /** The last turn stands there as running already, and is replaced; if it is gone, nothing is kept. */
+  readonly begun?: boolean | undefined;
+  /** The oldest turns of a thread that has grown too long: they go, and what followed them has a gap. */
+  readonly forget?: readonly string[] | undefined;
+}
+
+export interface SessionMove {
+  readonly id: string;
+  /** What finds the session again; without it the session is there already. */
+  readonly hint?: string | undefined;
+  readonly expectedTip: string | undefined;
+  /** When the tip is no longer the expected one: keep nothing, or keep the turn as a branch and leave the tip. */
+  readonly otherwise: "refuse" | "branch";
+  /** The caller showed its history: the session is known for it from now on. */
+  readonly resends: boolean;
+}
+
+/** What makes a repeated request known. Of the key only a keyed hash is kept. */
+export interface IdempotencyKey {
+  readonly key: string;
+  /** A digest of the request: the same key with another one is a mistake. */
+  readonly fingerprint: string;
+}
+
+export interface KeptKey {
+  readonly fingerprint: string;
+  readonly turnId: string;
+  readonly createdAt: Date;
+}
+
+export interface PruneRules {
+  /** Sessions, and turns outside sessions, in which nothing was said since. */
+  readonly idleBefore?: Date | undefined;
+  /** Keys that were kept before. */
+  readonly keysBefore?: Date | undefined;
+  /** Of turns that ended before, the pieces into which they were cut. */
+  readonly piecesBefore?: Date | undefined;
+  /** Of an owner with more sessions than this, those idle for longest. */
+  readonly maxSessionsPerOwner?: number | undefined;
+}
+
+export interface Pruned {
+  readonly sessions: number;
+  readonly turns: number;
+  readonly more: boolean;
+}
+
+export interface SessionPage {
+  readonly owner?: string | undefined;
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface SessionSummary {
+  readonly id: string;
+  readonly owner: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly turns: number;
+}
+
+export type ArchiveRecord =
+  /** The first: the key without which no hint is recognised again, in base64url. */
+  | { readonly type: "store"; readonly hintKey: string }
+  | {
+      readonly type: "session";
+      readonly id: string;
+      readonly owner: string;
+      /** The hint's keyed hash, in base64url. */
+      readonly hint: string | undefined;
+      readonly tip: string | undefined;
+      readonly resends: boolean;
+      readonly metadata: Metadata;
+      readonly createdAt: Date;
+      readonly updatedAt: Date;
+    }
+  | { readonly type: "turn"; readonly turn: StoredTurn };

@@ -1,0 +1,210 @@
+/** What of a conversation fits into a model's context window: the middle goes first, the newest never. */
+import { type Content, isSteering, type Item, type Part } from "./item.ts";
+
+export interface Window {
+  /** How many tokens the model takes, question and answer together. */
+  readonly tokens: number;
+  /** What of them is left for the answer. */
+  readonly reserve: number;
+}
+
+export interface Fitted {
+  readonly items: readonly Item[];
+  /** How many items were left out. */
+  readonly omitted: number;
+}
+
+type Count = (text: string) => number;
+
+/**
+ * System messages stay, and everything from the newest user message on; if not even that fits, there is nothing to give.
+ * Then, as far as there is room, the newest compaction, the first user message (the task), and the exchanges before the
+ * newest one, from the newest backwards. `fixed` is what goes along with the items, as text: instructions, tools.
+ */
+export function fitWindow(
+  items: readonly Item[],
+  fixed: readonly string[],
+  window: Window,
+  count: Count,
+): Fitted | undefined {
+  const kept = new Set<number>();
+  let left = window.tokens - window.reserve - countItems([], fixed, count);
+
+  /** Keeps all of them, or none. */
+  function keep(indices: Iterable<number>): boolean {
+    const added: number[] = [];
+    let cost = 0;
+    for (const index of indices) {
+      const item = items[index];
+      if (item === undefined || kept.has(index)) continue;
+      cost += tokensOf(item, count);
+      if (cost > left) return false;
+      added.push(index);
+    }
+    if (cost > left) return false;
+    left -= cost;
+    for (const index of added) kept.add(index);
+    return true;
+  }
+
+  const [newest = 0, ...older] = findStarts(items);
+  if (!keep(findSteering(items)) || !keep(range(newest, items.length))) return undefined;
+  keep([items.findLastIndex((item) => item.type === "compaction")]);
+  keep([items.findIndex(isQuestion)]);
+  let end = newest;
+  for (const start of older) {
+    if (!keep(range(start, end))) break;
+    end = start;
+  }
+  if (kept.size === items.length) return { items, omitted: 0 };
+  return { items: items.filter((_, index) => kept.has(index)), omitted: items.length - kept.size };
+}
+
+/**
+ * Whether the items surely fit, told by their size alone: a token has at least one byte. It is cheap enough for every turn,
+ * and most conversations need nothing more.
+ */
+export function surelyFits(items: readonly Item[], fixed: readonly string[], tokens: number): boolean {
+  let characters = 0;
+  const most = countItems(items, fixed, (text) => {
+    characters += text.length;
+    return text.length * maxBytesPerCharacter;
+  });
+  if (most <= tokens) return true;
+  // The exact number of bytes must be looked for in every character, so only where it could make a difference.
+  return characters <= tokens && countItems(items, fixed, countBytes) <= tokens;
+}
+
+/** How many tokens the model has to read. */
+export function countItems(items: readonly Item[], fixed: readonly string[], count: Count): number {
+  let tokens = 0;
+  for (const text of fixed) tokens += tokensPerItem + count(text);
+  for (const item of items) tokens += tokensOf(item, count);
+  return tokens;
+}
+
+/**
+ * Where what is left may begin, newest first: with a user's message, so that no answer stands without its question, and
+ * not between a tool call and its output. The very beginning is always one.
+ */
+function findStarts(items: readonly Item[]): readonly number[] {
+  const callOf = findCalls(items);
+  const starts: number[] = [];
+  let oldestCall = items.length;
+  for (let index = items.length - 1; index > 0; index--) {
+    oldestCall = Math.min(oldestCall, callOf.get(index) ?? index);
+    const item = items[index];
+    if (item !== undefined && isQuestion(item) && oldestCall >= index) starts.push(index);
+  }
+  starts.push(0);
+  return starts;
+}
+
+/** For each tool output the place of its call. Ids may come again in another answer: the call just before it is meant. */
+function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
+  const calls = new Map<string, number>();
+  const callOf = new Map<number, number>();
+  for (const [index, item] of items.entries()) {
+    if (item.type === "tool-call") calls.set(item.callId, index);
+    if (item.type !== "tool-output") continue;
+    const call = calls.get(item.callId);
+    if (call !== undefined) callOf.set(index, call);
+  }
+  return callOf;
+}
+
+function isQuestion(item: Item): boolean {
+  return item.type === "message" && item.role === "user";
+}
+
+function* findSteering(items: readonly Item[]): Generator<number> {
+  for (const [index, item] of items.entries()) if (isSteering(item)) yield index;
+}
+
+/** From the end backwards. */
+function* range(start: number, end: number): Generator<number> {
+  for (let index = end - 1; index >= start; index--) yield index;
+}
+
+/** What a wire puts around each item: who speaks, where it begins and ends. */
+const tokensPerItem = 4;
+
+function tokensOf(item: Item, count: Count): number {
+  return tokensPerItem + tokensInside(item, count);
+}
+
+function tokensInside(item: Item, count: Count): number {
+  switch (item.type) {
+    case "message":
+      return countContent(item.content, count) + (item.name === undefined ? 0 : count(item.name));
+    case "reasoning":
+      if (item.encrypted !== undefined) return countSealed(item.encrypted);
+      return item.summary.reduce((tokens, section) => tokens + count(section), count(item.text));
+    case "tool-call":
+      return count(item.name) + count(item.arguments);
+    case "tool-output":
+      return countContent(item.output, count);
+    case "compaction":
+      return item.encrypted === undefined ? count(item.summary) : countSealed(item.encrypted);
+    case "other":
+      return count(JSON.stringify(item.extra.fields));
+  }
+}
+
+function countContent(content: Content, count: Count): number {
+  if (typeof content === "string") return count(content);
+  return content.reduce((tokens, part) => tokens + countPart(part, count), 0);
+}
+
+/** What OpenAI's models take for a large image, and for one of low detail. */
+const imageTokens = 1_105;
+const smallImageTokens = 85;
+/** A few pages, for a file that we do not see. */
+const unseenFileTokens = 2_000;
+const bytesPerTextToken = 4;
+/** Of a PDF and the like: most of it is fonts and images. An estimate too high would refuse what the model takes. */
+const bytesPerFileToken = 40;
+/** A token is a tenth of a second: 16-bit samples at 16 kHz, or speech at 32 kbit/s. */
+const bytesPerWaveToken = 3_200;
+const bytesPerAudioToken = 400;
+
+function countPart(part: Part, count: Count): number {
+  switch (part.type) {
+    case "text":
+    case "refusal":
+      return count(part.text);
+    case "image":
+      return part.detail === "low" ? smallImageTokens : imageTokens;
+    case "audio":
+      return Math.ceil(sizeOf(part.data) / (part.format === "wav" ? bytesPerWaveToken : bytesPerAudioToken));
+    case "file":
+      if (part.data === undefined) return unseenFileTokens;
+      return Math.ceil(
+        sizeOf(part.data) / (part.data.startsWith("data:text/") ? bytesPerTextToken : bytesPerFileToken),
+      );
+    case "other":
+      return count(JSON.stringify(part.extra.fields));
+  }
+}
+
+/** What only its maker can read is about as long as the text it stands for. */
+function countSealed(base64: string): number {
+  return Math.ceil(sizeOf(base64) / bytesPerTextToken);
+}
+
+function sizeOf(base64: string): number {
+  return (base64.length * 3) / 4;
+}
+
+const maxBytesPerCharacter = 3;
+
+/** Bytes in UTF-8, at most: each half of a character outside the basic plane is taken for three. */
+function countBytes(text: string): number {
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code >= 0x800) bytes += 2;
+    else if (code >= 0x80) bytes += 1;
+  }
+  return bytes;
+}

@@ -1,0 +1,32 @@
+/** Conversations made short over HTTP: what the user said and a summary, for the caller to go on with. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
+import { readJsonBody } from "./body.ts";
+import { watchClient } from "./client.ts";
+import type { ResponseParts } from "./responses.ts";
+import { tellWhole } from "./tell.ts";
+
+/** `POST /v1/responses/compact`; nothing of it is kept. */
+export async function compact(parts: ResponseParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { seal } = parts.protocol;
+  const client = watchClient(reply.raw);
+  const leave = parts.turns.enter(client);
+  try {
+    const { value } = await readJsonBody(request.raw, parts.limits);
+    const placed = await parts.gateway.answer(readCompactRequest(value, seal), {
+      turnId: parts.newTurnId(),
+      owner: request.token.owner,
+      hint: undefined,
+      signal: client.signal,
+    });
+    const { context = [] } = placed;
+    return await tellWhole(
+      parts,
+      placed,
+      { whole: (about, answer) => writeCompaction(about, context, answer, seal) },
+      reply,
+    );
+  } finally {
+    leave();
+  }
+}

@@ -1,0 +1,114 @@
+/** Conversations over HTTP: made, read, changed and deleted, and their items one by one. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import {
+  checkConversationId,
+  readNewConversation,
+  readNewItems,
+  readNewMetadata,
+  toDeletedConversation,
+  toWireConversation,
+} from "../protocols/responses/conversation.ts";
+import {
+  findListed,
+  readPageQuery,
+  showsSeals,
+  toItemList,
+  toItemPage,
+  toListedItem,
+  unknownItem,
+} from "../protocols/responses/listing.ts";
+import { readJsonBody } from "./body.ts";
+import { watchClient } from "./client.ts";
+import type { ResponseParts } from "./responses.ts";
+
+/** `POST /v1/conversations`; also without a body. */
+export async function createConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
+  const { metadata, items } = readNewConversation(body, parts.protocol.seal);
+  const addition = { turnId: parts.newTurnId(), items };
+  return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
+}
+
+/** `GET /v1/conversations/{id}` */
+export async function retrieveConversation({ gateway }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  return toWireConversation(await gateway.conversations.read(request.token.owner, readId(request)));
+}
+
+/** `POST /v1/conversations/{id}` */
+export async function updateConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const id = readId(request);
+  const { value } = await readJsonBody(request.raw, parts.limits);
+  return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, readNewMetadata(value)));
+}
+
+/** `DELETE /v1/conversations/{id}`: all that was said in it goes with it. */
+export async function deleteConversation({ gateway }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const id = readId(request);
+  await gateway.conversations.delete(request.token.owner, id);
+  return toDeletedConversation(id);
+}
+
+/** `GET /v1/conversations/{id}/items` */
+export async function listItems({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const id = readId(request);
+  const query = readPageQuery(readQuery(request));
+  return toItemPage(await gateway.conversations.places(request.token.owner, id), query, protocol.seal);
+}
+
+/** `POST /v1/conversations/{id}/items`; waits for a turn of the conversation that runs. */
+export async function createItems(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const id = readId(request);
+  const client = watchClient(reply.raw);
+  const leave = parts.turns.enter(client);
+  try {
+    const { value } = await readJsonBody(request.raw, parts.limits);
+    const addition = { turnId: parts.newTurnId(), items: readNewItems(value, parts.protocol.seal) };
+    const added = await parts.gateway.conversations.append(request.token.owner, id, addition, client.signal);
+    return toItemList(added, { seal: parts.protocol.seal, showsSeals: showsSeals(readQuery(request)) });
+  } finally {
+    leave();
+  }
+}
+
+/** `GET /v1/conversations/{id}/items/{item}` */
+export async function retrieveItem({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const places = await gateway.conversations.places(request.token.owner, readId(request));
+  const sealing = { seal: protocol.seal, showsSeals: showsSeals(readQuery(request)) };
+  return toListedItem(findListed(places, readItemId(request)), sealing);
+}
+
+/** `DELETE /v1/conversations/{id}/items/{item}`; answers with the conversation. */
+export async function deleteItem(
+  { gateway }: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { owner } = request.token;
+  const id = readId(request);
+  const itemId = readItemId(request);
+  const place = findListed(await gateway.conversations.places(owner, id), itemId);
+  const { signal } = watchClient(reply.raw);
+  const conversation = await gateway.conversations.removeItem(owner, id, place, signal);
+  return toWireConversation(conversation ?? unknownItem(itemId));
+}
+
+function readId(request: FastifyRequest): string {
+  const { id } = request.params as { readonly id: string };
+  return checkConversationId(id, "conversation_id");
+}
+
+function readItemId(request: FastifyRequest): string {
+  return (request.params as { readonly item: string }).item;
+}
+
+function readQuery(request: FastifyRequest): Readonly<Record<string, unknown>> {
+  return request.query as Readonly<Record<string, unknown>>;
+}
+
+function hasBody({ headers }: FastifyRequest): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}

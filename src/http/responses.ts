@@ -1,0 +1,91 @@
+/** Responses after the fact: retrieved, followed again, cancelled, deleted, and what they were asked. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { toPlace } from "../core/conversations.ts";
+import { GatewayError } from "../core/errors.ts";
+import type { Voice } from "../core/ports.ts";
+import type { Recalled } from "../core/recall.ts";
+import type { ResponsesProtocol } from "../protocols/responses/index.ts";
+import { readPageQuery, toItemPage } from "../protocols/responses/listing.ts";
+import { watchClient } from "./client.ts";
+import { readStartingAfter } from "./numbering.ts";
+import { sendJson, tellStream } from "./tell.ts";
+import type { TurnParts } from "./turn.ts";
+
+export interface ResponseParts extends TurnParts {
+  readonly protocol: ResponsesProtocol;
+}
+
+/** `GET /v1/responses/{id}`; with `stream` from the first event on, or behind `starting_after`. */
+export async function retrieveResponse(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { stream, starting_after } = request.query as { readonly stream?: string; readonly starting_after?: string };
+  const { recalled, voice } = await find(parts, request);
+  if (stream !== "true" && stream !== "1") return sendJson(parts, recalled.about, toText(recalled, voice), reply);
+  const after = readStartingAfter(starting_after);
+  if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
+  const client = watchClient(reply.raw);
+  const leave = parts.turns.enter(client);
+  try {
+    const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
+    const numbering = { after, showsIds: false };
+    return await tellStream(parts, { answering, voice, numbering, unplaced: recalled.about }, reply);
+  } finally {
+    leave();
+  }
+}
+
+/** `POST /v1/responses/{id}/cancel` */
+export async function cancelResponse(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { id } = request.params as { readonly id: string };
+  const recalled = await parts.gateway.cancel(request.token.owner, id);
+  return sendJson(parts, recalled.about, toText(recalled, voiceOf(parts, recalled)), reply);
+}
+
+/** `DELETE /v1/responses/{id}` */
+export async function deleteResponse(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const { id } = request.params as { readonly id: string };
+  const { recalled } = await find(parts, request);
+  await parts.gateway.forget(request.token.owner, recalled.about.id);
+  return { id, object: "response", deleted: true };
+}
+
+/** `GET /v1/responses/{id}/input_items` */
+export async function listInputItems(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+  const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
+  const { recalled } = await find(parts, request);
+  const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
+  return toItemPage(places, query, parts.protocol.seal);
+}
+
+async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ recalled: Recalled; voice: Voice }> {
+  const { id } = request.params as { readonly id: string };
+  const recalled = await parts.gateway.recall(request.token.owner, id);
+  return { recalled, voice: voiceOf(parts, recalled) };
+}
+
+/** A turn of the other dialect has no memo, and is no response. */
+function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled): Voice {
+  const voice = memo === undefined ? undefined : protocol.recall(memo);
+  if (voice !== undefined) return voice;
+  throw new GatewayError("not_found", `Response with id '${about.id}' not found.`);
+}
+
+function toText({ about, state }: Recalled, voice: Voice): string {
+  if (state.status === "over") return voice.whole(about, state.answer);
+  return voice.progress?.(about, state.status, state.items) ?? "";
+}
+
+function eventsExpired({ about }: Recalled): GatewayError {
+  return new GatewayError(
+    "events_expired",
+    `The events of response '${about.id}' are no longer kept one by one. Retrieve it without 'starting_after'.`,
+    { param: "starting_after" },
+  );
+}

@@ -1,0 +1,165 @@
+/** Tells an answer over HTTP: whole, or as server-sent events with heartbeats from the start. */
+import type { OutgoingHttpHeaders } from "node:http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type GatewayError, toGatewayError } from "../core/errors.ts";
+import { failedTurn } from "../core/frame.ts";
+import type { Reply } from "../core/gateway.ts";
+import type { About, Remark, Voice } from "../core/ports.ts";
+import type { Answer } from "../core/turn.ts";
+import { createSseWriter, cutWhenStalled } from "./client.ts";
+import { createNumbering, type Numbering } from "./numbering.ts";
+import type { HttpLimits } from "./settings.ts";
+
+export interface TellParts {
+  readonly limits: HttpLimits;
+  readonly now: () => Date;
+  /** Writes a failure into the log. */
+  readonly report: (error: GatewayError, request: FastifyRequest) => void;
+}
+
+/** Sends the answer when all of it is there. */
+export async function tellWhole(
+  parts: TellParts,
+  { about, events, isRepeated }: Reply,
+  voice: Pick<Voice, "whole">,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  reply.request.about = about;
+  let answer: Answer | undefined;
+  for await (const batch of events) {
+    const last = batch.at(-1);
+    if (last?.type === "turn-end") answer = last.answer;
+  }
+  if (answer?.error !== undefined) throw answer.error;
+  if (answer === undefined) throw new Error("a turn ended without an answer");
+  return sendJson(parts, about, voice.whole(about, answer), reply, isRepeated);
+}
+
+/** Sends JSON text about a turn. */
+export function sendJson(
+  parts: TellParts,
+  about: About,
+  text: string,
+  reply: FastifyReply,
+  isRepeated = false,
+): FastifyReply {
+  reply.headers(toHeaders(about, reply.elapsedTime, isRepeated));
+  reply.header("content-type", "application/json; charset=utf-8").send(text);
+  cutWhenStalled(reply.raw, parts.limits.stalledClientTimeoutMs);
+  return reply;
+}
+
+/** A stream that is asked for: what it answers, how it is numbered, and what is known of it until it has its place. */
+export interface Streamed {
+  readonly answering: Promise<Reply>;
+  readonly voice: Voice;
+  readonly numbering: Numbering | undefined;
+  readonly unplaced: Pick<About, "id" | "model">;
+}
+
+/** Sends the answer event by event. What fails before the first byte is thrown, what fails later is told in the stream. */
+export async function tellStream(
+  parts: TellParts,
+  { answering, voice, numbering, unplaced }: Streamed,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  let placed: Reply | undefined;
+  let spoke = false;
+  const number = numbering === undefined ? (text: string) => text : createNumbering(numbering);
+  const writer = createSseWriter(
+    reply.raw,
+    () => {
+      const known = placed && toHeaders(placed.about, reply.elapsedTime, placed.isRepeated);
+      reply.hijack();
+      reply.raw.writeHead(200, { ...toHead(reply), ...known, ...sseHeaders });
+    },
+    parts.limits,
+  );
+  try {
+    placed = await answering;
+    const { about, events } = placed;
+    reply.request.about = about;
+    let step = await events.next();
+    const say = voice.stream(about);
+    for (; !step.done; step = await events.next()) {
+      const text = number(say(step.value));
+      spoke = true;
+      const last = step.value.at(-1);
+      if (last?.type !== "turn-end") await writer.write(text);
+      else {
+        if (last.answer.error !== undefined) parts.report(last.answer.error, reply.request);
+        writer.end(text);
+      }
+      if (reply.raw.destroyed) break;
+    }
+  } catch (thrown) {
+    if (!writer.opened) throw thrown;
+    const error = toGatewayError(thrown);
+    parts.report(error, reply.request);
+    // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
+    if (spoke) reply.raw.destroy();
+    else {
+      const about = placed?.about ?? { ...nowhere, ...unplaced, createdAt: parts.now() };
+      writer.end(number(voice.stream(about)(failedTurn(error, parts.now()))));
+    }
+  } finally {
+    writer.stop();
+    await placed?.events.return();
+  }
+  return reply;
+}
+
+/** What can be said of a turn that failed before it had a place. */
+const nowhere = {
+  session: undefined,
+  history: undefined,
+  contextItems: undefined,
+  omittedItems: 0,
+  truncation: "disabled",
+  remarks: [],
+} as const;
+
+/** Headers that hooks have set on the reply, for a head that is written past it. */
+function toHead(reply: FastifyReply): OutgoingHttpHeaders {
+  return reply.getHeaders() as OutgoingHttpHeaders;
+}
+
+const sseHeaders = {
+  "content-type": "text/event-stream; charset=utf-8",
+  // no-transform: a proxy that compresses would hold events back.
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no",
+};
+
+/** What the caller may want to know about its turn beside the answer. */
+function toHeaders(about: About, elapsedMs: number, isRepeated = false): Record<string, string> {
+  const { session, history, contextItems, omittedItems, remarks } = about;
+  const headers: Record<string, string> = { "openai-processing-ms": String(Math.round(elapsedMs)) };
+  if (history !== undefined) headers["x-portico-history"] = history;
+  if (contextItems !== undefined) {
+    headers["x-portico-context"] = `${contextItems} items${omittedItems > 0 ? `, ${omittedItems} left out` : ""}`;
+  }
+  if (session !== undefined) headers["x-portico-session"] = session;
+  if (isRepeated) headers["x-portico-replayed"] = "true";
+  return remarks.length > 0 ? { ...headers, ...toRemarkHeaders(remarks) } : headers;
+}
+
+/** Which adapters were tried first, and what of the request was left out. */
+export function toRemarkHeaders(remarks: readonly Remark[]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const tried = remarks.flatMap((remark) => (remark.type === "tried" ? [`${remark.adapter} (${remark.code})`] : []));
+  const leftOut = remarks.flatMap((remark) => (remark.type === "left-out" ? [`${remark.what} left out`] : []));
+  if (tried.length > 0) headers["x-portico-tried"] = toHeaderText(tried);
+  if (leftOut.length > 0) headers["x-portico-warning"] = toHeaderText(leftOut);
+  return headers;
+}
+
+const maxHeaderLength = 1_000;
+
+/** Names in a remark may be the caller's own words, which a header cannot always carry. */
+function toHeaderText(words: readonly string[]): string {
+  return words
+    .join(", ")
+    .replaceAll(/[^\x20-\x7e]/g, "?")
+    .slice(0, maxHeaderLength);
+}

@@ -1,0 +1,31 @@
+/** How long a request is, over HTTP, before anybody is asked to answer it. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { toTokenCount } from "../protocols/responses/tokens.ts";
+import { readJsonBody } from "./body.ts";
+import { watchClient } from "./client.ts";
+import { readHint } from "./hint.ts";
+import type { ResponseParts } from "./responses.ts";
+
+/** `POST /v1/responses/input_tokens`: the body of a response that is not made. */
+export async function countInputTokens(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const client = watchClient(reply.raw);
+  const leave = parts.turns.enter(client);
+  try {
+    const { value } = await readJsonBody(request.raw, parts.limits);
+    const { ask } = parts.protocol.parse(value);
+    const { tokens, isExact } = await parts.gateway.countTokens(ask, {
+      turnId: parts.newTurnId(),
+      owner: request.token.owner,
+      hint: readHint(parts.hints, request.headers, ask.user),
+      signal: client.signal,
+    });
+    reply.header("x-portico-tokens", isExact ? "exact" : "estimated");
+    return toTokenCount(tokens);
+  } finally {
+    leave();
+  }
+}

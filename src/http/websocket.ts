@@ -1,0 +1,88 @@
+/** The WebSocket form of the responses endpoint: upgrades are taken or refused here, and connections let go in the end. */
+import type { IncomingMessage } from "node:http";
+import websocket, { type WebSocket } from "@fastify/websocket";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { GatewayError } from "../core/errors.ts";
+import { answerMalformed } from "./errors.ts";
+import { drainingError } from "./turns.ts";
+import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
+
+export interface WebSockets {
+  /** Whether a request leaves HTTP; any other wish to upgrade is answered as if it had not been uttered. */
+  isUpgrade(incoming: IncomingMessage): boolean;
+  /** Makes the listener take upgrades; to be called before there are routes and hooks. */
+  install(app: FastifyInstance): void;
+  /** Refuses an upgrade with a status, while that can still be told. */
+  check(request: FastifyRequest, reply: FastifyReply): void;
+  /** Takes an upgraded connection. */
+  talk(socket: WebSocket, request: FastifyRequest): void;
+  /** Lets running responses end, then closes their connections. */
+  retire(): void;
+  /** Ends all connections at once. */
+  cut(): void;
+}
+
+/** Where the upgrade is asked for: the path of the HTTP form. */
+const path = "/v1/responses";
+
+export function createWebSockets(parts: ConnectionParts): WebSockets {
+  const { settings, limits } = parts;
+  const connections = new Set<Connection>();
+  const names = new WeakMap<IncomingMessage, string>();
+
+  return {
+    isUpgrade: (incoming) => settings.enabled && asksForWebSocket(incoming) && incoming.url?.split("?", 1)[0] === path,
+    install(app) {
+      if (!settings.enabled) return;
+      app.register(websocket, {
+        options: { maxPayload: limits.maxBodyBytes, clientTracking: false, autoPong: false },
+        preClose: (done) => done(), // `retire` does it, without cutting off what is being said
+        // What breaks the protocol is closed by the library with the code that says so.
+        errorHandler: (_error, socket) => void (socket.readyState === socket.OPEN && socket.terminate()),
+      });
+      app.after(() => {
+        app.websocketServer.on("headers", (headers, incoming) => {
+          headers.push(`x-request-id: ${names.get(incoming)}`);
+        });
+        app.websocketServer.on("wsClientError", (error, _socket, incoming) => {
+          answerMalformed(error, incoming.socket, names.get(incoming) ?? "");
+        });
+      });
+    },
+    check(request, reply) {
+      if (!settings.enabled) {
+        reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
+        throw new GatewayError(
+          "upgrade_required",
+          `WebSocket is switched off here (gateway.http.websocket.enabled). Use POST ${path} over HTTP.`,
+        );
+      }
+      if (!request.ws) throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
+      if (connections.size >= settings.maxConnections) {
+        throw new GatewayError(
+          "overloaded",
+          `There are already ${settings.maxConnections} connections (gateway.http.websocket.max_connections). Use POST ${path}, or try again shortly.`,
+          { retryAfterSeconds: 5 },
+        );
+      }
+      names.set(request.raw, request.id);
+    },
+    talk(socket, request) {
+      request.isUpgraded = true;
+      const connection = openConnection(parts, socket, request);
+      connections.add(connection);
+      socket.once("close", () => connections.delete(connection));
+    },
+    retire() {
+      const parting = { closeCode: 1001, reason: drainingError(), isAlwaysTold: false };
+      for (const connection of connections) connection.retire(parting);
+    },
+    cut() {
+      for (const connection of connections) connection.cut();
+    },
+  };
+}
+
+export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
+}

@@ -1,0 +1,126 @@
+/** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
+import type { FastifyRequest } from "fastify";
+import type { WebSocket } from "@fastify/websocket";
+import { GatewayError } from "../../core/errors.ts";
+import type { WebSocketSettings } from "../settings.ts";
+import { toErrorFrame } from "./frames.ts";
+import { createConnectionMemory } from "./memory.ts";
+import { answerFrame, callerLeft, type Frame, type SocketTurnParts } from "./turn.ts";
+import { createFrameWriter } from "./writer.ts";
+
+export interface ConnectionParts extends SocketTurnParts {
+  readonly settings: WebSocketSettings;
+}
+
+export interface Connection {
+  /** Lets the running response end, then closes. */
+  retire(parting: Parting): void;
+  /** Ends it at once. */
+  cut(): void;
+}
+
+interface Parting {
+  readonly closeCode: number;
+  readonly reason: GatewayError;
+  /** A client that waits for nothing is told too. */
+  readonly isAlwaysTold: boolean;
+}
+
+/** How many frames may wait behind the one that is being answered. */
+const maxWaiting = 8;
+/** How long a client may owe the answer to a ping. */
+const maxSilenceMs = 60_000;
+const minuteMs = 60_000;
+const maxTimerMs = 2_147_483_647;
+
+export function openConnection(parts: ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
+  const { limits, settings, now } = parts;
+  const writer = createFrameWriter(socket, request.raw.socket, limits);
+  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes) };
+  const waiting: Frame[] = [];
+  let waitingCharacters = 0;
+  let running: AbortController | undefined;
+  let parting: Parting | undefined;
+  let pingedAt: number | undefined;
+
+  async function answerAll(): Promise<void> {
+    for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
+      waitingCharacters -= next.text.length;
+      running = new AbortController();
+      await answerFrame(parts, line, next, running);
+      if (parting !== undefined) break;
+    }
+    running = undefined;
+    if (parting !== undefined) part(parting);
+  }
+
+  function part({ closeCode, reason, isAlwaysTold }: Parting): void {
+    if (!writer.isOpen) return;
+    if (isAlwaysTold || waiting.length > 0) void writer.write([toErrorFrame(reason)]);
+    socket.close(closeCode, reason.code);
+  }
+
+  function retire(chosen: Parting): void {
+    parting ??= chosen;
+    if (running === undefined) part(parting);
+  }
+
+  function refuse(): void {
+    const error = busy();
+    parts.journal.write({ request, failure: error, method: "response.create", status: error.status, ms: 0 });
+    // Whoever makes us write and does not read would fill the memory.
+    if (writer.isFull) socket.terminate();
+    else void writer.write([toErrorFrame(error)]);
+  }
+
+  function ping(): void {
+    const at = now().getTime();
+    if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
+    // A client that is behind has its own time-out, and would find the ping too late.
+    if (socket.bufferedAmount > 0 || !writer.isOpen) return;
+    pingedAt ??= at;
+    socket.ping();
+  }
+
+  const pings = setInterval(ping, limits.heartbeatMs);
+  const lifeMs = Math.min(settings.maxMinutes * minuteMs, maxTimerMs);
+  const life = setTimeout(() => retire(timeIsOver(settings.maxMinutes)), lifeMs);
+
+  socket.on("message", (bytes, isBinary) => {
+    if (!writer.isOpen) return;
+    const text = isBinary ? "" : String(bytes);
+    const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
+    if (waiting.length >= maxWaiting || isTooMuch) return refuse();
+    waiting.push({ text, isBinary });
+    waitingCharacters += text.length;
+    if (running === undefined) void answerAll();
+  });
+  socket.on("pong", () => (pingedAt = undefined));
+  socket.on("ping", (bytes) => {
+    if (writer.isOpen && !writer.isFull) socket.pong(bytes);
+  });
+  socket.once("close", () => {
+    clearInterval(pings);
+    clearTimeout(life);
+    waiting.length = 0;
+    running?.abort(callerLeft());
+  });
+
+  return { retire, cut: () => socket.terminate() };
+}
+
+function busy(): GatewayError {
+  return new GatewayError(
+    "session_busy",
+    `This connection already has ${maxWaiting} requests waiting, or more than one body's worth. Wait for their answers, or open another connection.`,
+    { retryAfterSeconds: 1 },
+  );
+}
+
+function timeIsOver(maxMinutes: number): Parting {
+  const reason = new GatewayError(
+    "websocket_connection_limit_reached",
+    `A connection may last ${maxMinutes} minutes (gateway.http.websocket.max_minutes). Open a new one to go on.`,
+  );
+  return { closeCode: 1000, reason, isAlwaysTold: true };
+}

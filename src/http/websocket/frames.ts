@@ -1,0 +1,58 @@
+/** What goes through a WebSocket as text: a create request in each frame of the client, one event in each of ours. */
+import { type GatewayError, toWireError } from "../../core/errors.ts";
+import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
+
+export interface CreateFrame {
+  /** The body that the same request would have over HTTP. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** False: nothing is generated yet, a later request goes on from here. */
+  readonly generates: boolean;
+}
+
+/** Reads a frame of the client. Its answer always comes as a stream, whatever it says of that. */
+export function readCreate(value: unknown): CreateFrame {
+  const fields = readBody(value);
+  if (readChoice(fields, "type", ["response.create"]) === undefined) missing("type");
+  if (readBoolean(fields, "background") === true) {
+    unsupported("background", "A response in the background is asked for with POST /v1/responses.");
+  }
+  const { type: _type, generate: _generate, [lane]: _lane, ...body } = fields.values;
+  return { body: { ...body, stream: true }, generates: readBoolean(fields, "generate") ?? true };
+}
+
+/** By it a client that has several readers on one connection tells their events apart. */
+const lane = "stream_id";
+
+/** The client's own name for its request, which every event of the answer repeats. */
+export function readLane(value: unknown): string | undefined {
+  const named = isObject(value) ? value[lane] : undefined;
+  return typeof named === "string" ? named : undefined;
+}
+
+/** The events of a speaker's text, which is whole messages of server-sent events; each is JSON text as it stands there. */
+export function toFrames(text: string, laneName: string | undefined): readonly string[] {
+  const frames: string[] = [];
+  let from = 0;
+  // JSON holds no bare line end, so an empty line is the end of a message.
+  for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
+    const event = text.slice(text.indexOf(mark, from) + mark.length, end);
+    if (event !== "[DONE]") frames.push(laneName === undefined ? event : inLane(event, laneName));
+    from = end + 2;
+  }
+  return frames;
+}
+
+const mark = "data: ";
+
+/** A failure outside of any response; the connection goes on. */
+export function toErrorFrame(error: GatewayError, laneName?: string): string {
+  const { message, type, param, code } = toWireError(error);
+  const { status, retryAfterSeconds: seconds } = error;
+  const headers = seconds === undefined ? {} : { headers: { "retry-after": String(seconds) } };
+  const frame = JSON.stringify({ type: "error", status, error: { code, message, type, param, ...headers } });
+  return laneName === undefined ? frame : inLane(frame, laneName);
+}
+
+function inLane(event: string, laneName: string): string {
+  return `{"${lane}":${JSON.stringify(laneName)},${event.slice(1)}`;
+}

@@ -1,0 +1,71 @@
+/** What a connection alone remembers: its last response that is kept nowhere else, and the request that was made ready. */
+import { itemsOf } from "../../core/chain.ts";
+import type { Memory } from "../../core/place.ts";
+import type { StoredTurn } from "../../core/store.ts";
+import type { Ask } from "../../core/turn.ts";
+
+export interface ConnectionMemory extends Memory {
+  /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
+  prepare(turnId: string, ask: Ask): void;
+  /** The request as the gateway can take it, with what only this connection knows of the time before in front of it. */
+  complete(ask: Ask): Ask;
+  /** Whether a request with this name of the response before it goes on from here. */
+  knows(turnId: string): boolean;
+  /** Lets go of everything. */
+  forget(): void;
+}
+
+/** What is longer than `maxCharacters` is not remembered: no request that showed it all would be taken either. */
+export function createConnectionMemory(maxCharacters: number): ConnectionMemory {
+  let path: readonly StoredTurn[] = [];
+  let characters = 0;
+  let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
+
+  function forget(): void {
+    path = [];
+    characters = 0;
+    prepared = undefined;
+  }
+
+  function find(turnId: string): readonly StoredTurn[] | undefined {
+    return path.at(-1)?.id === turnId ? path : undefined;
+  }
+
+  function completePrepared(ask: Ask): Ask {
+    if (prepared === undefined || ask.previousId !== prepared.turnId) return ask;
+    const { previousId, conversationId, items } = prepared.ask;
+    return { ...ask, previousId, conversationId, items: [...items, ...ask.items] };
+  }
+
+  function complete(ask: Ask): Ask {
+    const whole = completePrepared(ask);
+    const before = whole.previousId === undefined ? undefined : find(whole.previousId);
+    if (before === undefined || whole.keep === "no") return whole;
+    // What is kept cannot follow what is not, so it begins with all that was said.
+    return { ...whole, previousId: undefined, items: [...itemsOf(before), ...whole.items] };
+  }
+
+  return {
+    find,
+    keep(turns) {
+      const known = turns.at(-2)?.id === path.at(-1)?.id ? path.length : 0;
+      characters = (known === 0 ? 0 : characters) + turns.slice(known).reduce((sum, turn) => sum + sizeOf(turn), 0);
+      path = turns;
+      prepared = undefined;
+      if (characters > maxCharacters) forget();
+    },
+    prepare(turnId, ask) {
+      const whole = completePrepared(ask);
+      if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
+      prepared = { turnId, ask: whole };
+      if (characters + JSON.stringify(whole.items).length > maxCharacters) forget();
+    },
+    complete,
+    knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,
+    forget,
+  };
+}
+
+function sizeOf({ input, output }: StoredTurn): number {
+  return JSON.stringify([input, output]).length;
+}

@@ -1,0 +1,171 @@
+/** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
+import type { FastifyRequest } from "fastify";
+import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import type { Event } from "../../core/event.ts";
+import type { Reply } from "../../core/gateway.ts";
+import type { About, Protocol, Voice } from "../../core/ports.ts";
+import type { Ask } from "../../core/turn.ts";
+import type { Token } from "../auth.ts";
+import { parseBody } from "../body.ts";
+import { readHint } from "../hint.ts";
+import type { Journal } from "../journal.ts";
+import type { TurnParts } from "../turn.ts";
+import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
+import type { ConnectionMemory } from "./memory.ts";
+import type { FrameWriter } from "./writer.ts";
+
+export interface SocketTurnParts extends Omit<TurnParts, "report"> {
+  readonly protocol: Protocol;
+  /** The token of the connection, if it is good for another turn now. */
+  readonly admit: (request: FastifyRequest) => Token;
+  readonly journal: Journal;
+}
+
+/** The connection that a turn comes over. */
+export interface Line {
+  /** The upgrade: its headers hold for every turn. */
+  readonly request: FastifyRequest;
+  readonly writer: FrameWriter;
+  readonly memory: ConnectionMemory;
+}
+
+export interface Frame {
+  readonly text: string;
+  readonly isBinary: boolean;
+}
+
+/** Answers a frame, and leaves one line in the log. Never throws. */
+export async function answerFrame(
+  parts: SocketTurnParts,
+  line: Line,
+  frame: Frame,
+  client: AbortController,
+): Promise<void> {
+  const { request, writer, memory } = line;
+  const since = parts.now().getTime();
+  const course: Course = {
+    id: request.id,
+    failure: undefined,
+    about: undefined,
+    lane: undefined,
+    spoke: false,
+    goesOn: false,
+  };
+  let leave: (() => void) | undefined;
+  try {
+    const { owner } = parts.admit(request);
+    leave = parts.turns.enter(client);
+    await take(parts, line, frame, { owner, client, course });
+  } catch (thrown) {
+    const error = toGatewayError(thrown);
+    parts.journal.report(error, course);
+    if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane)]);
+  } finally {
+    leave?.();
+  }
+  const { failure, about, spoke, goesOn } = course;
+  // A response that could not be continued is not offered again: its client sends everything anew.
+  if (goesOn && failure !== undefined) memory.forget();
+  const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
+  const ms = parts.now().getTime() - since;
+  parts.journal.write({ request, method: "response.create", status, ms, about, failure });
+}
+
+/** What becomes known of a turn while it runs. */
+interface Course {
+  /** Of the upgrade, under which the log tells of failures. */
+  readonly id: string;
+  failure: GatewayError | undefined;
+  about: About | undefined;
+  lane: string | undefined;
+  /** Something of the response was sent. */
+  spoke: boolean;
+  /** It continues what only the connection remembers. */
+  goesOn: boolean;
+}
+
+interface Taking {
+  readonly owner: string;
+  readonly client: AbortController;
+  readonly course: Course;
+}
+
+async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Taking): Promise<void> {
+  const { owner, client, course } = taking;
+  const { writer, memory } = line;
+  if (frame.isBinary) throw binary();
+  const value = parseBody(frame.text, parts.limits);
+  course.lane = readLane(value);
+  const { body, generates } = readCreate(value);
+  const { ask, voice } = parts.protocol.parse(body);
+  course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
+  const begin = generates ? answer : prepare;
+  const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal });
+  course.about = about;
+  let say: ((events: readonly Event[]) => string) | undefined;
+  for await (const batch of events) {
+    // What is known of a turn is complete with its first word.
+    say ??= voice.stream(about);
+    await writer.write(toFrames(say(batch), course.lane));
+    course.spoke = true;
+    const last = batch.at(-1);
+    if (last?.type === "turn-end" && last.answer.error !== undefined) parts.journal.report(last.answer.error, course);
+    else if (!writer.isOpen) {
+      client.abort(callerLeft());
+      client.signal.throwIfAborted();
+    }
+  }
+}
+
+/** What is wrong when the client is gone. */
+export function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.");
+}
+
+interface Asked {
+  readonly ask: Ask;
+  readonly voice: Voice;
+  readonly owner: string;
+  readonly signal: AbortSignal;
+}
+
+function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked): Promise<Reply> {
+  const { ask, voice, owner, signal } = asked;
+  const hint = readHint(parts.hints, request.headers, ask.user);
+  // Only what is kept can be told again, and the memo of a request with many tools is long.
+  const memo = ask.keep === "no" ? undefined : voice.memo;
+  return parts.gateway.answer(memory.complete(ask), { turnId: parts.newTurnId(), owner, hint, signal, memory, memo });
+}
+
+/** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
+async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }: Asked): Promise<Reply> {
+  if (ask.previousId !== undefined && !memory.knows(ask.previousId)) await checkPrevious(parts, owner, ask.previousId);
+  const id = parts.newTurnId();
+  memory.prepare(id, ask);
+  const createdAt = parts.now();
+  const nowhere = { session: undefined, history: undefined, contextItems: undefined, omittedItems: 0 } as const;
+  const truncation = ask.truncation ?? "disabled";
+  const about: About = { id, createdAt, model: ask.model, ...nowhere, truncation, remarks: [] };
+  return { about, events: emptyTurn(createdAt) };
+}
+
+async function checkPrevious({ gateway }: SocketTurnParts, owner: string, previousId: string): Promise<void> {
+  await gateway.recall(owner, previousId).catch((thrown: unknown) => {
+    if (!(thrown instanceof GatewayError) || thrown.code !== "not_found") throw thrown;
+    const message = `Previous response with id '${previousId}' not found.`;
+    throw new GatewayError("previous_response_not_found", message, { param: "previous_response_id" });
+  });
+}
+
+async function* emptyTurn(endedAt: Date): Reply["events"] {
+  const usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+  const rest = { items: [], usage, error: undefined, notes: {}, brokenOff: undefined, pieces: undefined };
+  yield [
+    { type: "turn-start" },
+    { type: "turn-end", answer: { status: "completed", finish: "stop", endedAt, ...rest } },
+  ];
+}
+
+function binary(): GatewayError {
+  return new GatewayError("invalid_json", "The frame is binary; send JSON in a text frame.");
+}

@@ -1,0 +1,47 @@
+/** Conversations made short on request: `POST /v1/responses/compact`. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Item, Message } from "../../core/item.ts";
+import type { About } from "../../core/ports.ts";
+import type { Answer, Ask } from "../../core/turn.ts";
+import { readBody } from "../fields.ts";
+import { toContent } from "./listing.ts";
+import { toSeconds, toWireUsage } from "./object.ts";
+import { toItemId, toWireItem } from "./output.ts";
+import { readRequest } from "./request.ts";
+import type { Seal } from "./seal.ts";
+
+/** Nothing of it is kept: what it gives is the caller's to go on with. */
+export function readCompactRequest(body: unknown, seal: Seal): Ask {
+  const { model, input, previous_response_id, instructions } = readBody(body).values;
+  if (model !== undefined && model !== null && (input ?? previous_response_id ?? undefined) === undefined) {
+    throw new GatewayError(
+      "missing_required_parameter",
+      "Missing required parameter: 'input'. One of 'input' or 'previous_response_id' must be provided.",
+      { param: "input" },
+    );
+  }
+  const { ask } = readRequest({ model, input, previous_response_id, instructions, store: false }, seal);
+  return { ...ask, compacts: true };
+}
+
+/** What the user said, word for word, and a summary of all the rest: the input of a new chain. */
+export function writeCompaction(about: About, context: readonly Item[], answer: Answer, seal: Seal): string {
+  const said = context.filter((item): item is Message => item.type === "message" && item.role === "user");
+  const messages = said.map((item, index) => {
+    const id = toItemId(about.id, item, index);
+    return { id, type: "message", status: "completed", role: "user", content: toContent(item) };
+  });
+  const summaries = answer.items.map((item, index) =>
+    toWireItem(item, toItemId(about.id, item, said.length + index), "completed", { seal, showsSeals: false }),
+  );
+  return JSON.stringify({
+    id: about.id,
+    object: "response.compaction",
+    created_at: toSeconds(about.createdAt),
+    output: [...messages, ...summaries],
+    usage: toWireUsage(answer.usage ?? unknownUsage),
+  });
+}
+
+/** The wire has no null here, and an adapter that does not count has told nothing. */
+const unknownUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };

@@ -1,0 +1,53 @@
+/** Conversations on the wire. */
+import { GatewayError } from "../../core/errors.ts";
+import type { Item } from "../../core/item.ts";
+import type { Conversation, Metadata } from "../../core/store.ts";
+import type { Reference } from "../../core/turn.ts";
+import { missing, readArray, readBody, readMetadata } from "../fields.ts";
+import { readItems } from "./items.ts";
+import type { Seal } from "./seal.ts";
+
+/** An id that could be a conversation's. */
+export function checkConversationId(id: string, param: string): string {
+  if (id.startsWith("conv_")) return id;
+  throw new GatewayError("invalid_value", `Invalid '${param}': '${id}'. Expected an ID that begins with 'conv'.`, {
+    param,
+  });
+}
+
+/** What a new conversation shall have; neither is needed. */
+export interface NewConversation {
+  readonly metadata: Metadata;
+  readonly items: readonly (Item | Reference)[];
+}
+
+export function readNewConversation(body: unknown, seal: Seal): NewConversation {
+  const fields = readBody(body);
+  return {
+    metadata: readMetadata(fields, "metadata") ?? {},
+    items: readArray(fields, "items") === undefined ? [] : readItems(fields, "items", seal),
+  };
+}
+
+/** The metadata that replace a conversation's; null leaves none. */
+export function readNewMetadata(body: unknown): Metadata {
+  const fields = readBody(body);
+  if (fields.values["metadata"] === undefined) missing("metadata");
+  return readMetadata(fields, "metadata") ?? {};
+}
+
+/** The items that shall be added to a conversation. */
+export function readNewItems(body: unknown, seal: Seal): NewConversation["items"] {
+  const fields = readBody(body);
+  if (readArray(fields, "items") === undefined) missing("items");
+  return readItems(fields, "items", seal);
+}
+
+export function toWireConversation({ id, createdAt, metadata }: Conversation): object {
+  return { id, object: "conversation", created_at: Math.floor(createdAt.getTime() / 1000), metadata };
+}
+
+/** Its items are gone with it. */
+export function toDeletedConversation(id: string): object {
+  return { id, object: "conversation.deleted", deleted: true };
+}

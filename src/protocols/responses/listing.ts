@@ -1,0 +1,157 @@
+/** Items as they are listed, a page at a time: those of a conversation, or those that a response was asked. */
+import { toAddress } from "../../core/address.ts";
+import type { ItemPlace } from "../../core/conversations.ts";
+import { GatewayError } from "../../core/errors.ts";
+import type { Content, Extra, Message, Part, ToolOutput } from "../../core/item.ts";
+import { readChoice, readInteger, readString } from "../fields.ts";
+import { toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
+import type { Seal, Sealing } from "./seal.ts";
+
+/** Which items a caller wants to see, and how. */
+export interface PageQuery {
+  readonly order: "asc" | "desc";
+  /** The last item of the page before; it may have been deleted since. */
+  readonly after: string | undefined;
+  readonly limit: number;
+  /** With the opaque form of reasoning. */
+  readonly showsSeals: boolean;
+}
+
+type Query = Readonly<Record<string, unknown>>;
+
+const defaultLimit = 20;
+const maxLimit = 100;
+
+/** Newest first, unless the caller wants it otherwise. */
+export function readPageQuery(query: Query): PageQuery {
+  const { limit } = query;
+  const isNumber = typeof limit === "string" && /^-?\d+$/.test(limit);
+  const fields = { path: "", values: { ...query, limit: isNumber ? Number(limit) : limit } };
+  return {
+    order: readChoice(fields, "order", ["asc", "desc"]) ?? "desc",
+    after: readString(fields, "after"),
+    limit: readInteger(fields, "limit", 1, maxLimit) ?? defaultLimit,
+    showsSeals: showsSeals(query),
+  };
+}
+
+/** Clients write a list as `include`, `include[]` or `include[0]`; what else they want included is tolerated. */
+export function showsSeals(query: Query): boolean {
+  return Object.entries(query).some(
+    ([key, value]) => /^include(\[\d*\])?$/.test(key) && [value].flat().includes("reasoning.encrypted_content"),
+  );
+}
+
+/** One page of the items, which come oldest first. */
+export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal): object {
+  const { order, after, limit, showsSeals } = query;
+  const ordered = order === "asc" ? places : places.toReversed();
+  const start = after === undefined ? 0 : findCursor(ordered, after) + 1;
+  const rest = ordered.slice(start).filter(({ item }) => item !== undefined);
+  return toList(rest.slice(0, limit), rest.length > limit, { seal, showsSeals });
+}
+
+/** All of the items, in their own order. */
+export function toItemList(places: readonly ItemPlace[], sealing: Sealing): object {
+  return toList(places, false, sealing);
+}
+
+/** The place of the item that is listed with this id. */
+export function findListed(places: readonly ItemPlace[], itemId: string): ItemPlace {
+  return places.find((place) => toListedId(place) === itemId) ?? unknownItem(itemId);
+}
+
+export function unknownItem(itemId: string, param?: string): never {
+  throw new GatewayError("not_found", `Item with id '${itemId}' not found.`, { param });
+}
+
+/** An item with its id, as every list shows it. */
+export function toListedItem(place: ItemPlace, sealing: Sealing): object | undefined {
+  const { item, isWhole } = place;
+  const id = toListedId(place);
+  if (item === undefined || id === undefined) return undefined;
+  const status = isWhole ? "completed" : "incomplete";
+  switch (item.type) {
+    case "message":
+      return { id, type: "message", status, content: toContent(item), role: item.role, ...pick(item.extra, "phase") };
+    case "tool-output": {
+      const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
+      return { id, type, status, call_id: item.callId, output: toOutput(item) };
+    }
+    case "tool-call":
+      return { ...toWireItem(item, id, status, sealing), ...pick(item.extra, "namespace") };
+    case "reasoning":
+    case "compaction":
+      return toWireItem(item, id, status, sealing);
+    case "other":
+      return { ...item.extra.fields, id };
+  }
+}
+
+function toListedId(place: ItemPlace): string | undefined {
+  return place.item && `${toPrefix(place.item)}_${toAddress(place)}`;
+}
+
+/** Of a deleted item the kind is no longer known, but its place is. */
+function findCursor(places: readonly ItemPlace[], after: string): number {
+  const address = after.slice(after.indexOf("_") + 1);
+  const found = places.findIndex((place) => toAddress(place) === address);
+  return found === -1 ? unknownItem(after, "after") : found;
+}
+
+function toList(places: readonly ItemPlace[], hasMore: boolean, sealing: Sealing): object {
+  const [first, last] = [places[0], places.at(-1)];
+  return {
+    object: "list",
+    data: places.map((place) => toListedItem(place, sealing)),
+    // An empty list has strings here too: the wire knows no null in their place.
+    first_id: (first && toListedId(first)) ?? "",
+    last_id: (last && toListedId(last)) ?? "",
+    has_more: hasMore,
+  };
+}
+
+export function toContent({ role, content }: Message): readonly object[] {
+  return toParts(content).flatMap(role === "assistant" ? toSaidPart : toInputPart);
+}
+
+function toOutput({ output }: ToolOutput): string | readonly object[] {
+  return typeof output === "string" ? output : output.flatMap(toInputPart);
+}
+
+function toParts(content: Content): readonly Part[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+/** Text of the assistant has its annotations and probabilities; all else is the same on both sides. */
+function toSaidPart(part: Part): readonly object[] {
+  if (part.type !== "text") return toInputPart(part);
+  return [{ ...toTextPart(part.text, part.logprobs), ...pick(part.extra, "annotations") }];
+}
+
+function toInputPart(part: Part): readonly object[] {
+  switch (part.type) {
+    case "text":
+      return [{ type: "input_text", text: part.text }];
+    case "refusal":
+      return [toRefusalPart(part.text)];
+    case "image": {
+      const { url: image_url, fileId: file_id, detail = "auto" } = part;
+      return [{ type: "input_image", detail, image_url, file_id }];
+    }
+    case "audio":
+      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+    case "file": {
+      const { fileId: file_id, name: filename, data: file_data, url: file_url } = part;
+      return [{ type: "input_file", file_id, filename, file_data, file_url }];
+    }
+    case "other":
+      return part.extra.dialect === "responses" ? [part.extra.fields] : [];
+  }
+}
+
+/** A field of this dialect that the item was sent with, if it was. */
+function pick(extra: Extra | undefined, key: string): object {
+  const value = extra?.dialect === "responses" ? extra.fields[key] : undefined;
+  return value === undefined ? {} : { [key]: value };
+}

@@ -1,0 +1,100 @@
+/** Retention: lets go of what the operator's rules no longer keep, again and again, a little at a time. */
+import { setTimeout as wait } from "node:timers/promises";
+import type { SessionsConfig } from "./config/config.ts";
+import type { Pruned, PruneRules, SessionStore } from "./core/store.ts";
+
+export interface Pruner {
+  /** Applies the rules now. Whoever asks while that is going on gets what comes of it. */
+  run(): Promise<Gone>;
+  /** Stops after the call that runs just now. */
+  close(): Promise<void>;
+}
+
+/** How much went. */
+export type Gone = Omit<Pruned, "more">;
+
+export interface PrunerParts {
+  readonly store: Pick<SessionStore, "prune">;
+  readonly rules: (now: Date) => PruneRules;
+  readonly intervalMs: number;
+  readonly now: () => Date;
+  readonly log: {
+    info(fields: object, message: string): void;
+    error(fields: object, message: string): void;
+  };
+  /** How long after the start it runs for the first time. */
+  readonly firstMs?: number | undefined;
+}
+
+/** A gateway that has just started has better things to do. */
+const usualFirstMs = 5_000;
+
+/** Runs a moment after it is made and then at every interval, never twice at once. */
+export function createPruner(parts: PrunerParts): Pruner {
+  const { store, rules, intervalMs, now, log, firstMs = usualFirstMs } = parts;
+  const closing = new AbortController();
+  let running: Promise<Gone> | undefined;
+
+  function run(): Promise<Gone> {
+    running ??= pruneAll(store, rules(now()), closing.signal)
+      .then((gone) => {
+        if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
+        return gone;
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  }
+
+  function runAtItsTime(): void {
+    run().catch((thrown: unknown) => {
+      log.error({ err: thrown }, "What is no longer kept could not be deleted; it is tried again at the next time.");
+    });
+  }
+
+  const first = setTimeout(runAtItsTime, Math.min(firstMs, intervalMs)).unref();
+  const timer = setInterval(runAtItsTime, intervalMs).unref();
+  return {
+    run,
+    async close() {
+      closing.abort();
+      clearTimeout(first);
+      clearInterval(timer);
+      // Why it failed is told to whoever began it.
+      await running?.catch(() => {});
+    },
+  };
+}
+
+/** Between two calls others get their turn: the requests of this process, and another process at the same file. */
+const pauseMs = 10;
+
+/** Asks the store again while there is more to delete; the rules stay those of the beginning, so that there is an end. */
+export async function pruneAll(
+  store: Pick<SessionStore, "prune">,
+  rules: PruneRules,
+  signal?: AbortSignal,
+): Promise<Gone> {
+  let [sessions, turns] = [0, 0];
+  for (;;) {
+    const pruned = await store.prune(rules);
+    sessions += pruned.sessions;
+    turns += pruned.turns;
+    if (!pruned.more) return { sessions, turns };
+    await wait(pauseMs);
+    if (signal?.aborted === true) return { sessions, turns };
+  }
+}
+
+/** What the operator has decided, as of a moment. */
+export function toPruneRules(sessions: SessionsConfig, now: Date): PruneRules {
+  const before = (ms: number | undefined): Date | undefined =>
+    ms === undefined ? undefined : new Date(now.getTime() - ms);
+  return {
+    idleBefore: before(sessions.ttlMs),
+    keysBefore: before(sessions.idempotencyMs),
+    piecesBefore: before(sessions.eventsMs),
+    maxSessionsPerOwner: sessions.maxSessionsPerOwner,
+  };
+}

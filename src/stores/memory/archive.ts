@@ -1,0 +1,115 @@
+/** The operator's view of the memory store. */
+import type { Archive, ArchiveRecord, StoredTurn } from "../../core/store.ts";
+import { hasNoSession, hasOtherKey, isBrokenArchive } from "../refusals.ts";
+import type { KeptSession, Shelves } from "./shelves.ts";
+
+export function createArchive(shelves: Shelves): Archive {
+  const { turns, sessions, checkOpen } = shelves;
+
+  /** What is there when it is asked for; a session or turn that is gone when its time comes is left out. */
+  async function* exportRecords(sessionId?: string): AsyncGenerator<ArchiveRecord> {
+    checkOpen();
+    if (sessionId !== undefined && !sessions.has(sessionId)) throw hasNoSession(sessionId);
+    const isWanted = (id: string | undefined) => sessionId === undefined || id === sessionId;
+    const told = [...sessions.keys()].filter(isWanted);
+    yield { type: "store", hintKey: Buffer.from(shelves.hintKey()).toString("base64url") };
+    for (const id of told) {
+      checkOpen();
+      const session = sessions.get(id);
+      if (session !== undefined) yield { type: "session", ...session };
+    }
+    const known = new Set<string | undefined>([undefined, ...told]);
+    const turnIds = [...turns.keys()];
+    for (const id of turnIds) {
+      checkOpen();
+      const turn = turns.get(id);
+      if (turn !== undefined && isWanted(turn.session) && known.has(turn.session)) yield { type: "turn", turn };
+    }
+  }
+
+  function takeIn(records: readonly ArchiveRecord[]) {
+    const isBound = [...sessions.values()].some(({ hint }) => hint !== undefined);
+    const newSessions = new Map<string, KeptSession>();
+    const newTurns = new Map<string, StoredTurn>();
+    let key = shelves.hintKey();
+    let isSameKey = false;
+    for (const [index, record] of records.entries()) {
+      if ((index === 0) !== (record.type === "store")) {
+        throw isBrokenArchive("its first record, and only that, tells its key");
+      }
+      switch (record.type) {
+        case "store": {
+          const theirs = Buffer.from(record.hintKey, "base64url");
+          isSameKey = theirs.equals(key) || !isBound;
+          if (isSameKey) key = theirs;
+          break;
+        }
+        case "session": {
+          const { type: _, ...session } = record;
+          if (sessions.has(session.id) || newSessions.has(session.id)) break;
+          if (session.hint !== undefined && !isSameKey) throw hasOtherKey();
+          newSessions.set(session.id, session);
+          break;
+        }
+        case "turn":
+          if (!turns.has(record.turn.id) && !newTurns.has(record.turn.id)) {
+            checkTurn(record.turn, newSessions, newTurns);
+            newTurns.set(record.turn.id, record.turn);
+          }
+          break;
+      }
+    }
+    shelves.adoptKey(key);
+    for (const turn of newTurns.values()) shelves.addTurn(turn);
+    for (const session of newSessions.values()) addSession(session);
+    return { sessions: newSessions.size, turns: newTurns.size };
+  }
+
+  function addSession(session: KeptSession): void {
+    const { owner, hint, tip } = session;
+    // A session that came to life under the same hint since then keeps it.
+    const isFree = hint !== undefined && shelves.sessionUnder(owner, hint) === undefined;
+    const isTip = tip !== undefined && turns.has(tip);
+    shelves.putSession({ ...session, hint: isFree ? hint : undefined, tip: isTip ? tip : undefined });
+  }
+
+  function checkTurn(
+    { id, session, parent }: StoredTurn,
+    newSessions: ReadonlyMap<string, unknown>,
+    newTurns: ReadonlyMap<string, unknown>,
+  ): void {
+    if (session !== undefined && !sessions.has(session) && !newSessions.has(session)) {
+      throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+    }
+    if (parent !== undefined && !turns.has(parent) && !newTurns.has(parent)) {
+      throw isBrokenArchive(`the turn ${id} follows the turn ${parent}, which does not come before it`);
+    }
+  }
+
+  return {
+    async listSessions({ owner, after, limit }) {
+      checkOpen();
+      if (after !== undefined && !sessions.has(after)) throw hasNoSession(after);
+      const newestFirst = [...sessions.values()]
+        .toReversed()
+        .toSorted((one, other) => +other.updatedAt - +one.updatedAt)
+        .filter((session) => owner === undefined || session.owner === owner || session.id === after);
+      const start = newestFirst.findIndex(({ id }) => id === after) + 1;
+      return newestFirst.slice(start, start + limit).map((session) => ({
+        id: session.id,
+        owner: session.owner,
+        createdAt: session.createdAt,
+        updatedAt: session.updatedAt,
+        turns: shelves.listed("session", session.id).size,
+      }));
+    },
+    exportRecords,
+    async importRecords(records) {
+      checkOpen();
+      const gathered: ArchiveRecord[] = [];
+      for await (const record of records) gathered.push(record);
+      checkOpen();
+      return takeIn(gathered);
+    },
+  };
+}

@@ -1,0 +1,155 @@
+/** How turns come into the memory store, and how they leave it. */
+import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
+import { type Shelf, giveUp, judge } from "../verdict.ts";
+import type { KeptSession, Shelves } from "./shelves.ts";
+
+export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
+  const { turns, sessions, keys, now, checkOpen } = shelves;
+
+  function add(turn: StoredTurn): void {
+    if (turns.has(turn.id)) throw new Error(`The turn ${turn.id} is kept already.`);
+    shelves.addTurn(turn);
+  }
+
+  function keepKey(owner: string, { key, fingerprint }: IdempotencyKey, turnId: string): void {
+    shelves.putKey(owner, key, { fingerprint, turnId, createdAt: now() });
+  }
+
+  /** It comes to the end of the order too, as it is only now that it arrives. */
+  function replaceRunning(turn: StoredTurn): boolean {
+    const running = turns.get(turn.id);
+    if (running?.owner !== turn.owner || running.status !== "running") return false;
+    shelves.removeTurn(running);
+    shelves.addTurn(turn);
+    return true;
+  }
+
+  function remove(turn: StoredTurn, parent: string | undefined): void {
+    const children = [...shelves.listed("children", turn.id)].map((childId) => turns.get(childId));
+    for (const child of children) if (child !== undefined) shelves.changeTurn({ ...child, parent, gap: true });
+    shelves.removeTurn(turn);
+    shelves.removeKeysOf(turn.id);
+    const session = turn.session === undefined ? undefined : sessions.get(turn.session);
+    if (session?.tip === turn.id) shelves.putSession({ ...session, tip: parent });
+  }
+
+  function removeSession(session: KeptSession): number {
+    const going = [...shelves.listed("session", session.id)].toReversed();
+    shelves.removeSession(session);
+    removeAll(going);
+    return going.length;
+  }
+
+  /** Children that stay are roots now. */
+  function removeAll(turnIds: readonly string[]): void {
+    for (const turnId of turnIds) {
+      const turn = turns.get(turnId);
+      if (turn !== undefined) remove(turn, undefined);
+    }
+  }
+
+  function keep(commit: Commit): boolean {
+    const { turns: added, session: move, key, begun, forget = [] } = commit;
+    const last = added[1] ?? added[0];
+    const known = added.find((turn) => turns.has(turn.id) && !(begun === true && turn === last));
+    if (known !== undefined) throw new Error(`The turn ${known.id} is kept already.`);
+    const verdict = judge(commit, shelf);
+    if (verdict === "refuse") return false;
+    for (const turn of added) if (!(begun === true && turn === last && replaceRunning(turn))) add(turn);
+    const sessionId = move?.id ?? last.session;
+    const before = sessionId === undefined ? undefined : sessions.get(sessionId);
+    const time = now();
+    if (verdict === "keep-and-create" && move?.hint !== undefined) {
+      const { id, resends } = move;
+      const hint = shelves.nameOf(last.owner, move.hint);
+      const { owner } = last;
+      shelves.putSession({ id, owner, hint, tip: last.id, resends, metadata: {}, createdAt: time, updatedAt: time });
+    } else if (before !== undefined) {
+      const tip = verdict === "keep-and-move" ? last.id : before.tip;
+      shelves.putSession({ ...before, tip, resends: before.resends || move?.resends === true, updatedAt: time });
+    }
+    if (key !== undefined) keepKey(last.owner, key, last.id);
+    removeAll(forget.filter((turnId) => turns.get(turnId)?.owner === last.owner));
+    return true;
+  }
+
+  function findIdle({ idleBefore, maxSessionsPerOwner = Number.POSITIVE_INFINITY }: PruneRules): KeptSession[] {
+    const counts = new Map<string, number>();
+    const newestFirst = [...sessions.values()].toReversed().toSorted((one, other) => +other.updatedAt - +one.updatedAt);
+    return newestFirst.filter(({ owner, updatedAt }) => {
+      const count = (counts.get(owner) ?? 0) + 1;
+      counts.set(owner, count);
+      return count > maxSessionsPerOwner || (idleBefore !== undefined && updatedAt < idleBefore);
+    });
+  }
+
+  function findLoose(idleBefore: Date): string[] {
+    const roots = [...turns.values()].filter(({ session, parent }) => session === undefined && parent === undefined);
+    return roots.flatMap(({ id }) => {
+      const tree = [id];
+      for (const turnId of tree) for (const childId of shelves.listed("children", turnId)) tree.push(childId);
+      const isIdle = tree.every((turnId) => {
+        const turn = turns.get(turnId);
+        return turn === undefined || (turn.createdAt < idleBefore && turn.status !== "running");
+      });
+      return isIdle ? tree.toReversed() : [];
+    });
+  }
+
+  function clearPieces(before: Date): void {
+    for (const turn of turns.values()) {
+      const { pieces, ...told } = turn.told ?? {};
+      if (pieces === undefined || turn.told?.endedAt === undefined || turn.told.endedAt >= before) continue;
+      shelves.changeTurn({ ...turn, told: told as StoredTurn["told"] });
+    }
+  }
+
+  return {
+    async commit(commit) {
+      checkOpen();
+      return keep(commit);
+    },
+    async begin(turn, key) {
+      checkOpen();
+      add(turn);
+      if (key !== undefined) keepKey(turn.owner, key, turn.id);
+    },
+    async end(turn) {
+      checkOpen();
+      const session = turn.session === undefined ? undefined : sessions.get(turn.session)?.id;
+      const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
+      return replaceRunning({ ...turn, session, parent });
+    },
+    async endRunning(failure, endedAt) {
+      checkOpen();
+      const running = [...turns.values()].filter(({ status }) => status === "running");
+      for (const turn of running) replaceRunning(giveUp(turn, failure, endedAt));
+      return running.length;
+    },
+    async deleteTurn(owner, turnId) {
+      checkOpen();
+      const turn = turns.get(turnId);
+      if (turn?.owner !== owner) return false;
+      remove(turn, turn.parent);
+      return true;
+    },
+    async deleteSession(owner, sessionId) {
+      checkOpen();
+      const session = sessions.get(sessionId);
+      if (session?.owner !== owner) return false;
+      removeSession(session);
+      return true;
+    },
+    async prune(rules) {
+      checkOpen();
+      const { idleBefore, keysBefore, piecesBefore } = rules;
+      const idle = findIdle(rules);
+      const loose = idleBefore === undefined ? [] : findLoose(idleBefore);
+      const inSessions = idle.reduce((sum, session) => sum + removeSession(session), 0);
+      removeAll(loose);
+      if (keysBefore !== undefined) for (const [name, key] of keys) if (key.createdAt < keysBefore) keys.delete(name);
+      if (piecesBefore !== undefined) clearPieces(piecesBefore);
+      return { sessions: idle.length, turns: inSessions + loose.length, more: false };
+    },
+  };
+}

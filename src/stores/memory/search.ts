@@ -1,0 +1,55 @@
+/** How a request finds its place in the memory store. */
+import type { PathTurn, Search } from "../../core/store.ts";
+import { withoutTold } from "../path.ts";
+import type { Shelf } from "../verdict.ts";
+import type { Shelves } from "./shelves.ts";
+
+export function createSearch(shelves: Shelves, shelf: Shelf): Search {
+  const { turns, checkOpen, listed } = shelves;
+  return {
+    async findSession(owner, hint) {
+      checkOpen();
+      return shelf.findSession(owner, hint);
+    },
+    async readSession(sessionId) {
+      checkOpen();
+      return shelf.readSession(sessionId);
+    },
+    async findTurn(owner, turnId) {
+      checkOpen();
+      const turn = turns.get(turnId);
+      return turn?.owner === owner ? turn : undefined;
+    },
+    async readPath(turnId) {
+      checkOpen();
+      const path: PathTurn[] = [];
+      let turn = turns.get(turnId);
+      while (turn !== undefined) {
+        path.push(withoutTold(turn));
+        turn = turn.parent === undefined ? undefined : turns.get(turn.parent);
+      }
+      return path.toReversed();
+    },
+    async findByDigest(sessionId, digests) {
+      checkOpen();
+      for (const [index, digest] of digests.entries()) {
+        const twins = [...listed("digest", sessionId, digest)];
+        const id = twins.findLast((twin) => !shelves.hasChildren(twin)) ?? twins.at(-1);
+        if (id !== undefined) return { id, index, hasChildren: shelves.hasChildren(id) };
+      }
+      return undefined;
+    },
+    async findByExchange(sessionId, exchange) {
+      checkOpen();
+      return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, 8);
+    },
+    async countRoots(sessionId) {
+      checkOpen();
+      return Math.min(shelves.rootsOf(sessionId), 2);
+    },
+    async findKey(owner, key) {
+      checkOpen();
+      return shelves.findKey(owner, key);
+    },
+  };
+}

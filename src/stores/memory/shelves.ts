@@ -1,0 +1,141 @@
+/** Where the memory store puts things, with everything by which they are found again. */
+import { randomBytes } from "node:crypto";
+import type { KeptKey, Metadata, Session, StoredTurn } from "../../core/store.ts";
+import { createKeyedHash } from "../hash.ts";
+import { isClosed } from "../refusals.ts";
+import { type Shelf, isFollowable } from "../verdict.ts";
+
+export interface KeptSession extends Session {
+  /** The hint's keyed hash, in base64url. */
+  readonly hint: string | undefined;
+  readonly metadata: Metadata;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export type Shelves = ReturnType<typeof createShelves>;
+
+export function createShelves(now: () => Date) {
+  const turns = new Map<string, StoredTurn>();
+  const sessions = new Map<string, KeptSession>();
+  const sessionIds = new Map<string, string>();
+  const keys = new Map<string, KeptKey>();
+  /** Ids of turns, in the order in which they came; and the names of the keys of a turn. */
+  const lists = new Map<string, Set<string>>();
+  let hintKey: Uint8Array = randomBytes(32);
+  let hash = createKeyedHash(hintKey);
+  let closed = false;
+
+  const inList = (...name: readonly string[]) => lists.get(JSON.stringify(name)) ?? none;
+  const isSteady = (turnId: string) => isFollowable(turns.get(turnId)?.status ?? "running");
+
+  function enlist(turnId: string, ...name: readonly string[]): void {
+    const key = JSON.stringify(name);
+    const list = lists.get(key);
+    if (list === undefined) lists.set(key, new Set([turnId]));
+    else list.add(turnId);
+  }
+
+  function strike(turnId: string, ...name: readonly string[]): void {
+    const key = JSON.stringify(name);
+    const list = lists.get(key);
+    list?.delete(turnId);
+    if (list?.size === 0) lists.delete(key);
+  }
+
+  return {
+    turns,
+    sessions,
+    keys,
+    now,
+    listed: inList,
+    hasChildren: (turnId: string) => [...inList("children", turnId)].some(isSteady),
+    rootsOf: (sessionId: string) => [...inList("roots", sessionId)].filter(isSteady).length,
+    nameOf: (owner: string, words: string) => Buffer.from(hash(owner, words)).toString("base64url"),
+    findKey: (owner: string, key: string) => keys.get(JSON.stringify([owner, key])),
+    putKey(owner: string, key: string, kept: KeptKey): void {
+      const name = JSON.stringify([owner, key]);
+      keys.set(name, kept);
+      enlist(name, "keys", kept.turnId);
+    },
+    sessionUnder: (owner: string, hint: string) => sessionIds.get(JSON.stringify([owner, hint])),
+    hintKey: () => hintKey,
+    adoptKey(key: Uint8Array): void {
+      hintKey = key;
+      hash = createKeyedHash(key);
+    },
+    addTurn(turn: StoredTurn): void {
+      turns.set(turn.id, turn);
+      for (const name of listsOf(turn)) enlist(turn.id, ...name);
+    },
+    removeTurn(turn: StoredTurn): void {
+      turns.delete(turn.id);
+      for (const name of listsOf(turn)) strike(turn.id, ...name);
+    },
+    removeKeysOf(turnId: string): void {
+      for (const name of inList("keys", turnId)) if (keys.get(name)?.turnId === turnId) keys.delete(name);
+      lists.delete(JSON.stringify(["keys", turnId]));
+    },
+    /** Puts a turn in the place of one that has the same id and marks; it keeps its place in the order too. */
+    changeTurn(turn: StoredTurn): void {
+      const before = turns.get(turn.id);
+      for (const name of before === undefined ? [] : placesOf(before)) strike(turn.id, ...name);
+      for (const name of placesOf(turn)) enlist(turn.id, ...name);
+      turns.set(turn.id, turn);
+    },
+    putSession(session: KeptSession): void {
+      sessions.set(session.id, session);
+      if (session.hint !== undefined) sessionIds.set(JSON.stringify([session.owner, session.hint]), session.id);
+    },
+    removeSession({ id, owner, hint }: KeptSession): void {
+      sessions.delete(id);
+      if (hint !== undefined) sessionIds.delete(JSON.stringify([owner, hint]));
+    },
+    checkOpen(): void {
+      if (closed) throw isClosed();
+    },
+    close(): void {
+      closed = true;
+    },
+  };
+}
+
+/** The lists that a turn stands in. */
+function listsOf(turn: StoredTurn): readonly (readonly string[])[] {
+  const { session, digest, exchange } = turn;
+  const names = [...placesOf(turn)];
+  if (session === undefined) return names;
+  names.push(["session", session]);
+  if (digest !== undefined) names.push(["digest", session, digest]);
+  if (exchange !== undefined) names.push(["exchange", session, exchange]);
+  return names;
+}
+
+/** Those of them that tell its place in the tree. */
+function placesOf({ session, parent }: StoredTurn): readonly (readonly string[])[] {
+  if (parent !== undefined) return [["children", parent]];
+  return session === undefined ? [] : [["roots", session]];
+}
+
+const none: ReadonlySet<string> = new Set();
+
+export function createShelf(shelves: Shelves): Shelf {
+  const { turns, sessions } = shelves;
+  const toSession = (sessionId: string | undefined): Session | undefined => {
+    const session = sessionId === undefined ? undefined : sessions.get(sessionId);
+    return session && { id: session.id, owner: session.owner, tip: session.tip, resends: session.resends };
+  };
+  const statusOf = (owner: string, turnId: string) => {
+    const turn = turns.get(turnId);
+    return turn?.owner === owner ? turn.status : undefined;
+  };
+  return {
+    canFollow(owner, turnId) {
+      const status = statusOf(owner, turnId);
+      return status !== undefined && isFollowable(status);
+    },
+    isRunning: (owner, turnId) => statusOf(owner, turnId) === "running",
+    readSession: toSession,
+    findSession: (owner, hint) => toSession(shelves.sessionUnder(owner, shelves.nameOf(owner, hint))),
+  };
+}

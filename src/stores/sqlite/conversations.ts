@@ -1,0 +1,74 @@
+/** The sessions of the SQLite store as things that callers handle by name. */
+import type { Conversation, Conversations } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { hourOf } from "./keeping.ts";
+import { type Removal, emptyLog } from "./removal.ts";
+import { toRow, turnColumns } from "./row.ts";
+
+export function createConversations(ground: Ground, removal: Removal): Conversations {
+  const { database, group, recent, read } = ground;
+  const addSession = database.prepare(`
+    INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
+  const addTurn = database.prepare(
+    `INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`,
+  );
+  const readConversation = database.prepare(
+    "SELECT id, owner, created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
+  );
+  const updateMetadata = database.prepare(
+    "UPDATE sessions SET metadata = ? WHERE id = ? AND owner = ? AND deleted = 0",
+  );
+  const replaceItems = database.prepare("UPDATE turns SET input = ?, output = ?, gap = 1 WHERE id = ?");
+
+  return {
+    async createSession({ id, owner, createdAt, metadata }, shown) {
+      const time = createdAt.getTime();
+      const row = shown && toRow(shown);
+      await group.add(() => {
+        addSession.run(id, owner, shown?.id ?? null, time, time, hourOf(time), JSON.stringify(metadata));
+        if (row !== undefined) addTurn.run(...row);
+      });
+    },
+    async readConversation(owner, sessionId) {
+      return toConversation(read(() => readConversation.get(sessionId, owner)));
+    },
+    async updateMetadata(owner, sessionId, metadata) {
+      const json = JSON.stringify(metadata);
+      return group.add(() => updateMetadata.run(json, sessionId, owner).changes === 1);
+    },
+    async replaceItems(turnId, input, output) {
+      const [inputJson, outputJson] = [JSON.stringify(input), JSON.stringify(output)];
+      const isReplaced = await group.add(
+        () => {
+          const { changes } = replaceItems.run(inputJson, outputJson, turnId);
+          removal.giveBack();
+          return changes === 1;
+        },
+        () => recent.forget([turnId]),
+      );
+      if (isReplaced) emptyLog(ground);
+      return isReplaced;
+    },
+  };
+}
+
+function toConversation(row: unknown): Conversation | undefined {
+  const session = row as ConversationRow | undefined;
+  return (
+    session && {
+      id: session.id,
+      owner: session.owner,
+      createdAt: new Date(session.created),
+      metadata: JSON.parse(session.metadata),
+      tip: session.tip ?? undefined,
+    }
+  );
+}
+
+interface ConversationRow {
+  readonly id: string;
+  readonly owner: string;
+  readonly created: number;
+  readonly metadata: string;
+  readonly tip: string | null;
+}

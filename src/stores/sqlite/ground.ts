@@ -1,0 +1,71 @@
+/** What all parts of the SQLite store stand on: the open file, its writes, its secrets and what is remembered of it. */
+import { randomBytes } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import { type KeyedHash, createKeyedHash } from "../hash.ts";
+import { unavailable } from "../refusals.ts";
+import { type Group, createGroup } from "./group.ts";
+import { type Recent, createRecent } from "./recent.ts";
+
+export interface Ground {
+  readonly database: DatabaseSync;
+  readonly group: Group;
+  readonly recent: Recent;
+  readonly now: () => Date;
+  readonly hashHint: KeyedHash;
+  readonly hashKey: KeyedHash;
+  /** Reads, and says so when nothing can be read. */
+  read<T>(look: () => T): T;
+  /** Forgets what another process may have changed. It must come before anything that is remembered is believed. */
+  freshen(): void;
+  readHintKey(): Uint8Array;
+  /** Hashes hints with the key that is in the file now. */
+  rekey(): void;
+  readSecret(name: string): Uint8Array;
+}
+
+export function createGround(database: DatabaseSync, now: () => Date, maxRecentSize: number): Ground {
+  const version = database.prepare("PRAGMA data_version");
+  const readMeta = database.prepare("SELECT value FROM meta WHERE key = ?");
+  const addMeta = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)");
+  const recent = createRecent(maxRecentSize);
+  version.setReturnArrays(true);
+
+  const readHintKey = () => readSecretAt("hint_key");
+  const readVersion = () => (version.get() as unknown as [number])[0];
+  function readSecretAt(key: string): Uint8Array {
+    const find = () => readMeta.get(key) as { value: Uint8Array } | undefined;
+    if (find() === undefined) addMeta.run(key, randomBytes(32));
+    return find()?.value ?? new Uint8Array();
+  }
+
+  let seenVersion = readVersion();
+  let hashHint = createKeyedHash(readHintKey());
+  const rekey = () => {
+    hashHint = createKeyedHash(readHintKey());
+  };
+  return {
+    database,
+    group: createGroup(database),
+    recent,
+    now,
+    hashHint: (owner, hint) => hashHint(owner, hint),
+    hashKey: createKeyedHash(readSecretAt("idempotency_key")),
+    read(look) {
+      try {
+        return look();
+      } catch (thrown) {
+        throw unavailable("The session store cannot be read now. Try again in a moment.", thrown);
+      }
+    },
+    freshen() {
+      const current = readVersion();
+      if (current === seenVersion) return;
+      seenVersion = current;
+      recent.clear();
+      rekey();
+    },
+    readHintKey,
+    rekey,
+    readSecret: (name) => readSecretAt(`secret:${name}`),
+  };
+}

@@ -1,0 +1,147 @@
+/** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
+import { DatabaseSync } from "node:sqlite";
+import type { Archive, ArchiveRecord } from "../../core/store.ts";
+import { hasOtherKey, isBrokenArchive } from "../refusals.ts";
+import type { Ground } from "./ground.ts";
+import { hourOf } from "./keeping.ts";
+import type { Removal } from "./removal.ts";
+import { type TurnRow, toRow, turnColumns } from "./row.ts";
+
+export function createImport(ground: Ground, removal: Removal): Archive["importRecords"] {
+  const { group, recent } = ground;
+  const statements = prepareImport(ground);
+
+  function takeIn(staged: Iterable<StagedRow>): { readonly sessions: number; readonly turns: number } {
+    ground.freshen();
+    removeMarked();
+    const isBound = statements.hasHints.get() !== undefined;
+    const tips: string[] = [];
+    let [isFirst, isSameKey, turns] = [true, false, 0];
+    for (const { type, record } of staged) {
+      if (isFirst !== (type === "store")) throw isBrokenArchive("its first record, and only that, tells its key");
+      isFirst = false;
+      const row: unknown[] = JSON.parse(record);
+      switch (type) {
+        case "store":
+          isSameKey = takeKey(Buffer.from(String(row[0]), "base64url"), isBound);
+          break;
+        case "session":
+          if (addSession(row as SessionRow, isSameKey)) tips.push(String(row[0]));
+          break;
+        case "turn":
+          if (addTurn(row as TurnRow)) turns += 1;
+          break;
+      }
+    }
+    for (const sessionId of tips) statements.checkTip.run(sessionId);
+    return { sessions: tips.length, turns };
+  }
+
+  function removeMarked(): void {
+    for (let marked = removal.nextMarked(); marked !== undefined; marked = removal.nextMarked()) {
+      removal.removeSome(marked, Number.MAX_SAFE_INTEGER);
+    }
+  }
+
+  function takeKey(key: Buffer, isBound: boolean): boolean {
+    if (key.equals(ground.readHintKey())) return true;
+    if (isBound) return false;
+    statements.adoptKey.run(key);
+    return true;
+  }
+
+  function addSession([id, owner, hint, ...rest]: SessionRow, isSameKey: boolean): boolean {
+    if (statements.isSession.get(id) !== undefined) return false;
+    if (hint !== null && !isSameKey) throw hasOtherKey();
+    const hash = hint === null ? null : Buffer.from(hint, "base64url");
+    // A session that came to life under the same hint since then keeps it.
+    const isFree = hash !== null && statements.isTaken.get(owner, hash) === undefined;
+    statements.addSession.run(id, owner, isFree ? hash : null, ...rest);
+    return true;
+  }
+
+  function addTurn(row: TurnRow): boolean {
+    const [id, , session, parent] = row;
+    if (statements.isTurn.get(id) !== undefined) return false;
+    if (session !== null && statements.isSession.get(session) === undefined) {
+      throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+    }
+    if (parent !== null && statements.isTurn.get(parent) === undefined) {
+      throw isBrokenArchive(`the turn ${id} follows the turn ${parent}, which does not come before it`);
+    }
+    statements.addTurn.run(...row);
+    return true;
+  }
+
+  return async (records) => {
+    const staging = createStaging();
+    try {
+      for await (const record of records) staging.add(record);
+      return await group.add(
+        () => takeIn(staging.read()),
+        () => {
+          recent.clear();
+          ground.rekey();
+        },
+      );
+    } finally {
+      staging.close();
+    }
+  };
+}
+
+type SessionRow = [
+  id: string,
+  owner: string,
+  hint: string | null,
+  tip: string | null,
+  resends: number,
+  metadata: string,
+  created: number,
+  updated: number,
+  active: number,
+];
+
+interface StagedRow {
+  readonly type: ArchiveRecord["type"];
+  readonly record: string;
+}
+
+/** An archive may be larger than memory and come slowly, and the store must not stand still for it. */
+function createStaging() {
+  // A database without a name lives in a temporary file that goes with it.
+  const database = new DatabaseSync("");
+  database.exec("CREATE TABLE staged (type TEXT, record TEXT) STRICT");
+  const add = database.prepare("INSERT INTO staged VALUES (?, ?)");
+  const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");
+  return {
+    add: (record: ArchiveRecord) => void add.run(record.type, JSON.stringify(toStaged(record))),
+    read: () => read.iterate() as Iterable<unknown> as Iterable<StagedRow>,
+    close: () => database.close(),
+  };
+}
+
+function toStaged(record: ArchiveRecord): TurnRow | SessionRow | [string] {
+  if (record.type === "store") return [record.hintKey];
+  if (record.type === "turn") return toRow(record.turn);
+  const { id, owner, hint, tip, resends, metadata, createdAt, updatedAt } = record;
+  const [created, updated] = [createdAt.getTime(), updatedAt.getTime()];
+  const json = JSON.stringify(metadata);
+  return [id, owner, hint ?? null, tip ?? null, resends ? 1 : 0, json, created, updated, hourOf(updated)];
+}
+
+function prepareImport({ database }: Ground) {
+  return {
+    hasHints: database.prepare("SELECT 1 FROM sessions WHERE hint IS NOT NULL LIMIT 1"),
+    adoptKey: database.prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),
+    isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ?"),
+    isTaken: database.prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
+    isTurn: database.prepare("SELECT 1 FROM turns WHERE id = ?"),
+    addSession: database.prepare(`
+      INSERT INTO sessions (id, owner, hint, tip, resends, metadata, created, updated, active)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
+    checkTip: database.prepare(`
+      UPDATE sessions SET tip = NULL WHERE id = ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = sessions.tip)`),
+  };
+}

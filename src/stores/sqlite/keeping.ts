@@ -1,0 +1,125 @@
+/** How turns come into the SQLite store, and how running ones end. */
+import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
+import { withoutTold } from "../path.ts";
+import { type Shelf, giveUp, judge } from "../verdict.ts";
+import type { Ground } from "./ground.ts";
+import type { Removal } from "./removal.ts";
+import { type TurnRow, sizeOf, toRow, toTurn, turnColumns } from "./row.ts";
+
+/** Sessions are found by the hour of their last turn. */
+export function hourOf(time: number): number {
+  return Math.floor(time / 3_600_000);
+}
+
+export function createKeeping(
+  ground: Ground,
+  shelf: Shelf,
+  removal: Removal,
+): Pick<Keeping, "commit" | "begin" | "end" | "endRunning"> {
+  const { group, recent, now, hashHint, hashKey } = ground;
+  const statements = prepareKeeping(ground);
+
+  /** Judges a commit and writes it. Of turns that are forgotten it tells whose place they had. */
+  function keep(
+    commit: Commit,
+    rows: readonly TurnRow[],
+  ): { readonly kept: boolean; readonly changed: readonly string[] } {
+    ground.freshen();
+    const verdict = judge(commit, shelf);
+    if (verdict === "refuse") return { kept: false, changed: [] };
+    const { turns, session: move, key, begun, forget = [] } = commit;
+    const { id: tip, owner, session } = turns[1] ?? turns[0];
+    const sessionId = move?.id ?? session;
+    const resends = move?.resends === true ? 1 : 0;
+    const time = now().getTime();
+    const hour = hourOf(time);
+    if (verdict === "keep-and-create" && move?.hint !== undefined) {
+      statements.addSession.run(move.id, owner, hashHint(owner, move.hint), tip, resends, time, time, hour);
+    } else if (sessionId !== undefined) {
+      statements.touchSession.run(verdict === "keep-and-move" ? tip : null, resends, time, sessionId);
+      statements.moveHour.run(hour, sessionId, hour);
+    }
+    for (const row of rows)
+      if (begun === true && row[0] === tip) replace(row);
+      else statements.addTurn.run(...row);
+    if (key !== undefined) keepKey(owner, key, tip);
+    const changed = forget.length === 0 ? [] : removal.forget(owner, sessionId, forget);
+    return { kept: true, changed };
+  }
+
+  function keepKey(owner: string, { key, fingerprint }: IdempotencyKey, turnId: string): void {
+    statements.keepKey.run(owner, hashKey(owner, key), fingerprint, turnId, now().getTime());
+  }
+
+  /** It gets a new number too, as it is only now that it arrives. Its key stays. */
+  function replace([id, owner, ...rest]: TurnRow): boolean {
+    return statements.replaceRunning.run(...rest, id, owner).changes === 1;
+  }
+
+  /** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
+  function end(turn: StoredTurn): boolean {
+    const session = turn.session === undefined ? undefined : shelf.readSession(turn.session)?.id;
+    const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
+    return replace(toRow({ ...turn, session, parent }));
+  }
+
+  return {
+    async commit(commit) {
+      // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
+      const rows = commit.turns.map(toRow);
+      const { kept } = await group.add(
+        () => keep(commit, rows),
+        (outcome) => {
+          if (!outcome.kept) return;
+          for (const [index, turn] of commit.turns.entries()) recent.add(withoutTold(turn), sizeOf(rows[index]));
+          recent.forget(outcome.changed);
+        },
+      );
+      return kept;
+    },
+    async begin(turn, key) {
+      const row = toRow(turn);
+      await group.add(() => {
+        statements.addTurn.run(...row);
+        if (key !== undefined) keepKey(turn.owner, key, turn.id);
+      });
+    },
+    async end(turn) {
+      return group.add(() => end(turn));
+    },
+    async endRunning(failure, endedAt) {
+      return group.add(() => {
+        const rows = statements.findRunning.all() as unknown as TurnRow[];
+        for (const row of rows) replace(toRow(giveUp(toTurn(row), failure, endedAt)));
+        return rows.length;
+      });
+    },
+  };
+}
+
+function prepareKeeping({ database }: Ground) {
+  const findRunning = database.prepare(
+    `SELECT ${turnColumns} FROM turns INDEXED BY running_turns WHERE status = 'running' ORDER BY rowid`,
+  );
+  findRunning.setReturnArrays(true);
+  const changed = turnColumns.replace("id, owner, ", "").replaceAll(/\w+/g, "$& = ?");
+  return {
+    findRunning,
+    addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
+    replaceRunning: database.prepare(`
+      UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
+      WHERE id = ? AND owner = ? AND status = 'running'`),
+    addSession: database.prepare(
+      "INSERT INTO sessions (id, owner, hint, tip, resends, created, updated, active) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    ),
+    touchSession: database.prepare(
+      "UPDATE sessions SET tip = coalesce(?, tip), resends = max(resends, ?), updated = ? WHERE id = ?",
+    ),
+    // A statement of its own, as an UPDATE writes every index of the columns that it names.
+    moveHour: database.prepare("UPDATE sessions SET active = ? WHERE id = ? AND active <> ?"),
+    keepKey: database.prepare(`
+      INSERT INTO keys (owner, hash, fingerprint, turn, created) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (owner, hash) DO UPDATE SET
+        fingerprint = excluded.fingerprint, turn = excluded.turn, created = excluded.created`),
+  };
+}

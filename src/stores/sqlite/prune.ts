@@ -1,0 +1,147 @@
+/** Lets go of what the rules no longer keep: a bounded number at a time, the oldest first. */
+import type { PruneRules, Pruned } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { hourOf } from "./keeping.ts";
+import { type Removal, emptyLog, maxRemovedTurns } from "./removal.ts";
+
+export function createPrune(ground: Ground, removal: Removal): (rules: PruneRules) => Promise<Pruned> {
+  const { group, recent } = ground;
+  const statements = preparePrune(ground);
+  /** Old roots with new turns below them stay: the next call goes on behind the last that was looked at. */
+  let lastRoot = beforeAll;
+
+  /** Each step spends of the budget, and those after it get what is left. */
+  function prune(rules: PruneRules): Pruned {
+    const spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
+    const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
+    removeMarked(spent);
+    if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
+    if (maxSessionsPerOwner !== undefined) removeSurplus(maxSessionsPerOwner, spent);
+    const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
+    const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxSmall).changes;
+    const pieces =
+      piecesBefore === undefined ? 0 : statements.clearPieces.run(piecesBefore.getTime(), maxSmall).changes;
+    const isGivenBack = removal.giveBack();
+    const more = spent.budget <= 0 || rootsLeft || Number(keys) === maxSmall || Number(pieces) === maxSmall;
+    return { sessions: spent.sessions, turns: spent.turns, more: more || !isGivenBack };
+  }
+
+  function removeMarked(spent: Spent): void {
+    while (spent.budget > 0) {
+      const sessionId = removal.nextMarked();
+      if (sessionId === undefined) return;
+      const { turns, done } = removal.removeSome(sessionId, spent.budget);
+      spent.turns += turns;
+      spent.budget -= turns + 1;
+      if (done) spent.sessions += 1;
+    }
+  }
+
+  function removeIdle(before: number, spent: Spent): void {
+    if (spent.budget <= 0) return;
+    markAll(statements.findIdle.all(hourOf(before), before, spent.budget));
+    removeMarked(spent);
+  }
+
+  function removeSurplus(max: number, spent: Spent): void {
+    if (spent.budget <= 0) return;
+    for (const row of statements.findCrowded.all(max)) {
+      const { owner, count } = row as { owner: string; count: number };
+      markAll(statements.findLongestIdle.all(owner, Math.min(count - max, spent.budget)));
+      removeMarked(spent);
+      if (spent.budget <= 0) return;
+    }
+  }
+
+  function markAll(rows: readonly unknown[]): void {
+    for (const { id, owner } of rows as { id: string; owner: string }[]) removal.mark(owner, id);
+  }
+
+  /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
+  function removeLoose(before: number, spent: Spent): boolean {
+    if (spent.budget <= 0) return true;
+    const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxRemovedTurns }) as unknown as Root[];
+    for (const root of roots) {
+      if (spent.budget <= 0) return true;
+      const tree = statements.readTree.all(root.number) as unknown as Leaf[];
+      if (tree.some(({ created, status }) => created >= before || status === "running")) {
+        lastRoot = { created: root.created, number: root.number };
+        spent.budget -= 1 + tree.length / readsPerRemoval;
+        continue;
+      }
+      const going = tree.slice(0, Math.ceil(spent.budget));
+      removal.removeTurns(going.map(({ id }) => id));
+      spent.turns += going.length;
+      spent.budget -= going.length;
+    }
+    if (spent.budget <= 0) return true;
+    lastRoot = beforeAll;
+    return false;
+  }
+
+  return async (rules) => {
+    const pruned = await group.add(
+      () => prune(rules),
+      ({ turns, sessions }) => {
+        if (turns > 0 || sessions > 0 || rules.piecesBefore !== undefined) recent.clear();
+      },
+    );
+    if (!pruned.more) emptyLog(ground);
+    return pruned;
+  };
+}
+
+/** So many keys or pieces go in one call. */
+const maxSmall = 500;
+
+/** To look at a turn costs so much less than to delete it. */
+const readsPerRemoval = 20;
+
+const beforeAll: Pick<Root, "created" | "number"> = { created: Number.MIN_SAFE_INTEGER, number: 0 };
+
+interface Spent {
+  sessions: number;
+  turns: number;
+  budget: number;
+}
+
+interface Root {
+  readonly number: number;
+  readonly created: number;
+}
+
+interface Leaf {
+  readonly id: string;
+  readonly created: number;
+  readonly status: string;
+}
+
+function preparePrune({ database }: Ground) {
+  return {
+    findIdle: database.prepare(`
+      SELECT id, owner FROM sessions INDEXED BY sessions_by_activity
+      WHERE deleted = 0 AND active <= ? AND updated < ? ORDER BY active, updated LIMIT ?`),
+    findCrowded: database.prepare(`
+      SELECT owner, count(*) AS count FROM sessions INDEXED BY sessions_by_owner
+      WHERE deleted = 0 GROUP BY owner HAVING count(*) > ?`),
+    findLongestIdle: database.prepare(`
+      SELECT id, owner FROM sessions INDEXED BY sessions_by_owner
+      WHERE deleted = 0 AND owner = ? ORDER BY active, updated, rowid LIMIT ?`),
+    findRoots: database.prepare(`
+      SELECT rowid AS number, created FROM turns INDEXED BY loose_roots
+      WHERE session IS NULL AND parent IS NULL AND created < $before AND (created, rowid) > ($created, $number)
+      ORDER BY created, rowid LIMIT $limit`),
+    // Children came later than their parents, so the newest go first.
+    readTree: database.prepare(`
+      WITH RECURSIVE tree (number, id, created, status) AS (
+        SELECT rowid, id, created, status FROM turns WHERE rowid = ?
+        UNION ALL
+        SELECT turns.rowid, turns.id, turns.created, turns.status FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
+      ) SELECT id, created, status FROM tree ORDER BY number DESC`),
+    removeKeys: database.prepare(`
+      DELETE FROM keys WHERE (owner, hash) IN (SELECT owner, hash FROM keys WHERE created < ? ORDER BY created LIMIT ?)`),
+    clearPieces: database.prepare(`
+      UPDATE turns SET pieces = NULL WHERE rowid IN (
+        SELECT rowid FROM turns INDEXED BY pieces_by_end WHERE pieces IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?)`),
+  };
+}

@@ -1,0 +1,146 @@
+/** How turns and sessions leave the SQLite store: for good, little by little, and with their space given back. */
+import type { Keeping } from "../../core/store.ts";
+import { unavailable } from "../refusals.ts";
+import type { Ground } from "./ground.ts";
+import { isThere } from "./search.ts";
+
+/** What a write does to let go of turns; each must run in the group. */
+export interface Removal {
+  /** Deletes turns; those of their children that stay are roots now, with a gap. Tells the ids of all that changed. */
+  forget(owner: string, sessionId: string | undefined, turnIds: readonly string[]): readonly string[];
+  /** Makes a session invisible and frees its hint. False: the owner has no such session. */
+  mark(owner: string, sessionId: string): boolean;
+  /** Deletes at most so many turns of a marked session, and with the last of them the session. */
+  removeSome(sessionId: string, limit: number): { readonly turns: number; readonly done: boolean };
+  /** Deletes turns that nothing else follows. */
+  removeTurns(turnIds: readonly string[]): void;
+  /** A session that is marked and not gone yet. */
+  nextMarked(): string | undefined;
+  /** Gives a bounded number of free pages back. False: there are more. */
+  giveBack(): boolean;
+}
+
+/** So many turns go in one transaction: a pause of some milliseconds. */
+export const maxRemovedTurns = 200;
+const maxReturnedPages = 256;
+
+export function createRemoval({ database }: Ground): Removal {
+  const statements = {
+    cutChildren: database.prepare(`
+      UPDATE turns SET parent = NULL, gap = 1
+      WHERE parent IN (SELECT value FROM json_each($ids)) AND id NOT IN (SELECT value FROM json_each($ids))
+      RETURNING id`),
+    loseTip: database.prepare(
+      "UPDATE sessions SET tip = NULL WHERE id = ? AND tip IN (SELECT value FROM json_each(?))",
+    ),
+    ofOwner: database.prepare("SELECT id FROM turns WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"),
+    removeTurns: database.prepare("DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))"),
+    mark: database.prepare(
+      "UPDATE sessions SET deleted = 1, hint = NULL, tip = NULL WHERE id = ? AND owner = ? AND deleted = 0",
+    ),
+    // Children came later than their parents, so the newest go first. The index saves a walk through all turns.
+    newestOf: database.prepare(`
+      SELECT id FROM turns WHERE rowid IN (
+        SELECT rowid FROM turns INDEXED BY turns_by_digest WHERE session = ? ORDER BY rowid DESC LIMIT ?)`),
+    removeSession: database.prepare("DELETE FROM sessions WHERE id = ?"),
+    nextMarked: database.prepare("SELECT id FROM sessions INDEXED BY deleted_sessions WHERE deleted = 1 LIMIT 1"),
+    countFree: database.prepare("PRAGMA freelist_count"),
+  };
+
+  function countFree(): number {
+    return (statements.countFree.get() as { freelist_count: number }).freelist_count;
+  }
+
+  function cutAndRemove(ids: string): readonly string[] {
+    const children = statements.cutChildren.all({ ids }) as { id: string }[];
+    statements.removeTurns.run(ids);
+    return children.map(({ id }) => id);
+  }
+
+  return {
+    forget(owner, sessionId, turnIds) {
+      const own = statements.ofOwner.all(owner, JSON.stringify(turnIds)) as { id: string }[];
+      const ids = JSON.stringify(own.map(({ id }) => id));
+      const children = cutAndRemove(ids);
+      if (sessionId !== undefined) statements.loseTip.run(sessionId, ids);
+      return [...turnIds, ...children];
+    },
+    mark: (owner, sessionId) => statements.mark.run(sessionId, owner).changes === 1,
+    removeSome(sessionId, limit) {
+      const found = statements.newestOf.all(sessionId, limit) as { id: string }[];
+      cutAndRemove(JSON.stringify(found.map(({ id }) => id)));
+      const done = found.length < limit;
+      if (done) statements.removeSession.run(sessionId);
+      return { turns: found.length, done };
+    },
+    removeTurns(turnIds) {
+      cutAndRemove(JSON.stringify(turnIds));
+    },
+    nextMarked: () => (statements.nextMarked.get() as { id: string } | undefined)?.id,
+    giveBack() {
+      const before = countFree();
+      if (before > 0) database.exec(`PRAGMA incremental_vacuum(${maxReturnedPages})`);
+      const after = countFree();
+      // A file that was made without this ability keeps its pages for later turns: to go on would never end.
+      return after === 0 || after === before;
+    },
+  };
+}
+
+/** What a caller deletes is invisible at once, and gone when the promise resolves. */
+export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, "deleteTurn" | "deleteSession"> {
+  const { database, group, recent } = ground;
+  const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+  const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
+  const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
+
+  function removeTurn(owner: string, turnId: string): readonly string[] | undefined {
+    const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
+    if (place === undefined) return undefined;
+    const children = moveChildren.all(place.parent, turnId) as { id: string }[];
+    if (place.session !== null) moveTip.run(place.parent, place.session, turnId);
+    removal.removeTurns([turnId]);
+    removal.giveBack();
+    return [turnId, ...children.map(({ id }) => id)];
+  }
+
+  return {
+    async deleteTurn(owner, turnId) {
+      const changed = await group.add(
+        () => removeTurn(owner, turnId),
+        (ids) => recent.forget(ids ?? []),
+      );
+      if (changed !== undefined) emptyLog(ground);
+      return changed !== undefined;
+    },
+    async deleteSession(owner, sessionId) {
+      const isMarked = await group.add(() => removal.mark(owner, sessionId), recent.clear);
+      if (!isMarked) return false;
+      let isGone = false;
+      while (!isGone) {
+        isGone = await group.add(() => {
+          const { done } = removal.removeSome(sessionId, maxRemovedTurns);
+          return removal.giveBack() && done;
+        });
+      }
+      emptyLog(ground);
+      return true;
+    },
+  };
+}
+
+/**
+ * Pages of the log still hold what was deleted, and the file only shrinks when they are taken over into it. Whoever reads
+ * just now keeps it from being emptied; nobody shall wait for that, the next time will do.
+ */
+export function emptyLog({ database }: Ground): void {
+  if (!database.isOpen) return;
+  const timeout = database.prepare("PRAGMA busy_timeout").get() as { timeout: number };
+  try {
+    database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (thrown) {
+    throw unavailable("The session store could not give back the space of what was deleted.", thrown);
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${timeout.timeout}`);
+  }
+}

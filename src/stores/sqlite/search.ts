@@ -1,0 +1,169 @@
+/** How a request finds its place in the SQLite store. */
+import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
+import type { Shelf } from "../verdict.ts";
+import type { Ground } from "./ground.ts";
+import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "./row.ts";
+
+/** The turn's session is not being deleted. */
+export const isThere = `NOT EXISTS (
+  SELECT 1 FROM sessions INDEXED BY deleted_sessions WHERE sessions.deleted = 1 AND sessions.id = turns.session)`;
+
+/** Something can follow it. One by one, as a list would be put into a table first, which costs 3 µs. */
+const toFollowable = (table: string) =>
+  ["running", "failed", "cancelled"].map((status) => `${table}.status <> '${status}'`).join(" AND ");
+const isFollowable = toFollowable("turns");
+
+export function createSearch(ground: Ground, shelf: Shelf): Search {
+  const { database, recent, read, freshen } = ground;
+  const statements = prepareSearch(ground);
+
+  function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
+    const row = statements.findByDigest.get({ digest, session: sessionId }) as DigestRow | undefined;
+    return row && { id: row.id, index, hasChildren: row.has_children === 1 };
+  }
+
+  return {
+    async findSession(owner, hint) {
+      return read(() => {
+        freshen();
+        return shelf.findSession(owner, hint);
+      });
+    },
+    async readSession(sessionId) {
+      return read(() => shelf.readSession(sessionId));
+    },
+    async findTurn(owner, turnId) {
+      const row = read(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
+      return row && toTurn(row);
+    },
+    async readPath(turnId) {
+      const path: PathTurn[] = [];
+      read(freshen);
+      let next: string | undefined = turnId;
+      while (next !== undefined && database.isOpen) {
+        const known = recent.get(next);
+        if (known === undefined) break;
+        path.push(known);
+        next = known.parent;
+      }
+      if (next === undefined) return path.toReversed();
+      const rest = next;
+      for (const row of read(() => statements.readPath.all(rest)) as unknown as TurnRow[]) {
+        const turn = toPathTurn(row);
+        recent.add(turn, sizeOf(row));
+        path.push(turn);
+      }
+      return path.toReversed();
+    },
+    async findByDigest(sessionId, digests) {
+      return read(() => {
+        // Most callers show what they heard last, and it is the first digest: the others are seldom worth their list.
+        const [first] = digests;
+        const found = first === undefined ? undefined : findTurnWith(first, 0, sessionId);
+        if (found !== undefined || digests.length < 2) return found;
+        const hit = statements.findKnownDigest.get(JSON.stringify(digests), sessionId) as KnownRow | undefined;
+        return hit && findTurnWith(hit.digest, hit.place, sessionId);
+      });
+    },
+    async findByExchange(sessionId, exchange) {
+      const rows = read(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
+      return rows.map(({ id }) => id);
+    },
+    async countRoots(sessionId) {
+      const row = read(() => statements.countRoots.get(sessionId)) as { count: number };
+      return row.count;
+    },
+    async findKey(owner, key) {
+      const row = read(() => statements.findKey.get(owner, ground.hashKey(owner, key))) as KeyRow | undefined;
+      return row && { fingerprint: row.fingerprint, turnId: row.turn, createdAt: new Date(row.created) };
+    },
+  };
+}
+
+export function createShelf({ database, hashHint }: Ground): Shelf {
+  const session = "SELECT id, owner, tip, resends FROM sessions WHERE deleted = 0";
+  const findSession = database.prepare(`${session} AND owner = ? AND hint = ?`);
+  const readSession = database.prepare(`${session} AND id = ?`);
+  const canFollow = database.prepare(
+    `SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isThere}`,
+  );
+  const isRunning = database.prepare("SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running'");
+  return {
+    canFollow: (owner, turnId) => canFollow.get(turnId, owner) !== undefined,
+    isRunning: (owner, turnId) => isRunning.get(turnId, owner) !== undefined,
+    readSession: (sessionId) => toSession(readSession.get(sessionId)),
+    findSession: (owner, hint) => toSession(findSession.get(owner, hashHint(owner, hint))),
+  };
+}
+
+function toSession(row: unknown): Session | undefined {
+  const session = row as { id: string; owner: string; tip: string | null; resends: number } | undefined;
+  return (
+    session && {
+      id: session.id,
+      owner: session.owner,
+      tip: session.tip ?? undefined,
+      resends: session.resends === 1,
+    }
+  );
+}
+
+interface DigestRow {
+  readonly id: string;
+  readonly has_children: number;
+}
+
+interface KnownRow {
+  readonly digest: string;
+  readonly place: number;
+}
+
+interface KeyRow {
+  readonly fingerprint: string;
+  readonly turn: string;
+  readonly created: number;
+}
+
+/**
+ * Finds turns by what was said. Each names its index, as the planner could as well walk through the whole session. Rows
+ * are numbered as they arrive, so the largest number is the newest.
+ */
+function prepareSearch({ database }: Ground) {
+  const findTurn = database.prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+  // Whole rows go through the recursion, from the tip to the root: one look-up a turn. Rows as arrays cost a seventh less.
+  const readPath = database.prepare(`
+    WITH RECURSIVE path AS (
+      SELECT ${pathColumns} FROM turns WHERE id = ? AND ${isThere}
+      UNION ALL
+      SELECT ${pathColumns.replaceAll(/\w+/g, "turns.$&")} FROM path JOIN turns ON turns.id = path.parent
+    ) SELECT * FROM path`);
+  findTurn.setReturnArrays(true);
+  readPath.setReturnArrays(true);
+  const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
+  const isLeaf = `NOT EXISTS (SELECT 1 FROM turns AS child WHERE child.parent = turns.id AND ${toFollowable("child")})`;
+  return {
+    findTurn,
+    readPath,
+    // The second half runs only when the first found nothing.
+    findByDigest: database.prepare(`
+      SELECT * FROM (SELECT id, 0 AS has_children ${twins} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
+      UNION ALL
+      SELECT * FROM (SELECT id, 1 AS has_children ${twins} ORDER BY rowid DESC LIMIT 1)
+      LIMIT 1`),
+    // The rows of json_each come in the order of the list, so that the search ends at the first hit.
+    findKnownDigest: database.prepare(`
+      SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted
+      WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE digest = wanted.value AND session = ?)
+      ORDER BY wanted.rowid LIMIT 1`),
+    findByExchange: database.prepare(`
+      SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
+      ORDER BY rowid DESC LIMIT 8`),
+    countRoots: database.prepare(`
+      SELECT count(*) AS count FROM (
+        SELECT 1 FROM turns INDEXED BY roots_by_session
+        WHERE session = ? AND parent IS NULL AND ${isFollowable} LIMIT 2)`),
+    findKey: database.prepare(`
+      SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
+      WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),
+  };
+}

@@ -1,0 +1,348 @@
+/** The ai-sdk adapter against loopback servers: packages found and not found, failures, deadlines and the caller's leaving. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { createAiSdk } from "../../src/adapters/ai-sdk/index.ts";
+import { createReplyReader } from "../../src/adapters/ai-sdk/reply.ts";
+import type { StreamPart } from "../../src/adapters/ai-sdk/spec.ts";
+import { adapterTypes } from "../../src/adapters/index.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { type Script, answerJson, beginEvents, startUpstream } from "../upstream.ts";
+import {
+  type AiSdkOptions,
+  type Wire,
+  answerStream,
+  anthropic,
+  apiKey,
+  compatible,
+  createAdapter,
+  google,
+  root,
+  wires,
+} from "./ai-sdk-wires.ts";
+
+const turn: Turn = {
+  id: "resp_1",
+  model: "model-1",
+  items: [{ type: "message", role: "user", content: "Hello" }],
+  settings: { tools: [] },
+  stream: true,
+};
+
+async function collect(adapter: Adapter, told: Delta[] = [], asked: Turn = turn): Promise<readonly Delta[]> {
+  for await (const batch of adapter.stream(asked, new AbortController().signal)) told.push(...batch);
+  return told;
+}
+
+async function failureOf(adapter: Adapter, told: Delta[] = [], asked: Turn = turn): Promise<GatewayError> {
+  try {
+    await collect(adapter, told, asked);
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    return thrown;
+  }
+  return assert.fail("It did not fail.");
+}
+
+async function failureWith(wire: Wire, script: Script, options: AiSdkOptions = {}): Promise<GatewayError> {
+  await using server = await startUpstream(script);
+  return await failureOf(createAdapter(wire, server.url, options));
+}
+
+/** A folder with one package in its node_modules. */
+function installPackage(context: TestContext, name: string, source: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "portico-ai-sdk-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const home = join(folder, "node_modules", name);
+  mkdirSync(home, { recursive: true });
+  writeFileSync(join(home, "package.json"), JSON.stringify({ name, type: "module", exports: "./index.js" }));
+  writeFileSync(join(home, "index.js"), source);
+  return folder;
+}
+
+test("a package that is not installed is told at the start, with the command that installs it", () => {
+  assert.throws(
+    () => createAiSdk({ package: "@ai-sdk/nowhere" }, {}, root),
+    new Error("The package '@ai-sdk/nowhere' is not installed. Run: npm i @ai-sdk/nowhere"),
+  );
+  assert.ok(adapterTypes["ai-sdk"]);
+});
+
+test("a package from the operator's folder is loaded at the first turn, whatever version of the specification it has", async (context) => {
+  const source = (version: string, finish: string) => `
+    const parts = [{ type: "text-delta", id: "1", delta: "Hi" }, { type: "finish", ${finish} }];
+    export const createHouse = (options) => (name) => ({
+      specificationVersion: "${version}", provider: "house.chat",
+      async doStream({ prompt }) {
+        const [{ data }] = prompt[0].content;
+        parts[0].delta = [options.greeting, name, data.type ?? "plain"].join(" ");
+        return { stream: ReadableStream.from(parts) };
+      },
+    });
+    export const createHome = createHouse;`;
+  const picture = { type: "image", url: "data:image/png;base64,AAAA" } as const;
+  const asked: Turn = { ...turn, items: [{ type: "message", role: "user", content: [picture] }] };
+  const tell = async (version: string, finish: string) => {
+    const folder = installPackage(context, "house", source(version, finish));
+    return await collect(createAiSdk({ package: "house", options: { greeting: "Hey" } }, {}, folder), [], asked);
+  };
+  const usage = { inputTokens: 3, cachedTokens: 1, outputTokens: 2, reasoningTokens: 1 };
+  const ending = [
+    { type: "usage", usage },
+    { type: "finish", reason: "length" },
+  ];
+  const nested =
+    'finishReason: { unified: "length", raw: "length" }, usage: { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 2, reasoning: 1 } }';
+  const flat =
+    'finishReason: "length", usage: { inputTokens: 3, cachedInputTokens: 1, outputTokens: 2, reasoningTokens: 1 }';
+  assert.deepEqual(await tell("v2", flat), [{ type: "text", text: "Hey model-1 plain" }, ...ending]);
+  assert.deepEqual(await tell("v3", nested), [{ type: "text", text: "Hey model-1 plain" }, ...ending]);
+  assert.deepEqual(await tell("v4", nested), [{ type: "text", text: "Hey model-1 data" }, ...ending]);
+  const folder = installPackage(context, "house", source("v9", nested));
+  const failure = await failureOf(createAiSdk({ package: "house" }, {}, folder), [], asked);
+  assert.match(failure.message, /'house' speaks version v9 .*we know v2, v3, v4/);
+});
+
+test("a package with several makers needs the one to be named", async (context) => {
+  const source = `
+    const model = { specificationVersion: "v3", provider: "p", doStream: async () => { throw new Error("asked"); } };
+    export const createOne = () => () => model;
+    export const createTwo = () => ({ languageModel: () => model });`;
+  const folder = installPackage(context, "pair", source);
+  const failure = await failureOf(createAiSdk({ package: "pair" }, {}, folder));
+  assert.match(failure.message, /Choose one of createOne, createTwo/);
+  const named = await failureOf(createAiSdk({ package: "pair", provider: "createTwo" }, {}, folder));
+  assert.match(named.message, /asked/);
+  const missing = await failureOf(createAiSdk({ package: "pair", provider: "createTen" }, {}, folder));
+  assert.match(missing.message, /no export 'createTen'/);
+});
+
+test("an upstream's refusal keeps its meaning, its message and when to come back", async () => {
+  const limited = await failureWith(
+    anthropic,
+    answerJson(anthropic.refuse(429, "Slow down."), 429, { "retry-after": "7" }),
+  );
+  assert.equal(limited.code, "adapter_rate_limit");
+  assert.equal(limited.message, "Slow down.");
+  assert.equal(limited.retryAfterSeconds, 7);
+  const busy = await failureWith(anthropic, answerStream(anthropic.fail(529, "Overloaded")));
+  assert.deepEqual([busy.code, busy.retryAfterSeconds], ["overloaded", undefined]);
+  const unknown = await failureWith(google, answerJson(google.refuse(404, "models/x is not found"), 404));
+  assert.deepEqual([unknown.code, unknown.message], ["adapter_not_found", "models/x is not found"]);
+  const long = { error: { message: "Too long.", type: "invalid_request_error", code: "context_length_exceeded" } };
+  const refused = await failureWith(compatible, answerJson(long, 400));
+  assert.deepEqual([refused.code, refused.wireCode], ["adapter_bad_request", "context_length_exceeded"]);
+});
+
+test("our key and headers never stand in an error", async () => {
+  const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
+  const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };
+  const refused = await failureWith(anthropic, answerJson(anthropic.refuse(401, message), 401), options);
+  assert.equal(refused.code, "adapter_refused");
+  const failed = await failureWith(google, answerJson(google.refuse(500, message), 500), options);
+  assert.equal(failed.message, "The upstream failed with status 500: Wrong key [secret], wrong header [secret]");
+  for (const { message: said, cause } of [refused, failed]) assert.doesNotMatch(`${said} ${String(cause)}`, /secret-/);
+});
+
+test("a missing key is the operator's fault, and said so", async (context) => {
+  const before = process.env["ANTHROPIC_API_KEY"];
+  delete process.env["ANTHROPIC_API_KEY"];
+  context.after(() => {
+    if (before !== undefined) process.env["ANTHROPIC_API_KEY"] = before;
+  });
+  const failure = await failureOf(createAiSdk({ package: "@ai-sdk/anthropic" }, {}, root));
+  assert.equal(failure.code, "adapter_refused");
+  assert.match(failure.message, /ANTHROPIC_API_KEY/);
+});
+
+test("an upstream that is not there is named by its address", async () => {
+  const server = await startUpstream();
+  await server.close();
+  const failure = await failureOf(createAdapter(anthropic, server.url));
+  assert.equal(failure.code, "adapter_error");
+  assert.match(failure.message, new RegExp(`127\\.0\\.0\\.1:${server.port} refuses connections`));
+});
+
+for (const wire of wires) {
+  test(`an answer of ${wire.packageName} that breaks off is a failure, never a shorter answer`, async () => {
+    const told: Delta[] = [];
+    await using ended = await startUpstream(answerStream(wire.begin(), wire.say(["Hel"])));
+    const failure = await failureOf(createAdapter(wire, ended.url), told);
+    assert.equal(failure.code, "adapter_protocol");
+    assert.deepEqual(told, [{ type: "text", text: "Hel" }]);
+    await using cut = await startUpstream((_, response) => {
+      beginEvents(response);
+      response.write(wire.begin() + wire.say(["Hel"]), () => response.destroy());
+    });
+    assert.equal((await failureOf(createAdapter(wire, cut.url))).code, "adapter_error");
+  });
+}
+
+test("an upstream that says nothing, falls silent or does not finish is given up in time", async () => {
+  const silent: Script = (_, response) => beginEvents(response);
+  const stuck: Script = (_, response) => {
+    beginEvents(response);
+    response.write(google.say(["Hel"]));
+  };
+  const first = await failureWith(google, silent, { first_byte_timeout_ms: 30 });
+  assert.deepEqual([first.code, first.wireCode], ["adapter_timeout", "adapter_first_byte_timeout"]);
+  const idle = await failureWith(google, stuck, { idle_timeout_ms: 30 });
+  assert.deepEqual([idle.code, idle.wireCode], ["adapter_timeout", "adapter_idle_timeout"]);
+  await using server = await startUpstream(stuck);
+  const adapter = createAdapter(google, server.url, { total_timeout_ms: 30 });
+  const total = await failureOf(adapter, [], { ...turn, stream: false });
+  assert.equal(total.wireCode, "adapter_total_timeout");
+});
+
+test("a caller who leaves before the first word, or between two pulls, closes the socket at once", async () => {
+  const asked = Promise.withResolvers<void>();
+  await using mute = await startUpstream(() => asked.resolve());
+  const caller = new AbortController();
+  const stream = createAdapter(anthropic, mute.url).stream(turn, caller.signal)[Symbol.asyncIterator]();
+  const first = assert.rejects(stream.next(), { code: "client_closed" });
+  await asked.promise;
+  const gone = once(mute.sockets[0]!, "close");
+  const began = performance.now();
+  caller.abort();
+  await Promise.all([first, gone]);
+  assert.ok(performance.now() - began < 100);
+
+  await using slow = await startUpstream((_, response) => {
+    beginEvents(response);
+    response.write(compatible.begin() + compatible.say(["Hel"]));
+  });
+  const other = new AbortController();
+  const iterator = createAdapter(compatible, slow.url).stream(turn, other.signal)[Symbol.asyncIterator]();
+  await iterator.next();
+  const closed = once(slow.sockets[0]!, "close");
+  other.abort();
+  await closed;
+  await assert.rejects(iterator.next(), { code: "client_closed" });
+});
+
+test("who returns early closes the socket too", async () => {
+  await using server = await startUpstream((_, response) => {
+    beginEvents(response);
+    response.write(compatible.begin() + compatible.say(["Hel"]));
+  });
+  for await (const _ of createAdapter(compatible, server.url).stream(turn, new AbortController().signal)) break;
+  const [socket] = server.sockets;
+  if (socket?.destroyed === false) await once(socket, "close");
+});
+
+test("a burst of words leaves in few batches, and the connection is used again", async () => {
+  const words = Array.from({ length: 100 }, (_, index) => `${index} `);
+  await using server = await startUpstream(
+    answerStream(anthropic.begin(), anthropic.say(words), anthropic.end("stop")),
+  );
+  const adapter = createAdapter(anthropic, server.url);
+  let batches = 0;
+  let text = "";
+  for await (const batch of adapter.stream(turn, new AbortController().signal)) {
+    batches++;
+    for (const delta of batch) if (delta.type === "text") text += delta.text;
+  }
+  assert.equal(text, words.join(""));
+  assert.ok(batches < 20, `${batches} batches`);
+  await new Promise((resolve) => setImmediate(resolve));
+  await collect(adapter);
+  assert.equal(server.sockets.length, 1);
+});
+
+test("an end that comes a little after the last word does not cost the connection", async () => {
+  const heard = Promise.withResolvers<void>();
+  await using server = await startUpstream(async (_, response) => {
+    beginEvents(response);
+    response.write(anthropic.begin() + anthropic.say(["Hi"]) + anthropic.end("stop"));
+    await heard.promise;
+    response.end();
+  });
+  const adapter = createAdapter(anthropic, server.url);
+  await collect(adapter);
+  heard.resolve();
+  await collect(adapter);
+  assert.equal(server.sockets[0]?.destroyed, false);
+});
+
+test("a package that does not heed the signal is not waited for, and its stream is cancelled", async (context) => {
+  const source = `
+    export const createDeaf = ({ events }) => (name) => ({
+      specificationVersion: "v3", provider: "deaf.chat",
+      doStream: async () => ({ stream: new ReadableStream({
+        start: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "Hi" }),
+        pull: () => new Promise(() => {}),
+        cancel: () => events.dispatchEvent(new Event("cancelled")),
+      }) }),
+    });`;
+  const events = new EventTarget();
+  const cancelled = once(events, "cancelled");
+  const folder = installPackage(context, "deaf", source);
+  const caller = new AbortController();
+  const stream = createAiSdk({ package: "deaf", options: { events } }, {}, folder).stream(turn, caller.signal);
+  const iterator = stream[Symbol.asyncIterator]();
+  assert.deepEqual((await iterator.next()).value, [{ type: "text", text: "Hi" }]);
+  const ended = assert.rejects(iterator.next(), { code: "client_closed" });
+  caller.abort();
+  await Promise.all([ended, cancelled]);
+});
+
+function hear(...parts: readonly StreamPart[]): readonly Delta[] {
+  const deltas: Delta[] = [];
+  const reader = createReplyReader({ isCustom: () => false, leaveOut() {} });
+  for (const part of parts) reader.hear(part, deltas);
+  return deltas;
+}
+
+test("a call that comes whole is told whole, and one without input has an empty object", () => {
+  const call = { type: "tool-call", toolName: "look", input: '{"at":1}' } as const;
+  assert.deepEqual(hear({ ...call, toolCallId: "a" }), [
+    { type: "tool-call", index: 0, callId: "a", name: "look", kind: "function" },
+    { type: "tool-arguments", index: 0, text: '{"at":1}' },
+  ]);
+  const streamed = hear(
+    { type: "tool-input-start", id: "a", toolName: "look" },
+    { type: "tool-input-end", id: "a" },
+    { ...call, toolCallId: "a", input: "{}" },
+  );
+  assert.deepEqual(streamed.at(-1), { type: "tool-arguments", index: 0, text: "{}" });
+});
+
+test("tools that the provider runs itself are none of the caller's calls", () => {
+  const run = { toolName: "web_search", providerExecuted: true } as const;
+  assert.deepEqual(
+    hear(
+      { type: "tool-input-start", id: "a", ...run },
+      { type: "tool-input-delta", id: "a", delta: "{}" },
+      { type: "tool-call", toolCallId: "a", input: "{}", ...run },
+    ),
+    [],
+  );
+});
+
+test("a mark on a call that comes while another is open waits until no call can be torn", () => {
+  const mark = { house: { signature: "s" } };
+  const none = undefined;
+  const uncounted = { total: none, noCache: none, cacheRead: none, cacheWrite: none, text: none, reasoning: none };
+  const deltas = hear(
+    { type: "tool-input-start", id: "a", toolName: "look" },
+    { type: "tool-input-start", id: "b", toolName: "look", providerMetadata: mark },
+    { type: "tool-input-delta", id: "a", delta: "{}" },
+    { type: "tool-call", toolCallId: "a", toolName: "look", input: "{}" },
+    { type: "tool-call", toolCallId: "b", toolName: "look", input: "{}", providerMetadata: mark },
+    {
+      type: "finish",
+      finishReason: { unified: "tool-calls", raw: "x" },
+      usage: { inputTokens: uncounted, outputTokens: uncounted },
+    },
+  );
+  assert.deepEqual(
+    deltas.map((delta) => delta.type),
+    ["tool-call", "tool-call", "tool-arguments", "tool-arguments", "reasoning-seal", "finish"],
+  );
+});

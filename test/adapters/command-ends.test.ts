@@ -1,0 +1,193 @@
+/** The command adapter with real programs: how they end, and that nothing of them is left. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { createCommand } from "../../src/adapters/command/index.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { makeFolder } from "../gateway.ts";
+
+type Options = Parameters<typeof createCommand>[0];
+
+const node = process.execPath;
+const environment = { PATH: process.env["PATH"], HOME: "/home/portico" };
+
+function turnOf(text: string, changes: Partial<Turn> = {}): Turn {
+  const items = [{ type: "message", role: "user", content: text }] as const;
+  return { id: "resp_1", model: "model-1", items, settings: { tools: [] }, stream: true, ...changes };
+}
+
+async function collect(adapter: Adapter, turn: Turn): Promise<Delta[]> {
+  const deltas: Delta[] = [];
+  for await (const batch of adapter.stream(turn, new AbortController().signal)) deltas.push(...batch);
+  return deltas;
+}
+
+function textOf(deltas: readonly Delta[]): string {
+  return deltas.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
+}
+
+/** What a script of the shell answers. */
+async function answerOf(
+  script: string,
+  turn: Turn | string = "Hello",
+  options: Partial<Options> = {},
+): Promise<Delta[]> {
+  const adapter = createCommand({ argv: ["sh", "-c", script], ...options }, environment);
+  try {
+    return await collect(adapter, typeof turn === "string" ? turnOf(turn) : turn);
+  } finally {
+    await adapter.close?.();
+  }
+}
+
+async function failureOf(answer: Promise<unknown>): Promise<GatewayError> {
+  const thrown = await answer.then(
+    () => assert.fail("It did not fail."),
+    (failure: unknown) => failure,
+  );
+  assert.ok(thrown instanceof GatewayError, String(thrown));
+  return thrown;
+}
+
+/** A socket to which programs connect, so that their end is heard. */
+async function listen(context: TestContext): Promise<{ readonly path: string; readonly connected: Promise<Socket> }> {
+  const connected = Promise.withResolvers<Socket>();
+  const server = createServer((socket) => connected.resolve(socket.on("error", () => {}).resume()));
+  const path = join(makeFolder(context), "test.sock");
+  await once(server.listen(path), "listening");
+  context.after(() => server.close());
+  return { path, connected: connected.promise };
+}
+
+/** A shell that ignores requests to end, and has started a program that holds a connection to the test. */
+function stubborn(path: string): Options["argv"] {
+  const inner = `require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => {})`;
+  return ["sh", "-c", `trap '' TERM; '${node}' -e '${inner}' & echo started; wait; wait`];
+}
+
+test("a program that says too much is stopped", async () => {
+  const failure = await failureOf(answerOf("yes", "Hello", { max_output_bytes: 100_000 }));
+  assert.equal(failure.code, "adapter_protocol");
+  assert.match(failure.message, /more than 100000 bytes/);
+});
+
+for (const [limit, script, stream] of [
+  ["first_byte", "sleep 60", true],
+  ["idle", "echo one; sleep 60", true],
+  ["idle", "echo one; exec >&-; sleep 60", true],
+  ["total", "while :; do echo x; done", false],
+] as const) {
+  test(`the ${limit} limit ends: ${script}`, async () => {
+    const failure = await failureOf(
+      answerOf(script, turnOf("Hello", { stream }), { [`${limit}_timeout_ms`]: 100, output: "text" }),
+    );
+    assert.deepEqual([failure.code, failure.wireCode], ["adapter_timeout", `adapter_${limit}_timeout`]);
+  });
+}
+
+test("a program that is too late may clean up", async (context) => {
+  const { path, connected } = await listen(context);
+  const program = `const test = require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => test.end("clean"))`;
+  const adapter = createCommand({ argv: [node, "-e", program], first_byte_timeout_ms: 1_000 }, environment);
+  const failure = failureOf(collect(adapter, turnOf("Hello")));
+  const [said] = await once(await connected, "data");
+  assert.equal(String(said), "clean");
+  assert.equal((await failure).code, "adapter_timeout");
+  await adapter.close?.();
+});
+
+test("time that the reader takes is not the program's silence", async () => {
+  const script = "echo one; sleep 0.05; yes | head -c 1000000";
+  const adapter = createCommand({ argv: ["sh", "-c", script], idle_timeout_ms: 400, output: "text" }, environment);
+  let batches = 0;
+  let characters = 0;
+  for await (const batch of adapter.stream(turnOf(""), new AbortController().signal)) {
+    batches += 1;
+    characters += textOf(batch).length;
+    if (batches === 2) await new Promise((resolve) => setTimeout(resolve, 600));
+  }
+  assert.ok(characters >= 1_000_000);
+});
+
+test("no more programs run than may, and a place is free again when one has ended", async () => {
+  const adapter = createCommand({ argv: ["sh", "-c", "echo hello; cat"], max_concurrent: 1 }, environment);
+  const caller = new AbortController();
+  const first = adapter.stream(turnOf("Hello"), caller.signal)[Symbol.asyncIterator]();
+  await first.next();
+  const failure = await failureOf(collect(adapter, turnOf("Hello")));
+  assert.deepEqual([failure.code, failure.retryAfterSeconds], ["overloaded", 1]);
+  await first.return?.();
+  await adapter.close?.();
+  assert.match(textOf(await collect(adapter, turnOf("Hello"))), /^hello/);
+});
+
+test("when the caller leaves, everything that the program has started is gone at once", async (context) => {
+  const { path, connected } = await listen(context);
+  const adapter = createCommand({ argv: stubborn(path) }, environment);
+  const caller = new AbortController();
+  const answer = adapter.stream(turnOf("Hello"), caller.signal)[Symbol.asyncIterator]();
+  await answer.next();
+  const closed = once(await connected, "close");
+  const next = failureOf(answer.next());
+  const began = performance.now();
+  caller.abort();
+  await closed;
+  assert.equal((await next).code, "client_closed");
+  assert.ok(performance.now() - began < 1_000, "It was not killed at once.");
+});
+
+test("a reader that returns ends the program too", async (context) => {
+  const { path, connected } = await listen(context);
+  const adapter = createCommand({ argv: stubborn(path) }, environment);
+  const answer = adapter.stream(turnOf("Hello"), new AbortController().signal)[Symbol.asyncIterator]();
+  await answer.next();
+  const closed = once(await connected, "close");
+  await answer.return?.();
+  await closed;
+});
+
+test("what a program leaves behind ends with it", async (context) => {
+  const { path, connected } = await listen(context);
+  const inner = `require("node:net").connect(${JSON.stringify(path)}, () => process.send("here"))`;
+  const outer = `require("node:child_process")
+    .spawn(process.execPath, ["-e", ${JSON.stringify(inner)}], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+    .once("message", () => process.exit(0))`;
+  const adapter = createCommand({ argv: [node, "-e", outer] }, environment);
+  const answer = collect(adapter, turnOf("Hello"));
+  await once(await connected, "close");
+  await answer;
+});
+
+test("a gateway that closes ends its programs", async (context) => {
+  const { path, connected } = await listen(context);
+  const adapter = createCommand({ argv: stubborn(path) }, environment);
+  const answer = adapter.stream(turnOf("Hello"), new AbortController().signal)[Symbol.asyncIterator]();
+  await answer.next();
+  const closed = once(await connected, "close");
+  await adapter.close?.();
+  await closed;
+  await failureOf(answer.next());
+});
+
+test("a gateway that exits leaves no program behind", async (context) => {
+  const { path, connected } = await listen(context);
+  const adapterFile = new URL("../../src/adapters/command/index.ts", import.meta.url).href;
+  const gateway = `
+    import { createCommand } from ${JSON.stringify(adapterFile)};
+    const adapter = createCommand({ argv: ${JSON.stringify(stubborn(path))} }, process.env);
+    const turn = { id: "resp_1", model: "m", items: [], settings: { tools: [] }, stream: true };
+    const answer = adapter.stream(turn, new AbortController().signal)[Symbol.asyncIterator]();
+    await answer.next();
+    process.stdin.once("data", () => process.exit());`;
+  const child = spawn(node, ["--input-type=module", "-e", gateway], { stdio: ["pipe", "inherit", "inherit"] });
+  const closed = once(await connected, "close");
+  child.stdin.write("now");
+  await once(child, "exit");
+  await closed;
+});

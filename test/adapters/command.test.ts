@@ -1,0 +1,295 @@
+/** The command adapter with real programs: what they are told, and what they may say. */
+import assert from "node:assert/strict";
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createCommand } from "../../src/adapters/command/index.ts";
+import { createReplyReader } from "../../src/adapters/command/reply.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Adapter, Remark } from "../../src/core/ports.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { makeFolder } from "../gateway.ts";
+
+type Options = Parameters<typeof createCommand>[0];
+
+const environment = { PATH: process.env["PATH"], HOME: "/home/portico", SECRET_KEY: "sk-secret" };
+
+function turnOf(items: readonly Item[] | string, changes: Partial<Turn> = {}): Turn {
+  const asked: readonly Item[] =
+    typeof items === "string" ? [{ type: "message", role: "user", content: items }] : items;
+  return { id: "resp_1", model: "model-1", items: asked, settings: { tools: [] }, stream: true, ...changes };
+}
+
+async function collect(adapter: Adapter, turn: Turn, tell?: (remark: Remark) => void): Promise<Delta[]> {
+  const deltas: Delta[] = [];
+  for await (const batch of adapter.stream(turn, new AbortController().signal, tell)) deltas.push(...batch);
+  return deltas;
+}
+
+function textOf(deltas: readonly Delta[]): string {
+  return deltas.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
+}
+
+/** What a script of the shell answers. */
+async function answerOf(
+  script: string,
+  turn: Turn | string = "Hello",
+  options: Partial<Options> = {},
+): Promise<Delta[]> {
+  const adapter = createCommand({ argv: ["sh", "-c", script], ...options }, environment);
+  try {
+    return await collect(adapter, typeof turn === "string" ? turnOf(turn) : turn);
+  } finally {
+    await adapter.close?.();
+  }
+}
+
+async function failureOf(answer: Promise<unknown>): Promise<GatewayError> {
+  const thrown = await answer.then(
+    () => assert.fail("It did not fail."),
+    (failure: unknown) => failure,
+  );
+  assert.ok(thrown instanceof GatewayError, String(thrown));
+  return thrown;
+}
+
+function causeOf(failure: GatewayError): string {
+  return failure.cause instanceof Error ? failure.cause.message : "";
+}
+
+test("what a program prints is the answer, without the line breaks at its end", async () => {
+  assert.equal(textOf(await answerOf("echo one; echo; echo two; echo; echo")), "one\n\ntwo");
+});
+
+test("a program that says nothing gives an empty answer", async () => {
+  assert.deepEqual(await answerOf("exit 0"), []);
+});
+
+test("a first line that is a delta begins JSON Lines", async () => {
+  const lines = [
+    { type: "reasoning", text: "hm" },
+    { type: "tool-call", name: "look", arguments: { at: "sky" } },
+    { type: "tool-call", name: "listen", call_id: "call_2" },
+    { type: "tool-arguments", text: "{}" },
+    { type: "usage", input_tokens: 3, output_tokens: 2 },
+    { type: "finish", reason: "tool-calls" },
+  ];
+  const script = `cat <<'END'\n${lines.map((line) => JSON.stringify(line)).join("\n\n")}\nEND`;
+  assert.deepEqual(await answerOf(script), [
+    { type: "reasoning", text: "hm", summary: undefined },
+    { type: "tool-call", index: 0, callId: undefined, name: "look", kind: undefined },
+    { type: "tool-arguments", index: 0, text: '{"at":"sky"}' },
+    { type: "tool-call", index: 1, callId: "call_2", name: "listen", kind: undefined },
+    { type: "tool-arguments", index: 1, text: "{}" },
+    { type: "usage", usage: { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 } },
+    { type: "finish", reason: "tool-calls" },
+  ]);
+});
+
+test("JSON that is no delta is an answer in text", async () => {
+  for (const json of ['{"weather":"fine"}', '{\n  "type": "text"\n}', '{"type":"banana"}']) {
+    assert.equal(textOf(await answerOf(`printf '%s\\n' '${json}'`)), json);
+  }
+});
+
+test("a delta is text where the output is said to be text", async () => {
+  const line = '{"type":"text","text":"x"}';
+  assert.equal(textOf(await answerOf(`echo '${line}'`, "Hello", { output: "text" })), line);
+});
+
+test("wherever reads cut the output, the answer is the same", () => {
+  const outputs = ["Grüße 世界 🏳️‍🌈\nend\n", '{"type":"text","text":"Grüße 世界"}\n{"type":"text","text":"🏳️‍🌈"}'];
+  for (const output of outputs) {
+    const bytes = Buffer.from(output);
+    const said = (cuts: readonly number[]) => {
+      const reader = createReplyReader("auto");
+      const ends = [...cuts, bytes.length];
+      const deltas = ends.flatMap((end, index) => reader.read(bytes.subarray(ends[index - 1] ?? 0, end)));
+      const text = textOf(deltas.concat(reader.end()));
+      reader.check();
+      return text;
+    };
+    const whole = said([]);
+    assert.match(whole, /^Grüße 世界/);
+    for (let cut = 0; cut < bytes.length; cut += 1) assert.equal(said([cut]), whole);
+    assert.equal(said([...bytes.keys()]), whole);
+  }
+});
+
+test("a line that is no delta fails the answer, after what was said before it, and only the log shows it", async () => {
+  const adapter = createCommand(
+    { argv: ["sh", "-c", `echo '{"type":"text","text":"one"}'; echo 'Traceback: sk-1'`] },
+    environment,
+  );
+  const told: Delta[] = [];
+  const failure = await failureOf(
+    (async () => {
+      for await (const batch of adapter.stream(turnOf(""), new AbortController().signal)) told.push(...batch);
+    })(),
+  );
+  assert.equal(textOf(told), "one");
+  assert.equal(failure.code, "adapter_protocol");
+  assert.doesNotMatch(failure.message, /Traceback/);
+  assert.match(causeOf(failure), /Traceback: sk-1/);
+});
+
+for (const line of [
+  '{"type":"text"}',
+  '{"type":"text","text":5}',
+  '{"type":"tool-call"}',
+  '{"type":"usage","input_tokens":-1}',
+  '{"type":"finish","reason":"bored"}',
+  '{"type":"error"}',
+  "[]",
+]) {
+  test(`${line} is no delta`, async () => {
+    const failure = await failureOf(answerOf(`echo '${line}'`, "Hello", { output: "jsonl" }));
+    assert.equal(failure.code, "adapter_protocol");
+  });
+}
+
+test("a program may say why it fails, and when to come back", async () => {
+  const line = '{"type":"error","code":"adapter_rate_limit","message":"Busy.","retry_after_seconds":7}';
+  const failure = await failureOf(answerOf(`echo '${line}'`));
+  assert.deepEqual([failure.code, failure.message, failure.retryAfterSeconds], ["adapter_rate_limit", "Busy.", 7]);
+});
+
+test("an exit code other than 0 fails the answer; the standard error is for the log alone", async () => {
+  const failure = await failureOf(answerOf("echo partly; echo 'no such key sk-1' >&2; exit 3"));
+  assert.equal(failure.code, "adapter_error");
+  assert.equal(failure.message, "The adapter's program failed with exit code 3.");
+  assert.match(causeOf(failure), /no such key sk-1/);
+});
+
+test("of the standard error the last 2 KB are kept", async () => {
+  const failure = await failureOf(answerOf(`head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2; exit 1`));
+  assert.match(causeOf(failure), /x{2000}end$/);
+  assert.ok(causeOf(failure).length < 2_200);
+});
+
+test("a program that a signal ends fails the answer", async () => {
+  assert.match((await failureOf(answerOf("kill -SEGV $$"))).message, /was ended by SIGSEGV/);
+});
+
+test("a program that is not there is told by its name", async () => {
+  const adapter = createCommand({ argv: ["portico-no-such-program"] }, environment);
+  const failure = await failureOf(collect(adapter, turnOf("Hello")));
+  assert.equal(failure.code, "adapter_error");
+  assert.match(failure.message, /portico-no-such-program was not found/);
+});
+
+test("what can be known to fail fails when the adapter is made", (context) => {
+  const folder = makeFolder(context);
+  const make = (options: Options) => () => createCommand({ cwd: folder, ...options }, environment);
+  assert.throws(make({ argv: ["/nowhere/agent"] }), /no program \/nowhere\/agent/);
+  assert.throws(make({ argv: ["./agent"] }), /no program .*agent/);
+  assert.throws(make({ argv: ["{model}"] }), /without placeholders/);
+  assert.throws(make({ argv: ["cat"], cwd: join(folder, "nowhere") }), /no folder/);
+  assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
+});
+
+test("a relative program starts from the folder in which it runs", async (context) => {
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "agent"), "#!/bin/sh\necho agent in $(pwd -P | xargs basename)\n");
+  chmodSync(join(folder, "agent"), 0o755);
+  const adapter = createCommand({ argv: ["./agent"], cwd: folder }, environment);
+  assert.match(textOf(await collect(adapter, turnOf("Hello"))), /^agent in portico-/);
+});
+
+test("arguments hold the model's name and the text as they are, and no shell reads them", async () => {
+  const prompt = '$(rm -rf /) {model} `id` "quoted"\nnext';
+  const argv = ["printf", "%s|", "--say={prompt}", "{model}", "a {model} b", "{other}"];
+  const adapter = createCommand({ argv, input: "none" }, environment);
+  assert.equal(textOf(await collect(adapter, turnOf(prompt))), `--say=${prompt}|model-1|a model-1 b|{other}|`);
+});
+
+test("a caller's words never become an option", async () => {
+  const say = (argv: string[], turn: Turn) =>
+    collect(createCommand({ argv: ["printf", "%s", ...argv], input: "none" }, environment), turn);
+  assert.equal(textOf(await say(["{prompt}"], turnOf("--force"))), " --force");
+  assert.equal(textOf(await say(["--", "{prompt}"], turnOf("--force"))), "----force");
+  const failure = await failureOf(say(["{model}"], turnOf("Hello", { model: "--force" })));
+  assert.equal(failure.code, "adapter_bad_request");
+});
+
+test("a text that a command line cannot hold is the caller's mistake", async () => {
+  const say = (text: string) =>
+    failureOf(collect(createCommand({ argv: ["printf", "{prompt}"] }, environment), turnOf(text)));
+  assert.equal((await say("a\0b")).code, "adapter_bad_request");
+  assert.equal((await say("x".repeat(3_000_000))).code, "adapter_bad_request");
+});
+
+test("a program sees the variables that it may see, and no other", async () => {
+  const names = async (options: Partial<Options>) =>
+    textOf(await answerOf("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort", "Hello", options)).split("\n");
+  assert.deepEqual(await names({}), ["HOME", "PATH"]);
+  assert.deepEqual(await names({ env: ["PATH", "SECRET_KEY"], set_env: { MODE: "test" } }), [
+    "MODE",
+    "PATH",
+    "SECRET_KEY",
+  ]);
+});
+
+test("on its standard input a program finds the turn as JSON", async () => {
+  const items: readonly Item[] = [
+    { type: "message", role: "developer", content: "Be brief." },
+    {
+      type: "message",
+      role: "user",
+      content: [
+        { type: "text", text: "What is " },
+        { type: "text", text: "this?" },
+        { type: "image", fileId: "file_1", detail: "low" },
+        { type: "other", extra: { dialect: "chat", fields: { type: "hologram" } } },
+      ],
+    },
+    { type: "reasoning", summary: ["hm"], text: "" },
+    { type: "tool-call", kind: "function", callId: "call_1", name: "look", arguments: '{"at":"it"}' },
+    { type: "tool-output", kind: "function", callId: "call_1", output: "a cat" },
+  ];
+  const settings: Turn["settings"] = {
+    instructions: "Look.",
+    tools: [
+      { type: "function", name: "look", parameters: { type: "object" } },
+      { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
+    ],
+    toolChoice: { type: "auto" },
+    maxOutputTokens: 100,
+  };
+  const remarks: Remark[] = [];
+  const adapter = createCommand({ argv: ["cat"], output: "text" }, environment);
+  const deltas = await collect(adapter, turnOf(items, { settings }), (remark) => void remarks.push(remark));
+  assert.deepEqual(JSON.parse(textOf(deltas)), {
+    id: "resp_1",
+    model: "model-1",
+    stream: true,
+    messages: [
+      { role: "system", content: "Look." },
+      { role: "developer", content: "Be brief." },
+      { role: "user", content: "What is this?", attachments: [{ type: "image", file_id: "file_1", detail: "low" }] },
+      {
+        role: "assistant",
+        content: "",
+        tool_call: { call_id: "call_1", name: "look", kind: "function", arguments: '{"at":"it"}' },
+      },
+      { role: "tool", call_id: "call_1", content: "a cat" },
+    ],
+    tools: [{ type: "function", name: "look", parameters: { type: "object" } }],
+    settings: { tool_choice: { type: "auto" }, max_output_tokens: 100 },
+  });
+  assert.deepEqual(remarks, [
+    { type: "left-out", what: "content hologram" },
+    { type: "left-out", what: "tool web_search" },
+  ]);
+});
+
+test("or the last user's text, or nothing", async () => {
+  assert.equal(textOf(await answerOf("cat", "Hello", { input: "text" })), "Hello");
+  assert.equal(textOf(await answerOf("cat", "Hello", { input: "none" })), "");
+});
+
+test("a program need not read its input", async () => {
+  assert.equal(textOf(await answerOf("exec <&-; echo done", "x".repeat(1_000_000))), "done");
+});

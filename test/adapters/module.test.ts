@@ -1,0 +1,211 @@
+/** The module adapter: which files it takes, what it says of those it does not, and what becomes of what they throw. */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { adapterOptions } from "../../src/adapters/index.ts";
+import { guardAdapter } from "../../src/adapters/module/guard.ts";
+import { module } from "../../src/adapters/module/index.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { load } from "../config/house.ts";
+import { makeFolder } from "../gateway.ts";
+
+const turn: Turn = { id: "resp_1", model: "model-1", items: [], settings: { tools: [] }, stream: true };
+
+function write(context: TestContext, name: string, text: string): string {
+  const path = join(makeFolder(context), name);
+  writeFileSync(path, text);
+  return path;
+}
+
+async function collect(adapter: Adapter, signal = new AbortController().signal): Promise<Delta[]> {
+  const deltas: Delta[] = [];
+  for await (const batch of adapter.stream(turn, signal)) deltas.push(...batch);
+  return deltas;
+}
+
+/** What becomes of a stream that yields or throws what no adapter of ours would. */
+async function failureOf(stream: () => unknown): Promise<GatewayError> {
+  try {
+    await collect(guardAdapter({ stream: stream as Adapter["stream"] }));
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    return thrown;
+  }
+  return assert.fail("It did not fail.");
+}
+
+const sayIt = `({ async *stream(turn) { yield [{ type: "text", text: turn.model + " " + JSON.stringify(options) }]; } })`;
+
+for (const [name, text] of [
+  ["adapter.ts", `interface Options { a: number }\nexport default (options: Options) => ${sayIt};`],
+  ["adapter.mjs", `export default function make(options) { return ${sayIt}; }`],
+  ["adapter.cjs", `module.exports = (options) => ${sayIt};`],
+  ["object.mjs", `const options = { a: 1 };\nexport default ${sayIt};`],
+  [
+    "class.ts",
+    `class Mine { #a; constructor(a) { this.#a = a; } async *stream(turn) { yield [{ type: "text", text: turn.model + " " + JSON.stringify({ a: this.#a }) }]; } }\nexport default ({ a }) => new Mine(a);`,
+  ],
+] as const) {
+  test(`${name} may export an adapter`, async (context) => {
+    const adapter = module.create({ path: write(context, name, text), options: { a: 1 } });
+    assert.deepEqual(await collect(adapter), [{ type: "text", text: 'model-1 {"a":1}' }]);
+  });
+}
+
+test("the adapter's other members are there as they are", async (context) => {
+  const text = `export default {
+    speaks: ["chat"], size: 7,
+    async *stream() {}, contextWindow() { return this.size; }, async countTokens() { return this.size; },
+    async models() { throw new Error("sk-1"); }, async close() { this.size = 0; },
+  };`;
+  const adapter = module.create({ path: write(context, "whole.mjs", text) });
+  assert.deepEqual([adapter.speaks, adapter.contextWindow?.("m")], [["chat"], 7]);
+  assert.equal(await adapter.countTokens?.(turn, new AbortController().signal), 7);
+  await assert.rejects(async () => adapter.models?.(), { code: "adapter_error" });
+  await adapter.close?.();
+  assert.equal(adapter.contextWindow?.("m"), 0);
+});
+
+for (const [what, text, expected] of [
+  ["no default export", `export const make = 1;`, /broken\.ts has no default export\. Export a function/],
+  ["a default export of another kind", `export default 5;`, /default export of .*broken\.ts must be a function/],
+  [
+    "an adapter without stream",
+    `export default () => ({ models() {} });`,
+    /must give an adapter: an object with the method stream/,
+  ],
+  ["a promise", `export default async () => ({ async *stream() {} });`, /not a promise/],
+  [
+    "a function that throws",
+    `export default () => { throw new Error("no url"); };`,
+    /broken\.ts exports failed: no url/,
+  ],
+  ["a syntax error", `export default\n  function ( {`, /broken\.ts cannot be loaded: .*broken\.ts:\d/],
+  [
+    "an import that is not there",
+    `import "no-such-package"; export default {};`,
+    /Cannot find package 'no-such-package'/,
+  ],
+  ["an await outside of functions", `await 0; export default {};`, /has an await outside of any function/],
+] as const) {
+  test(`a file with ${what} is told of when the gateway starts`, (context) => {
+    const path = write(context, "broken.ts", text);
+    assert.throws(() => module.create({ path }), expected);
+  });
+}
+
+test("a file that is not there is told of when the gateway starts", (context) => {
+  const path = join(makeFolder(context), "nowhere.ts");
+  assert.throws(() => module.create({ path }), { message: `There is no file ${path} (option path).` });
+  assert.throws(() => module.create({ path: makeFolder(context) }), /There is no file/);
+});
+
+test("what a module throws is for the log; the caller learns that it is there", async () => {
+  const thrown = new TypeError("bad key sk-1");
+  const failure = await failureOf(async function* () {
+    yield [{ type: "text", text: "one" }];
+    throw thrown;
+  });
+  assert.equal(failure.code, "adapter_error");
+  assert.doesNotMatch(failure.message, /sk-1/);
+  assert.equal(failure.cause, thrown);
+});
+
+test("what a module throws before its first word, or is no error at all, is told the same way", async () => {
+  const early = await failureOf(() => {
+    throw new Error("early");
+  });
+  assert.equal(early.code, "adapter_error");
+  // oxlint-disable-next-line require-yield
+  const odd = await failureOf(async function* () {
+    throw "words"; // oxlint-disable-line no-throw-literal
+  });
+  assert.match(String(odd.cause), /The module threw words/);
+});
+
+test("an error with a code of ours is meant for the caller, whatever its class", async () => {
+  // oxlint-disable-next-line require-yield
+  const failure = await failureOf(async function* () {
+    throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds: 3 });
+  });
+  assert.deepEqual([failure.code, failure.message, failure.retryAfterSeconds], ["overloaded", "Busy.", 3]);
+  // oxlint-disable-next-line require-yield
+  const other = await failureOf(async function* () {
+    throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+  });
+  assert.equal(other.code, "adapter_error");
+});
+
+for (const said of [
+  { type: "text", text: "no list" },
+  "text",
+  [{ type: "text" }],
+  [{ type: "words", text: "x" }],
+  [{ type: "toString" }],
+  [undefined],
+  [{ type: "tool-call", name: "look" }],
+  [{ type: "usage", usage: { inputTokens: 1 } }],
+  [{ type: "finish", reason: "bored" }],
+]) {
+  test(`${JSON.stringify(said)} is no batch of deltas`, async () => {
+    const failure = await failureOf(async function* () {
+      yield said;
+    });
+    assert.equal(failure.code, "adapter_protocol");
+    assert.match(String(failure.cause), /found: /);
+  });
+}
+
+test("a stream that is no async generator is told of", async () => {
+  const failure = await failureOf(async () => []);
+  assert.match(String(failure.cause), /must be an async generator/);
+});
+
+test("a module is told when its reader has left", async () => {
+  const ended = Promise.withResolvers<void>();
+  const adapter = guardAdapter({
+    async *stream() {
+      try {
+        for (;;) yield [{ type: "text", text: "x" }];
+      } finally {
+        ended.resolve();
+      }
+    },
+  });
+  for await (const _ of adapter.stream(turn, new AbortController().signal)) break;
+  await ended.promise;
+});
+
+test("paths of adapters start from the config file", async () => {
+  const gateway = {
+    http: { auth_token: "sk-test-0123456789abcdef" },
+    default_adapter: "mine",
+    adapters: {
+      mine: { type: "module", path: "adapters/mine.ts", options: { path: "its/own" } },
+      agent: { type: "command", argv: ["./agent", "file"], cwd: "/srv/agent" },
+      other: { type: "command", argv: ["agent"] },
+    },
+  };
+  const { config } = await load({ gateway }, { adapterOptions });
+  assert.deepEqual(config.adapters["mine"]?.options, {
+    path: "/etc/portico/adapters/mine.ts",
+    options: { path: "its/own" },
+  });
+  assert.equal(config.adapters["agent"]?.options["cwd"], "/srv/agent");
+  assert.equal(config.adapters["other"]?.options["cwd"], "/etc/portico");
+});
+
+test("a module may import what stands beside it", async (context) => {
+  const folder = makeFolder(context);
+  mkdirSync(join(folder, "parts"));
+  writeFileSync(join(folder, "parts", "word.ts"), `export const word: string = "beside";`);
+  const text = `import { word } from "./parts/word.ts";\nexport default { async *stream() { yield [{ type: "text", text: word }]; } };`;
+  writeFileSync(join(folder, "adapter.ts"), text);
+  assert.deepEqual(await collect(module.create({ path: join(folder, "adapter.ts") })), [
+    { type: "text", text: "beside" },
+  ]);
+});

@@ -1,0 +1,273 @@
+/** What the openai adapter makes of answers on the responses wire. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createReplyReader, readWholeReply } from "../../src/adapters/openai/responses/reply.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
+import { completed, item, itemAdded, itemDone, response, responseEvent } from "./openai-events.ts";
+
+const scrub = (text: string) => text.replaceAll("secret", "[secret]");
+
+function deltasOf(...events: readonly unknown[]): readonly Delta[] {
+  const reader = createReplyReader(scrub);
+  const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+  const deltas = [...reader.read([Buffer.from(lines.join(""))])];
+  reader.check();
+  if (!reader.isDone()) deltas.push(...reader.end());
+  reader.check();
+  return deltas;
+}
+
+function wholeOf(body: unknown): readonly Delta[] {
+  return readWholeReply(Buffer.from(JSON.stringify(body)), scrub);
+}
+
+function failureOf(run: () => unknown): GatewayError {
+  try {
+    run();
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError, String(thrown));
+    return thrown;
+  }
+  return assert.fail("It did not fail.");
+}
+
+function text(index: number, delta: string, more: Readonly<Record<string, unknown>> = {}): unknown {
+  return responseEvent("output_text.delta", { output_index: index, content_index: 0, delta, logprobs: [], ...more });
+}
+
+function written(index: number, delta: string): unknown {
+  return responseEvent("function_call_arguments.delta", { output_index: index, delta });
+}
+
+const stop = { type: "finish", reason: "stop" };
+const hi = { type: "text", text: "Hi", logprobs: undefined };
+const messageEnd = { type: "message-end", extra: undefined };
+
+test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish as they come", () => {
+  const begun = response([], { status: "in_progress", service_tier: "auto", usage: null });
+  const usage = {
+    input_tokens: 10,
+    input_tokens_details: { cached_tokens: 4 },
+    output_tokens: 5,
+    output_tokens_details: { reasoning_tokens: 2 },
+  };
+  const summary = (output: number, section: number, delta: string) =>
+    responseEvent("reasoning_summary_text.delta", { output_index: output, summary_index: section, delta });
+  const reasoning = item.reasoning(["One.", "Two."], { encrypted_content: "sealed" });
+  assert.deepEqual(
+    deltasOf(
+      responseEvent("created", { response: begun }),
+      responseEvent("in_progress", { response: begun }),
+      itemAdded(0, item.reasoning([])),
+      responseEvent("reasoning_summary_part.added", { output_index: 0, summary_index: 0 }),
+      summary(0, 0, "On"),
+      summary(0, 0, "e."),
+      summary(0, 1, "Two."),
+      itemDone(0, reasoning),
+      itemAdded(1, item.message("")),
+      responseEvent("content_part.added", { output_index: 1, part: { type: "output_text", text: "" } }),
+      text(1, "Hi", { logprobs: [{ token: "Hi" }] }),
+      text(1, " there"),
+      responseEvent("output_text.done", { output_index: 1, text: "Hi there" }),
+      itemDone(1, item.message("Hi there")),
+      responseEvent("refusal.delta", { output_index: 2, delta: "No." }),
+      completed([reasoning, item.message("Hi there")], { usage, service_tier: "default" }),
+    ),
+    [
+      { type: "reasoning", text: "On", summary: 0 },
+      { type: "reasoning", text: "e.", summary: 0 },
+      { type: "reasoning", text: "Two.", summary: 1 },
+      { type: "reasoning-seal", encrypted: "sealed" },
+      { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+      { type: "text", text: " there", logprobs: undefined },
+      messageEnd,
+      { type: "refusal", text: "No." },
+      { type: "notes", notes: { serviceTier: "default" } },
+      { type: "usage", usage: { inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 } },
+      stop,
+    ],
+  );
+});
+
+test("summaries of two thoughts stay apart, and raw reasoning is no summary", () => {
+  const summary = (output: number, delta: string) =>
+    responseEvent("reasoning_summary_text.delta", { output_index: output, summary_index: 0, delta });
+  const raw = responseEvent("reasoning_text.delta", { output_index: 4, content_index: 0, delta: "Hm." });
+  assert.deepEqual(deltasOf(summary(0, "One."), summary(2, "Two."), raw, completed([])).slice(0, 3), [
+    { type: "reasoning", text: "One.", summary: 0 },
+    { type: "reasoning", text: "Two.", summary: 1 },
+    { type: "reasoning", text: "Hm." },
+  ]);
+});
+
+const add = { type: "tool-call", index: 0, callId: "call_a", name: "add", kind: "function" };
+const shell = { type: "tool-call", index: 1, callId: "call_b", name: "shell", kind: "custom" };
+
+test("calls of functions and custom tools stream what is written to them", () => {
+  assert.deepEqual(
+    deltasOf(
+      itemAdded(0, item.call("call_a", "add", "")),
+      itemAdded(1, item.custom("call_b", "shell", "")),
+      written(0, '{"a"'),
+      responseEvent("custom_tool_call_input.delta", { output_index: 1, delta: "ls" }),
+      written(0, ":1}"),
+      responseEvent("function_call_arguments.done", { output_index: 0, arguments: '{"a":1}' }),
+      itemDone(0, item.call("call_a", "add", '{"a":1}')),
+      itemDone(1, item.custom("call_b", "shell", "ls")),
+      completed([]),
+    ),
+    [
+      add,
+      shell,
+      { type: "tool-arguments", index: 0, text: '{"a"' },
+      { type: "tool-arguments", index: 1, text: "ls" },
+      { type: "tool-arguments", index: 0, text: ":1}" },
+      { type: "finish", reason: "tool-calls" },
+    ],
+  );
+});
+
+const inOnePiece = [
+  add,
+  { type: "tool-arguments", index: 0, text: "{}" },
+  shell,
+  { type: "tool-arguments", index: 1, text: "ls" },
+  { type: "reasoning", text: "Hm." },
+  { type: "reasoning", text: "Well.", summary: 0 },
+  { type: "reasoning-seal", encrypted: "sealed" },
+  hi,
+  messageEnd,
+  { type: "refusal", text: "No." },
+  messageEnd,
+];
+
+const output = [
+  item.call("call_a", "add", "{}"),
+  item.custom("call_b", "shell", "ls"),
+  item.reasoning(["Well."], { encrypted_content: "sealed", content: [{ type: "reasoning_text", text: "Hm." }] }),
+  item.message("Hi"),
+  { type: "message", role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
+];
+
+test("what was not streamed in pieces is told when its item, or the response, is done", () => {
+  const finish = { type: "finish", reason: "tool-calls" };
+  const items = output.map((one, index) => itemDone(index, one));
+  assert.deepEqual(deltasOf(...items, completed(output)), [...inOnePiece, finish]);
+  assert.deepEqual(deltasOf(completed(output)), [...inOnePiece, finish]);
+  assert.deepEqual(wholeOf(response(output)), [...inOnePiece, finish]);
+});
+
+test("hosted tools and events that nobody knows are skipped, and the text after them is told", () => {
+  const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
+  assert.deepEqual(
+    deltasOf(
+      itemAdded(0, search),
+      responseEvent("web_search_call.searching", { output_index: 0 }),
+      responseEvent("mcp_call_arguments.delta", { output_index: 0, delta: "{}" }),
+      written(0, "{}"),
+      itemDone(0, search),
+      { type: "keepalive" },
+      text(1, "Hi"),
+      responseEvent("output_text.annotation.added", { output_index: 1, annotation: { type: "url_citation" } }),
+      completed([search, item.message("Hi")]),
+    ),
+    [hi, stop],
+  );
+  assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [hi, messageEnd, stop]);
+});
+
+test("an answer that is cut off says at which limit", () => {
+  const cases = [
+    ["max_output_tokens", "length"],
+    ["content_filter", "content-filter"],
+    ["some_other_limit", "length"],
+  ] as const;
+  for (const [reason, finish] of cases) {
+    const cut = response([], { status: "incomplete", incomplete_details: { reason } });
+    assert.deepEqual(deltasOf(responseEvent("incomplete", { response: cut })), [{ type: "finish", reason: finish }]);
+    assert.deepEqual(wholeOf(cut), [{ type: "finish", reason: finish }]);
+  }
+});
+
+test("a failure is one wherever it stands, with its meaning and without our secrets", () => {
+  const error = { code: "rate_limit_exceeded", message: "Slow down, secret." };
+  const failed = response([], { status: "failed", error });
+  const ways = [
+    () => deltasOf(responseEvent("failed", { response: failed })),
+    () => deltasOf({ type: "error", ...error, param: null, sequence_number: 3 }),
+    () => deltasOf({ type: "error", error: { type: "rate_limit_error", ...error } }),
+    () => deltasOf({ error }),
+    () => wholeOf(failed),
+  ];
+  for (const way of ways) {
+    const failure = failureOf(way);
+    assert.equal(failure.code, "adapter_rate_limit");
+    assert.equal(failure.wireCode, "rate_limit_exceeded");
+    assert.equal(failure.message, "Slow down, [secret].");
+  }
+  const codes = [
+    ["server_error", "adapter_error"],
+    ["invalid_prompt", "adapter_bad_request"],
+    ["context_length_exceeded", "adapter_bad_request"],
+    ["server_is_overloaded", "overloaded"],
+    [null, "adapter_error"],
+  ] as const;
+  for (const [code, ours] of codes) {
+    const body = response([], { status: "failed", error: { code, message: "No." } });
+    assert.equal(failureOf(() => deltasOf(responseEvent("failed", { response: body }))).code, ours);
+  }
+  assert.equal(failureOf(() => wholeOf(response([], { status: "failed" }))).code, "adapter_error");
+});
+
+test("what was said before a failure is told before it", () => {
+  const reader = createReplyReader(scrub);
+  const events = [text(0, "Hi"), { type: "error", message: "Broken." }];
+  const bytes = Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+  assert.deepEqual(reader.read([bytes]), [hi]);
+  assert.throws(() => reader.check(), /Broken/);
+});
+
+test("a stream ends with its terminal event, and without one it broke off", () => {
+  assert.deepEqual(deltasOf(text(0, "Hi"), completed([]), text(0, "more")), [hi, stop]);
+  assert.equal(failureOf(() => deltasOf(text(0, "Hi"))).code, "adapter_protocol");
+  assert.match(failureOf(() => deltasOf()).message, /broke off/);
+  const reader = createReplyReader(scrub);
+  reader.read([Buffer.from("data: [DONE]\n\n")]);
+  assert.throws(() => reader.check(), /broke off/);
+});
+
+test("an answer that is no response is a protocol error that quotes nothing", () => {
+  const bodies = [{ hello: "private" }, ["private"], response([], { status: "queued" }), { status: "cancelled" }];
+  for (const body of bodies) {
+    const failure = failureOf(() => wholeOf(body));
+    assert.equal(failure.code, "adapter_protocol");
+    assert.doesNotMatch(failure.message, /private/);
+  }
+  const { name: _, ...nameless } = item.call("call_a", "add", "{}");
+  assert.equal(failureOf(() => deltasOf(itemDone(0, nameless))).code, "adapter_protocol");
+});
+
+test("on the responses wire a turn is one request to /responses, and the connection is used again", async () => {
+  await using server = await startUpstream(answerEvents(text(0, "Hi"), completed([item.message("Hi")])));
+  const adapter = createOpenai({ base_url: `${server.url}/v1`, wire: "responses" }, {});
+  const items = [{ type: "message", role: "user", content: "Hello" }] as const;
+  const turn: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: true };
+  async function collect(): Promise<readonly Delta[]> {
+    const deltas: Delta[] = [];
+    for await (const batch of adapter.stream(turn, new AbortController().signal)) deltas.push(...batch);
+    return deltas;
+  }
+  assert.deepEqual(await collect(), [hi, stop]);
+  await new Promise((resolve) => setImmediate(resolve));
+  server.script = answerJson(response([item.message("Hi")]));
+  assert.deepEqual(await collect(), [hi, messageEnd, stop]);
+  assert.equal(server.sockets.length, 1);
+  assert.equal(server.received[0]?.path, "/v1/responses");
+  assert.deepEqual(adapter.speaks, ["responses"]);
+  assert.deepEqual(createOpenai({}, {}).speaks, ["chat"]);
+  await adapter.close?.();
+});

@@ -1,0 +1,293 @@
+/** What the openai adapter asks its upstream on the responses wire, word for word. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { writeRequest } from "../../src/adapters/openai/responses/request.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Remark } from "../../src/core/ports.ts";
+import type { Settings, Turn } from "../../src/core/turn.ts";
+
+const hello: Item = { type: "message", role: "user", content: "Hello" };
+const helloWritten = { type: "message", role: "user", content: "Hello" };
+
+function asked(items: readonly Item[], settings: Partial<Settings> = {}, stream = false, remarks: Remark[] = []) {
+  const turn: Turn = { id: "resp_1", model: "model-1", items, settings: { tools: [], ...settings }, stream };
+  return JSON.parse(writeRequest(turn, (remark) => remarks.push(remark))) as Record<string, unknown>;
+}
+
+function input(...items: readonly Item[]): unknown {
+  return asked(items)["input"];
+}
+
+test("a plain turn is a model and its input, and the upstream stores nothing", () => {
+  assert.deepEqual(asked([hello]), { model: "model-1", input: [helloWritten], store: false });
+  assert.deepEqual(asked([hello], { instructions: "Be brief." }, true), {
+    model: "model-1",
+    instructions: "Be brief.",
+    input: [helloWritten],
+    store: false,
+    stream: true,
+  });
+});
+
+test("the fields of a responses caller go on as they are, but for what the gateway answers itself", () => {
+  const passed = {
+    temperature: 0.5,
+    max_tool_calls: 3,
+    truncation: "auto",
+    metadata: { a: "b" },
+    prompt: { id: "pmpt_1", variables: { city: "Paris" } },
+    prompt_cache_key: "key",
+    tools: [{ type: "web_search" }, { type: "function", name: "add", parameters: null, strict: null }],
+    tool_choice: { type: "web_search" },
+    text: { format: { type: "json_object" } },
+    include: ["web_search_call.action.sources"],
+    stream_options: { include_obfuscation: false },
+  };
+  const ours = {
+    model: "other",
+    user: "someone",
+    store: true,
+    background: true,
+    conversation: "conv_1",
+    previous_response_id: "resp_0",
+    instructions: "Old.",
+  };
+  const native = { dialect: "responses", fields: { ...passed, ...ours } } as const;
+  const written = { ...passed, model: "model-1", input: [helloWritten], store: false };
+  assert.deepEqual(asked([hello], { temperature: 1, native }, true), { ...written, stream: true });
+  const { stream_options: _, ...unstreamed } = written;
+  assert.deepEqual(asked([hello], { native }), unstreamed);
+});
+
+test("the settings of a caller of another dialect are written in this wire's words", () => {
+  const settings: Settings = {
+    instructions: "Be brief.",
+    native: { dialect: "chat", fields: { logit_bias: {} } },
+    tools: [
+      { type: "function", name: "add", description: "Adds.", parameters: { type: "object" }, strict: true },
+      { type: "function", name: "now" },
+      {
+        type: "custom",
+        name: "shell",
+        format: { type: "grammar", grammar: { syntax: "lark", definition: "start: X" } },
+      },
+      { type: "custom", name: "note" },
+      { type: "other", extra: { dialect: "chat", fields: { type: "native_tool" } } },
+      { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
+    ],
+    toolChoice: { type: "allowed", mode: "required", names: ["add", "shell"] },
+    parallelToolCalls: false,
+    format: { type: "schema", name: "sum", schema: { type: "object" }, strict: true },
+    temperature: 0,
+    topP: 0.9,
+    presencePenalty: 0.1,
+    frequencyPenalty: 0.2,
+    maxOutputTokens: 100,
+    topLogprobs: 2,
+    reasoningEffort: "low",
+    reasoningSummary: "auto",
+    verbosity: "high",
+    serviceTier: "flex",
+  };
+  assert.deepEqual(asked([hello], settings), {
+    temperature: 0,
+    top_p: 0.9,
+    presence_penalty: 0.1,
+    frequency_penalty: 0.2,
+    max_output_tokens: 100,
+    top_logprobs: 2,
+    reasoning: { effort: "low", summary: "auto" },
+    text: {
+      format: { type: "json_schema", name: "sum", schema: { type: "object" }, strict: true },
+      verbosity: "high",
+    },
+    service_tier: "flex",
+    tools: [
+      { type: "function", name: "add", description: "Adds.", parameters: { type: "object" }, strict: true },
+      { type: "function", name: "now", parameters: { type: "object", properties: {} }, strict: false },
+      { type: "custom", name: "shell", format: { type: "grammar", syntax: "lark", definition: "start: X" } },
+      { type: "custom", name: "note" },
+      { type: "web_search" },
+    ],
+    tool_choice: {
+      type: "allowed_tools",
+      mode: "required",
+      tools: [
+        { type: "function", name: "add" },
+        { type: "custom", name: "shell" },
+      ],
+    },
+    parallel_tool_calls: false,
+    include: ["message.output_text.logprobs", "reasoning.encrypted_content"],
+    model: "model-1",
+    instructions: "Be brief.",
+    input: [helloWritten],
+    store: false,
+  });
+});
+
+test("a tool choice is written by name, and one that cannot be kept is refused", () => {
+  const tools = [
+    { type: "function", name: "add" },
+    { type: "custom", name: "shell" },
+  ] as const;
+  const choice = (toolChoice: Settings["toolChoice"]) => asked([hello], { tools, toolChoice })["tool_choice"];
+  assert.equal(choice({ type: "required" }), "required");
+  assert.deepEqual(choice({ type: "tool", name: "add" }), { type: "function", name: "add" });
+  assert.deepEqual(choice({ type: "tool", name: "shell" }), { type: "custom", name: "shell" });
+  const search = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
+  assert.deepEqual(choice(search), { type: "web_search" });
+  const foreign = { type: "other", extra: { dialect: "chat", fields: { type: "native_tool" } } } as const;
+  assert.throws(() => choice(foreign), { code: "unsupported_parameter", param: "tool_choice" });
+  assert.throws(() => asked([hello], { toolChoice: { type: "required" } }), { param: "tool_choice" });
+  assert.equal(asked([hello], { toolChoice: { type: "auto" }, parallelToolCalls: true })["tool_choice"], undefined);
+});
+
+test("stop sequences, which this wire has not, are refused; a seed is left out and told", () => {
+  assert.throws(
+    () => asked([hello], { stop: ["END"] }),
+    (thrown) => thrown instanceof GatewayError && thrown.param === "stop" && thrown.status === 400,
+  );
+  const remarks: Remark[] = [];
+  assert.equal(asked([hello], { seed: 7, stop: [] }, false, remarks)["seed"], undefined);
+  assert.deepEqual(remarks, [{ type: "left-out", what: "seed" }]);
+});
+
+test("reasoning is asked for in sealed form where there is reasoning, and only there", () => {
+  const sealed = ["reasoning.encrypted_content"];
+  assert.equal(asked([hello])["include"], undefined);
+  assert.equal(asked([hello], { reasoningEffort: "none" })["include"], undefined);
+  assert.deepEqual(asked([hello], { reasoningEffort: "low" })["include"], sealed);
+  assert.deepEqual(asked([hello], { reasoningSummary: "auto" })["include"], sealed);
+  const thought: Item = { type: "reasoning", summary: [], text: "", encrypted: "sealed" };
+  assert.deepEqual(asked([hello, thought])["include"], sealed);
+  const native = { dialect: "responses", fields: { include: sealed } } as const;
+  assert.deepEqual(asked([hello], { native, reasoningEffort: "low" })["include"], sealed);
+});
+
+test("what was thought, called and answered goes back item by item", () => {
+  assert.deepEqual(
+    input(
+      { type: "message", role: "developer", content: "Rules", name: "boss" },
+      { type: "reasoning", summary: ["One.", "Two."], text: "raw", encrypted: "sealed" },
+      { type: "reasoning", summary: ["One."], text: "raw" },
+      { type: "reasoning", summary: ["One."], text: "" },
+      { type: "reasoning", summary: [], text: "" },
+      { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: '{"a":1}' },
+      { type: "tool-call", kind: "custom", callId: "call_2", name: "shell", arguments: "ls" },
+      { type: "tool-output", kind: "function", callId: "call_1", output: "2" },
+      {
+        type: "tool-output",
+        kind: "custom",
+        callId: "call_2",
+        output: [
+          { type: "text", text: "a file" },
+          { type: "image", url: "https://example.com/a.png" },
+        ],
+      },
+    ),
+    [
+      { type: "message", role: "developer", content: "Rules" },
+      {
+        type: "reasoning",
+        summary: [
+          { type: "summary_text", text: "One." },
+          { type: "summary_text", text: "Two." },
+        ],
+        encrypted_content: "sealed",
+      },
+      {
+        type: "reasoning",
+        summary: [{ type: "summary_text", text: "One." }],
+        content: [{ type: "reasoning_text", text: "raw" }],
+      },
+      { type: "reasoning", summary: [{ type: "summary_text", text: "One." }] },
+      { type: "function_call", call_id: "call_1", name: "add", arguments: '{"a":1}' },
+      { type: "custom_tool_call", call_id: "call_2", name: "shell", input: "ls" },
+      { type: "function_call_output", call_id: "call_1", output: "2" },
+      {
+        type: "custom_tool_call_output",
+        call_id: "call_2",
+        output: [
+          { type: "input_text", text: "a file" },
+          { type: "input_image", image_url: "https://example.com/a.png" },
+        ],
+      },
+    ],
+  );
+});
+
+test("every kind of part has its place, and fields of this dialect go on without ids and states", () => {
+  assert.deepEqual(
+    input(
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "text", text: "Look", extra: { dialect: "chat", fields: { cache_control: {} } } },
+          { type: "image", fileId: "file-1", detail: "low" },
+          { type: "audio", data: "AA==", format: "wav" },
+          { type: "file", url: "https://example.com/a.pdf", name: "a.pdf" },
+          { type: "file", data: "data:application/pdf;base64,AA==" },
+          { type: "other", extra: { dialect: "responses", fields: { type: "computer_screenshot" } } },
+        ],
+      },
+      {
+        type: "message",
+        role: "assistant",
+        content: [
+          { type: "text", text: "Yes.", extra: { dialect: "responses", fields: { annotations: [{ type: "x" }] } } },
+          { type: "refusal", text: "No." },
+        ],
+        extra: { dialect: "responses", fields: { phase: "commentary", id: "msg_1", status: "completed" } },
+      },
+      {
+        type: "tool-call",
+        kind: "function",
+        callId: "call_1",
+        name: "add",
+        arguments: "{}",
+        extra: { dialect: "responses", fields: { namespace: "math", id: "fc_1" } },
+      },
+    ),
+    [
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "input_text", text: "Look" },
+          { type: "input_image", file_id: "file-1", detail: "low" },
+          { type: "input_audio", input_audio: { data: "AA==", format: "wav" } },
+          { type: "input_file", file_url: "https://example.com/a.pdf", filename: "a.pdf" },
+          { type: "input_file", file_data: "data:application/pdf;base64,AA==" },
+          { type: "computer_screenshot" },
+        ],
+      },
+      {
+        phase: "commentary",
+        type: "message",
+        role: "assistant",
+        content: [
+          { annotations: [{ type: "x" }], type: "output_text", text: "Yes." },
+          { type: "refusal", refusal: "No." },
+        ],
+      },
+      { namespace: "math", type: "function_call", call_id: "call_1", name: "add", arguments: "{}" },
+    ],
+  );
+  const video = { type: "other", extra: { dialect: "chat", fields: { type: "video_url" } } } as const;
+  assert.throws(() => input({ type: "message", role: "user", content: [video] }), /'video_url'/);
+});
+
+test("a compaction goes back sealed when only its maker can read it, and else in words", () => {
+  const told = { type: "message", role: "user", content: "Summary of the conversation so far:\nWe met." };
+  assert.deepEqual(
+    input(
+      { type: "compaction", summary: "", encrypted: "sealed" },
+      { type: "compaction", summary: "We met.", encrypted: "sealed" },
+      { type: "compaction", summary: "We met." },
+    ),
+    [{ type: "compaction", encrypted_content: "sealed" }, told, told],
+  );
+});

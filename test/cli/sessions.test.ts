@@ -1,0 +1,239 @@
+/** `portico sessions …`, on a store of its own and beside a running gateway's connection. */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { test, type TestContext } from "node:test";
+import { fileURLToPath } from "node:url";
+import { run } from "../../src/cli/main.ts";
+import type { Terminal } from "../../src/cli/terminal.ts";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { adapterOptions } from "../config/house.ts";
+import { makeFolder } from "../gateway.ts";
+import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
+
+const house = { adapterOptions: async () => adapterOptions, open: () => assert.fail("no gateway may be started") };
+
+interface Ended {
+  readonly code: number;
+  readonly printed: string;
+  readonly complained: string;
+}
+
+/** Runs `portico sessions ARGS` in a folder, within this process. */
+async function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
+  const printed: string[] = [];
+  const complained: string[] = [];
+  const terminal: Terminal = {
+    folder,
+    env: {},
+    now: () => new Date(),
+    print: (line) => void printed.push(line),
+    complain: (line) => void complained.push(line),
+    probe: async () => false,
+    onStop: () => {},
+    exit: () => assert.fail("nothing ends the process"),
+  };
+  const code = await run(["sessions", ...args], terminal, house);
+  return { code, printed: printed.join("\n"), complained: complained.join("\n") };
+}
+
+function makeHouse(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {
+  const folder = makeFolder(context);
+  const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef" }, sessions: more } };
+  writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
+  return { folder, file: join(folder, ".portico/portico.db") };
+}
+
+/** Opens the store as a gateway has it open. */
+function openBeside(context: TestContext, file: string, now?: () => Date): SessionStore {
+  const store = createSqliteStore({ file, now });
+  context.after(() => store.close());
+  return store;
+}
+
+test("sessions are listed as a table, newest activity first, or as JSON", async (context) => {
+  const { folder, file } = makeHouse(context);
+  let at = Date.parse("2026-01-01T00:00:00Z");
+  const store = openBeside(context, file, () => new Date(at));
+  const [first] = await keepThread(store, 2);
+  at += 3_600_000;
+  const turn = makeTurn({ owner: "bob", session: "conv_bob" });
+  await store.commit({ turns: [turn], session: toCreate(turn, "bobs") });
+  const { code, printed } = await sessions(folder, "list");
+  assert.equal(code, 0);
+  const width = first!.session!.length;
+  assert.deepEqual(printed.split("\n"), [
+    `${"ID".padEnd(width)}  OWNER  TURNS  CREATED               LAST ACTIVITY`,
+    `${"conv_bob".padEnd(width)}  bob    1      2026-01-01 01:00:00Z  2026-01-01 01:00:00Z`,
+    `${first!.session}  alice  2      2026-01-01 00:00:00Z  2026-01-01 00:00:00Z`,
+  ]);
+  const json = await sessions(folder, "list", "--json", "--owner", "bob");
+  assert.deepEqual(JSON.parse(json.printed), [
+    {
+      id: "conv_bob",
+      owner: "bob",
+      createdAt: "2026-01-01T01:00:00.000Z",
+      updatedAt: "2026-01-01T01:00:00.000Z",
+      turns: 1,
+    },
+  ]);
+  const page = await sessions(folder, "list", "--limit", "1");
+  assert.equal(page.complained, "There are more: add --after conv_bob");
+  assert.match((await sessions(folder, "list", "--limit", "1", "--after", "conv_bob")).printed, /alice/);
+});
+
+test("a session is shown to read, with its branches, and cannot steer the terminal", async (context) => {
+  const { folder, file } = makeHouse(context);
+  const store = openBeside(context, file);
+  const [first, second] = await keepThread(store, 2);
+  const branch = await keepBelow(store, first!, {
+    input: [{ type: "message", role: "user", content: "Why\u001b[2J red?\nAt dusk." }],
+    output: [
+      { type: "tool-call", kind: "function", callId: "c", name: "look_up", arguments: '{"q":1}' },
+      { type: "message", role: "assistant", content: [{ type: "refusal", text: "No." }] },
+    ],
+  });
+  const { code, printed } = await sessions(folder, "show", first!.session!);
+  assert.equal(code, 0);
+  const [title, about, ...lines] = printed.split("\n");
+  assert.equal(title, `Session ${first!.session} of alice`);
+  assert.match(about ?? "", /, 3 turns, 1 thread$/);
+  assert.deepEqual(lines, [
+    "",
+    `-- ${first!.id} (2026-02-03 04:05:06Z, a-model, 2 branches follow)`,
+    "  user: Why is the sky blue?",
+    "  assistant: Short waves scatter more.",
+    "",
+    `-- ${second!.id} (2026-02-03 04:05:06Z, a-model, the session goes on from here)`,
+    "  user: Why is the sky blue?",
+    "  assistant: Short waves scatter more.",
+    "",
+    `== A branch, from ${first!.id}`,
+    "",
+    `-- ${branch.id} (2026-02-03 04:05:06Z, a-model)`,
+    "  user: Why\\x1b[2J red?",
+    "    At dusk.",
+    '  tool call: look_up {"q":1}',
+    "  assistant: [refusal] No.",
+  ]);
+  const json = JSON.parse((await sessions(folder, "show", first!.session!, "--json")).printed);
+  assert.equal(json.turns.length, 3);
+  assert.equal(json.hint, undefined);
+  const unknown = await sessions(folder, "show", "conv_gone");
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.complained, /conv_gone/);
+});
+
+test("what is exported on one machine and imported on another is the same there", async (context) => {
+  const here = makeHouse(context);
+  const [first] = await keepThread(openBeside(context, here.file), 3);
+  const out = await sessions(here.folder, "export", "--out", "backup.jsonl");
+  assert.equal(out.code, 0);
+  const archive = join(here.folder, "backup.jsonl");
+  assert.equal(statSync(archive).mode & 0o777, 0o600);
+  assert.equal((await sessions(here.folder, "export", "--out", "backup.jsonl")).code, 1);
+
+  const there = makeHouse(context);
+  const taken = await sessions(there.folder, "import", archive);
+  assert.equal(taken.printed, "Took in 1 sessions and 3 turns.");
+  const again = await sessions(there.folder, "import", archive);
+  assert.equal(again.printed, "Took in 0 sessions and 0 turns.");
+  assert.equal((await openBeside(context, there.file).findSession("alice", "hint"))?.id, first!.session);
+
+  const cut = readFileSync(archive, "utf8").split("\n").slice(0, 3).join("\n");
+  writeFileSync(archive, cut);
+  const empty = makeHouse(context);
+  const refused = await sessions(empty.folder, "import", archive);
+  assert.equal(refused.code, 1);
+  assert.match(refused.complained, /cut off/);
+  assert.equal((await sessions(empty.folder, "list")).complained, "There are no sessions.");
+  assert.match((await sessions(empty.folder, "import", "gone.jsonl")).complained, /gone\.jsonl is not a file/);
+});
+
+test("an archive can be piped from one command into the next", async (context) => {
+  const here = makeHouse(context);
+  await keepThread(openBeside(context, here.file), 2);
+  const there = makeHouse(context);
+  const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
+  const env = { PATH: process.env["PATH"] ?? "", OLLAMA_HOST: "127.0.0.1:1" };
+  const exporting = spawn(process.execPath, [executable, "sessions", "export"], { cwd: here.folder, env });
+  const importing = spawn(process.execPath, [executable, "sessions", "import", "-"], { cwd: there.folder, env });
+  exporting.stdout.pipe(importing.stdin);
+  const [said, wrong, alsoWrong] = await Promise.all([
+    text(importing.stdout),
+    text(importing.stderr),
+    text(exporting.stderr),
+  ]);
+  assert.equal(wrong + alsoWrong, "");
+  assert.equal(said, "Took in 1 sessions and 2 turns.\n");
+});
+
+test("deleted sessions are gone for a gateway that runs beside, and unknown ones are told", async (context) => {
+  const { folder, file } = makeHouse(context);
+  const store = openBeside(context, file);
+  const [first] = await keepThread(store, 2);
+  assert.equal((await store.readPath(first!.id)).length, 1);
+  const { code, printed, complained } = await sessions(folder, "delete", first!.session!, "conv_gone");
+  assert.equal(code, 1);
+  assert.equal(printed, `Deleted ${first!.session}.`);
+  assert.equal(complained, "There is no session conv_gone.");
+  assert.equal(await store.findSession("alice", "hint"), undefined);
+  assert.equal(await store.findTurn("alice", first!.id), undefined);
+});
+
+test("prune applies the configured retention and tells what went", async (context) => {
+  const { folder, file } = makeHouse(context, { ttl: "1h" });
+  const store = createSqliteStore({ file, now: () => new Date("2026-01-01T00:00:00Z") });
+  const long = "x".repeat(1_000_000);
+  const turn = makeTurn({ session: "conv_old", input: [{ type: "message", role: "user", content: long }] });
+  await store.commit({ turns: [turn], session: toCreate(turn, "old") });
+  await store.close();
+  const { code, printed } = await sessions(folder, "prune");
+  assert.equal(code, 0);
+  const [, bytes] = /^Deleted 1 sessions and 1 turns\. The store is (\d+) bytes smaller\.$/.exec(printed) ?? [];
+  assert.ok(Number(bytes) > 900_000, printed);
+  assert.match((await sessions(folder, "prune")).printed, /^Deleted 0 sessions and 0 turns\./);
+});
+
+test("to look makes nothing, and a store in memory has nothing to see", async (context) => {
+  const { folder, file } = makeHouse(context);
+  for (const args of [["list"], ["show", "conv_1"], ["export"], ["delete", "conv_1"], ["prune"]]) {
+    const { code, complained } = await sessions(folder, ...args);
+    assert.equal(code, 0);
+    assert.match(complained, /^There is nothing to see: no store is at /);
+  }
+  assert.equal(existsSync(file), false);
+  const memory = makeHouse(context, { store: "memory:" });
+  const { code, complained } = await sessions(memory.folder, "list");
+  assert.equal(code, 0);
+  assert.match(complained, /^There is nothing to see: the store is "memory:"/);
+});
+
+for (const [args, message] of [
+  [["lsit"], "Unknown command 'lsit'. Did you mean 'list'? See 'portico sessions --help'."],
+  [["show"], "Something is missing. Usage: portico sessions show ID [--json] [--config FILE]"],
+  [["delete"], "Something is missing. Usage: portico sessions delete ID… [--config FILE]"],
+  [["show", "a", "b"], "Unexpected argument 'b'. See 'portico sessions show --help'."],
+  [["list", "--limit", "none"], "The option '--limit' needs a number from 1 to 10000, not 'none'."],
+  [["list", "--jsno"], "Unknown option '--jsno'. Did you mean '--json'? See 'portico sessions list --help'."],
+] as const) {
+  test(`'portico sessions ${args.join(" ")}' is not understood, and the answer helps`, async (context) => {
+    assert.deepEqual(await sessions(makeFolder(context), ...args), { code: 2, printed: "", complained: message });
+  });
+}
+
+test("every command of sessions has its help", async (context) => {
+  const folder = makeFolder(context);
+  const group = await sessions(folder, "--help");
+  assert.equal(group.code, 0);
+  assert.deepEqual(await sessions(folder), group);
+  for (const name of ["list", "show", "export", "import", "delete", "prune"]) {
+    assert.match(group.printed, new RegExp(`^ {2}${name} `, "m"));
+    const { code, printed } = await sessions(folder, name, "--help");
+    assert.equal(code, 0);
+    assert.match(printed, new RegExp(`^portico sessions ${name}: [A-Z].*\\.\n\nUsage: portico sessions ${name}`));
+  }
+});

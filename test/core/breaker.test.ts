@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type BreakerSettings, createBreaker, outcomeOf } from "../../src/core/breaker.ts";
+
+/** A breaker that opens after two failures for a second, and its clock. */
+function open(settings: BreakerSettings = { failures: 2, openMs: 1_000 }) {
+  let time = 0;
+  const breaker = createBreaker(settings, () => new Date(time));
+  const fail = (times: number) => {
+    for (let count = 0; count < times; count++) breaker.enter()!("failed");
+  };
+  return { breaker, fail, turn: (milliseconds: number) => void (time += milliseconds) };
+}
+
+test("failures in a row open it, and nobody is let through until its time is over", () => {
+  const { breaker, fail, turn } = open();
+  fail(1);
+  assert.deepEqual(breaker.state(), { state: "closed", failures: 1, opensUntil: undefined });
+  fail(1);
+  assert.deepEqual(breaker.state(), { state: "open", failures: 2, opensUntil: 1_000 });
+  turn(999);
+  assert.equal(breaker.enter(), undefined);
+  turn(1);
+  assert.equal(breaker.state().state, "half-open");
+  assert.notEqual(breaker.enter(), undefined);
+});
+
+test("it opens after five failures for ten seconds unless told otherwise", () => {
+  const { breaker, fail, turn } = open({});
+  fail(4);
+  assert.equal(breaker.state().state, "closed");
+  fail(1);
+  turn(9_999);
+  assert.equal(breaker.enter(), undefined);
+  turn(1);
+  assert.notEqual(breaker.enter(), undefined);
+});
+
+test("an answer in between begins the count anew", () => {
+  const { breaker, fail } = open();
+  fail(1);
+  breaker.enter()!("answered");
+  fail(1);
+  assert.deepEqual(breaker.state(), { state: "closed", failures: 1, opensUntil: undefined });
+});
+
+test("half open it lets one through, whose answer closes it", () => {
+  const { breaker, fail, turn } = open();
+  fail(2);
+  turn(1_000);
+  const pass = breaker.enter()!;
+  assert.equal(breaker.state().state, "half-open");
+  assert.equal(breaker.enter(), undefined);
+  pass("answered");
+  assert.deepEqual(breaker.state(), { state: "closed", failures: 0, opensUntil: undefined });
+  assert.notEqual(breaker.enter(), undefined);
+});
+
+test("half open it opens again when the one that was let through fails", () => {
+  const { breaker, fail, turn } = open();
+  fail(2);
+  turn(1_000);
+  breaker.enter()!("failed");
+  assert.deepEqual(breaker.state(), { state: "open", failures: 3, opensUntil: 2_000 });
+});
+
+test("a caller who leaves while it is half open makes room for the next", () => {
+  const { breaker, fail, turn } = open();
+  fail(2);
+  turn(1_000);
+  breaker.enter()!("unknown");
+  assert.equal(breaker.state().state, "half-open");
+  breaker.enter()!("answered");
+  assert.equal(breaker.state().state, "closed");
+});
+
+test("one that was let through and takes long does not keep the others away for ever", () => {
+  const { breaker, fail, turn } = open();
+  fail(2);
+  turn(1_000);
+  const slow = breaker.enter()!;
+  turn(1_000);
+  breaker.enter()!("answered");
+  assert.equal(breaker.state().state, "closed");
+  slow("failed");
+  assert.equal(breaker.state().failures, 0);
+});
+
+test("what began before it opened tells nothing about now", () => {
+  const { breaker, fail, turn } = open();
+  const early = [breaker.enter()!, breaker.enter()!];
+  fail(2);
+  early[0]!("answered");
+  assert.equal(breaker.state().state, "open");
+  turn(1_000);
+  early[1]!("failed");
+  assert.deepEqual(breaker.state(), { state: "half-open", failures: 2, opensUntil: 1_000 });
+});
+
+test("a pass counts once", () => {
+  const { breaker } = open();
+  const pass = breaker.enter()!;
+  pass("failed");
+  pass("failed");
+  assert.equal(breaker.state().failures, 1);
+});
+
+test("an upstream is down when it cannot be reached, is late or speaks garbage, and up when it only refuses", () => {
+  for (const code of ["adapter_error", "adapter_protocol", "adapter_timeout", "overloaded"] as const) {
+    assert.equal(outcomeOf(code), "failed", code);
+  }
+  for (const code of ["adapter_bad_request", "adapter_refused", "adapter_not_found", "adapter_rate_limit"] as const) {
+    assert.equal(outcomeOf(code), "answered", code);
+  }
+  for (const code of ["client_closed", "internal_error"] as const) assert.equal(outcomeOf(code), "unknown", code);
+});

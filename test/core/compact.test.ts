@@ -1,0 +1,242 @@
+/** Conversations made short, and how long a conversation is, without a front door. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import type { Caller } from "../../src/core/gateway.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import type { Answer, Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter, say, type Script, usage } from "../scripted.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const call: Item = { type: "tool-call", kind: "function", callId: "c", name: "f", arguments: "{}" };
+const output: Item = { type: "tool-output", kind: "function", callId: "c", output: "7" };
+
+function createScene(script: Script, more: Partial<Adapter> = {}) {
+  const scripted = createScriptedAdapter(script);
+  const store = createMemoryStore();
+  const newId = createIds(() => new Date());
+  const gateway = makeGateway({ adapter: { ...scripted, ...more }, store, now: () => new Date(0) });
+  const toAsk = (ask: Partial<Ask>): Ask => ({
+    model: "m",
+    items: [user("hi")],
+    itemsParam: "input",
+    settings: { tools: [] },
+    stream: true,
+    keep: "yes",
+    ...ask,
+  });
+  const toCaller = (caller: Partial<Caller>): Caller => ({
+    turnId: newId("resp"),
+    owner: "ann",
+    hint: undefined,
+    signal: new AbortController().signal,
+    ...caller,
+  });
+  const ask = (asked: Partial<Ask>, caller: Partial<Caller> = {}) => gateway.answer(toAsk(asked), toCaller(caller));
+  return {
+    turns: scripted.turns,
+    store,
+    gateway,
+    ask,
+    async talk(asked: Partial<Ask>, caller: Partial<Caller> = {}) {
+      const { about, events } = await ask(asked, caller);
+      const told: Event[] = [];
+      for await (const batch of events) for (const event of batch) told.push(event);
+      const last = told.at(-1);
+      assert.ok(last?.type === "turn-end");
+      const answer: Answer = last.answer;
+      return { id: about.id, told, answer };
+    },
+    count: (asked: Partial<Ask>, caller: Partial<Caller> = {}) => gateway.countTokens(toAsk(asked), toCaller(caller)),
+  };
+}
+
+/** Answers a demand for a summary with one, and everything else with a word. */
+const model: Script = async function* (turn) {
+  const last = turn.items.at(-1);
+  const isDemand = last?.type === "message" && JSON.stringify(last.content).includes("Write a summary");
+  yield [{ type: "reasoning", text: "hm" }];
+  yield isDemand ? say("We ", "met.") : say("Hello");
+  yield [
+    { type: "usage", usage },
+    { type: "finish", reason: "stop" },
+  ];
+};
+
+suite("a conversation made short", () => {
+  test("is the one item of the answer, told when it is whole", async () => {
+    const { talk } = createScene(model);
+    const { told, answer } = await talk({ compacts: true });
+    const item = { type: "compaction", summary: "We met." } as const;
+    assert.deepEqual(told.slice(0, -1), [
+      { type: "turn-start" },
+      { type: "item-start", index: 0, item },
+      { type: "item-end", index: 0, item, whole: true },
+    ]);
+    assert.deepEqual(answer.items, [item]);
+    assert.deepEqual([answer.status, answer.usage], ["completed", usage]);
+  });
+
+  test("is asked of the model after the whole conversation, in plain text and without tools", async () => {
+    const { talk, turns } = createScene(model);
+    await talk({
+      items: [user("hi"), call, output],
+      compacts: true,
+      settings: {
+        instructions: "Be kind.",
+        tools: [{ type: "function", name: "f" }],
+        toolChoice: { type: "required" },
+        parallelToolCalls: true,
+        format: { type: "json" },
+        temperature: 0.5,
+        native: { dialect: "responses", fields: { tools: [{ type: "function", name: "f" }] } },
+      },
+    });
+    const [turn] = turns;
+    assert.deepEqual(turn?.items.slice(0, -1), [user("hi"), call, output]);
+    const demand = turn?.items.at(-1);
+    assert.ok(demand?.type === "message" && demand.role === "user");
+    for (const kept of ["fact", "decision", "open", "name", "number", "results of tools"]) {
+      assert.ok(String(demand.content).includes(kept), kept);
+    }
+    const { instructions, tools, toolChoice, parallelToolCalls, format, temperature, native } = turn?.settings ?? {};
+    assert.deepEqual([instructions, tools, temperature], ["Be kind.", [], 0.5]);
+    assert.deepEqual([toolChoice, parallelToolCalls, format, native], [undefined, undefined, undefined, undefined]);
+  });
+
+  test("has no place for a call that still waits for its output", async () => {
+    const { talk, turns } = createScene(model);
+    await talk({ items: [user("hi"), call], compacts: true });
+    assert.deepEqual(turns[0]?.items.slice(0, -1), [user("hi")]);
+  });
+
+  test("stands in the place of what was before it, for all that follows", async () => {
+    const { talk, turns } = createScene(model);
+    const first = await talk({ items: [user("one")] });
+    const short = await talk({ items: [], previousId: first.id, compacts: true });
+    await talk({ items: [user("two")], previousId: short.id });
+    assert.deepEqual(turns.at(-1)?.items, [{ type: "compaction", summary: "We met." }, user("two")]);
+  });
+
+  test("is told again exactly as it was told", async () => {
+    const { talk, gateway } = createScene(model);
+    const { id, told } = await talk({ compacts: true });
+    const { follow } = await gateway.recall("ann", id);
+    const again: Event[] = [];
+    for await (const batch of follow(new AbortController().signal)) for (const event of batch) again.push(event);
+    assert.deepEqual(again, told);
+  });
+
+  test("that is cut off is incomplete, and says so", async () => {
+    const { talk } = createScene([say("We"), [{ type: "finish", reason: "length" }]]);
+    const { answer } = await talk({ compacts: true });
+    assert.deepEqual([answer.status, answer.items], ["incomplete", [{ type: "compaction", summary: "We" }]]);
+  });
+
+  const failures: readonly (readonly [name: string, deltas: readonly Delta[]])[] = [
+    ["nothing", []],
+    ["blanks", say(" ", "\n")],
+    ["a refusal", [{ type: "refusal", text: "No." }]],
+    ["a call", [{ type: "tool-call", index: 0, callId: "c", name: "f" }]],
+  ];
+  for (const [name, deltas] of failures) {
+    test(`fails when the model says ${name}, and nothing takes the place of the conversation`, async () => {
+      const { talk, store } = createScene([deltas]);
+      const { id, answer } = await talk({ compacts: true });
+      assert.deepEqual([answer.status, answer.error?.code, answer.items], ["failed", "adapter_protocol", []]);
+      assert.equal(await store.findTurn("ann", id), undefined);
+    });
+  }
+
+  test("fails with what the model fails of: thrown before its first word, told after it", async () => {
+    const failing = (words: readonly Delta[]) =>
+      createScene(async function* () {
+        if (words.length > 0) yield words;
+        throw new GatewayError("adapter_error", "It broke.");
+      });
+    await assert.rejects(failing([]).talk({ compacts: true }), { code: "adapter_error" });
+    const { answer } = await failing(say("We")).talk({ compacts: true });
+    assert.deepEqual([answer.status, answer.error?.code, answer.items], ["failed", "adapter_error", []]);
+  });
+
+  test("of a conversation in which nothing was said is refused before anybody is asked", async () => {
+    const { talk, turns } = createScene(model);
+    const items: Item[] = [{ type: "message", role: "system", content: "Be kind." }];
+    await assert.rejects(talk({ items, compacts: true }), { code: "invalid_value", param: "input" });
+    assert.equal(turns.length, 0);
+  });
+
+  test("that nobody waits for any more lets go of the model", async () => {
+    let isLeft = false;
+    const { ask } = createScene(async function* () {
+      try {
+        for (;;) yield say("on and on ");
+      } finally {
+        isLeft = true;
+      }
+    });
+    const { events } = await ask({ compacts: true });
+    assert.deepEqual((await events.next()).value, [{ type: "turn-start" }]);
+    await events.return();
+    assert.equal(isLeft, true);
+  });
+});
+
+suite("how many tokens a request has", () => {
+  const tokensPerItem = 4;
+
+  test("is estimated with the items, the instructions and the tools", async () => {
+    const { count, turns } = createScene(model);
+    assert.deepEqual(await count({}), { tokens: tokensPerItem + "hi".length, isExact: false });
+    const tool = { type: "function", name: "f" } as const;
+    const { tokens } = await count({ settings: { instructions: "Be kind.", tools: [tool] } });
+    const texts = ["hi", "Be kind.", JSON.stringify(tool)];
+    assert.equal(tokens, texts.length * tokensPerItem + texts.join("").length);
+    assert.equal(turns.length, 0);
+  });
+
+  test("is exact where the adapter can count", async () => {
+    const { count } = createScene(model, { countTokens: async ({ items }) => items.length * 100 });
+    assert.deepEqual(await count({ items: [user("a"), user("b")] }), { tokens: 200, isExact: true });
+  });
+
+  test("is that of all that the model would see, whatever the request goes on from", async () => {
+    const { talk, count, store } = createScene(model, { countTokens: async ({ items }) => items.length });
+    const first = await talk({ items: [user("one")], keep: "yes" }, { hint: "h" });
+    const session = (await store.findTurn("ann", first.id))?.session;
+    const seen = ["question", "reasoning", "answer", "next question"].length;
+    assert.equal((await count({ previousId: first.id })).tokens, seen);
+    assert.equal((await count({ conversationId: session })).tokens, seen);
+    assert.equal((await count({}, { hint: "h" })).tokens, seen);
+    assert.equal((await count({})).tokens, 1);
+  });
+
+  test("is told while another turn of the thread runs, and keeps nothing", async () => {
+    const gate = Promise.withResolvers<void>();
+    const { ask, talk, count, store } = createScene(async function* (turn, signal) {
+      if (turn.items.length > 1) {
+        yield say("wait");
+        await gate.promise;
+      }
+      yield* model(turn, signal);
+    });
+    const first = await talk({}, { hint: "h" });
+    const running = await ask({ items: [user("slow")] }, { hint: "h" });
+    await running.events.next();
+    await count({ items: [user("next")] }, { hint: "h" });
+    assert.equal((await store.findSession("ann", "h"))?.tip, first.id);
+    gate.resolve();
+    await running.events.return();
+  });
+
+  test("cannot be told of a request that goes on from nothing known", async () => {
+    const { count } = createScene(model);
+    await assert.rejects(count({ previousId: "resp_0" }), { code: "previous_response_not_found" });
+  });
+});

@@ -1,0 +1,348 @@
+/** Requests with an idempotency key, turns in the background, and turns after the fact, without a socket. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
+import { interrupted } from "../../src/core/replay.ts";
+import type { Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter, say, type Script } from "../scripted.ts";
+
+const newId = createIds(() => new Date());
+
+/** An adapter that says one word, waits for `go`, and says another. */
+function createSlow() {
+  const gate = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const script: Script = async function* (_turn, signal) {
+    yield say("one");
+    begun.resolve();
+    await Promise.race([
+      gate.promise,
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+    ]);
+    yield say(" two");
+  };
+  return { script, go: () => gate.resolve(), begun: begun.promise };
+}
+
+function open(script: Script, store = createMemoryStore(), limits: Parameters<typeof makeGateway>[0]["limits"] = {}) {
+  const adapter = createScriptedAdapter(script);
+  let time = 0;
+  const gateway = makeGateway({ adapter, store, limits, now: () => new Date(time) });
+  const answer = (ask: Partial<Ask> = {}, caller: Partial<Caller> = {}): Promise<Reply> =>
+    gateway.answer(
+      {
+        model: "m",
+        items: [{ type: "message", role: "user", content: "hi" }],
+        itemsParam: "input",
+        settings: { tools: [] },
+        stream: true,
+        keep: "yes",
+        ...ask,
+      },
+      { turnId: newId("resp"), owner: "ann", hint: undefined, signal: new AbortController().signal, ...caller },
+    );
+  return { adapter, gateway, store, answer, setTime: (at: number) => (time = at) };
+}
+
+async function drain(reply: Reply): Promise<Event[]> {
+  const events: Event[] = [];
+  for await (const batch of reply.events) events.push(...batch);
+  return events;
+}
+
+function textOf(events: readonly Event[]): string {
+  return events.flatMap((event) => (event.type === "item-delta" ? [event.text] : [])).join("");
+}
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => "none",
+    (thrown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
+  );
+}
+
+const key = { key: "k1", fingerprint: "f1" };
+
+suite("a request with an idempotency key", () => {
+  test("is answered once, and told again exactly when it is repeated", async () => {
+    const { adapter, answer } = open([say("Good"), say(" day")]);
+    const first = await answer({}, { key });
+    const told = await drain(first);
+    const second = await answer({}, { key });
+    assert.equal(second.isRepeated, true);
+    assert.equal(second.about.id, first.about.id);
+    assert.deepEqual(JSON.parse(JSON.stringify(await drain(second))), JSON.parse(JSON.stringify(told)));
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("is attached to while it runs, from its first event on", async () => {
+    const slow = createSlow();
+    const { adapter, answer } = open(slow.script);
+    const first = await answer({}, { key });
+    const firstDone = drain(first);
+    await slow.begun;
+    const second = await answer({}, { key });
+    const secondDone = drain(second);
+    slow.go();
+    assert.equal(textOf(await secondDone), "one two");
+    assert.equal(textOf(await firstDone), "one two");
+    assert.equal(second.about.id, first.about.id);
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("goes on when its caller leaves, and is there when the caller comes back", async () => {
+    const slow = createSlow();
+    const { adapter, answer } = open(slow.script);
+    const caller = new AbortController();
+    const first = await answer({}, { key, signal: caller.signal });
+    await first.events.next();
+    caller.abort(new GatewayError("client_closed", "gone"));
+    await assert.rejects(first.events.next(), { code: "client_closed" });
+    slow.go();
+    assert.equal(textOf(await drain(await answer({}, { key }))), "one two");
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("is refused with another body, running or finished", async () => {
+    const slow = createSlow();
+    const { answer } = open(slow.script);
+    const first = drain(await answer({}, { key }));
+    assert.equal(await codeOf(answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
+    slow.go();
+    await first;
+    assert.equal(await codeOf(answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
+  });
+
+  test("of another owner is another key", async () => {
+    const { adapter, answer } = open([say("hello")]);
+    await drain(await answer({}, { key }));
+    await drain(await answer({}, { key: { ...key, fingerprint: "f2" }, owner: "bob" }));
+    assert.equal(adapter.turns.length, 2);
+  });
+
+  test("that failed may be sent again", async () => {
+    let fails = true;
+    const { answer } = open(async function* () {
+      if (fails) throw new GatewayError("adapter_error", "down");
+      yield say("up");
+    });
+    assert.equal(await codeOf(answer({}, { key }).then(drain)), "adapter_error");
+    fails = false;
+    assert.equal(textOf(await drain(await answer({}, { key }))), "up");
+  });
+
+  test("is forgotten when its time is over", async () => {
+    const { adapter, answer, setTime } = open([say("hello")]);
+    await drain(await answer({}, { key }));
+    setTime(24 * 3_600_000 - 1);
+    const second = await answer({}, { key });
+    await drain(second);
+    assert.equal(second.isRepeated, true);
+    setTime(24 * 3_600_000);
+    const third = await answer({}, { key: { ...key, fingerprint: "f2" } });
+    await drain(third);
+    assert.equal(third.isRepeated, false);
+    assert.equal(adapter.turns.length, 2);
+  });
+
+  test("outside a session is kept, so that it survives a restart", async () => {
+    const store = createMemoryStore();
+    const before = open([say("hello")], store);
+    const first = await before.answer({ keep: "in-session" }, { key });
+    await drain(first);
+    const after = open([say("other")], store);
+    const again = await after.answer({ keep: "in-session" }, { key });
+    assert.equal(textOf(await drain(again)), "hello");
+    assert.equal(after.adapter.turns.length, 0);
+  });
+
+  test("that must not be stored is told again from memory, and leaves nothing in the store", async () => {
+    const { adapter, answer, store } = open([say("secret")]);
+    const first = await answer({ keep: "no" }, { key });
+    await drain(first);
+    const again = await answer({ keep: "no" }, { key });
+    assert.equal(textOf(await drain(again)), "secret");
+    assert.equal(adapter.turns.length, 1);
+    assert.equal(await store.findTurn("ann", first.about.id), undefined);
+  });
+
+  test("moves its session once", async () => {
+    const { answer, store, adapter } = open([say("hello")]);
+    const caller = { key, hint: "user:x" };
+    const first = await answer({ keep: "in-session" }, caller);
+    await drain(first);
+    await drain(await answer({ keep: "in-session" }, caller));
+    const session = await store.findSession("ann", "user:x");
+    assert.equal(session?.tip, first.about.id);
+    await drain(await answer({ keep: "in-session" }, { hint: "user:x" }));
+    assert.equal(adapter.turns.at(-1)?.items.length, 3);
+  });
+
+  test("many at once are one turn", async () => {
+    const { adapter, answer } = open([say("hello")]);
+    const texts = await Promise.all(
+      Array.from({ length: 20 }, async () => textOf(await drain(await answer({}, { key })))),
+    );
+    assert.deepEqual(new Set(texts), new Set(["hello"]));
+    assert.equal(adapter.turns.length, 1);
+  });
+});
+
+suite("a turn in the background", () => {
+  async function statusOf(gateway: Gateway, id: string): Promise<string> {
+    const { state } = await gateway.recall("ann", id);
+    return state.status === "over" ? state.answer.status : state.status;
+  }
+
+  test("goes on without its caller, can be asked for, and is kept", async () => {
+    const slow = createSlow();
+    const { answer, gateway } = open(slow.script);
+    const { about } = await answer({ background: true });
+    assert.equal(await statusOf(gateway, about.id), "queued");
+    await slow.begun;
+    assert.equal(await statusOf(gateway, about.id), "running");
+    const followed = (await gateway.recall("ann", about.id)).follow(new AbortController().signal);
+    slow.go();
+    const events: Event[] = [];
+    for await (const batch of followed) events.push(...batch);
+    assert.equal(events[0]?.type, "turn-queued");
+    assert.equal(textOf(events), "one two");
+    const after = await gateway.recall("ann", about.id);
+    assert.equal(after.state.status === "over" && after.state.answer.status, "completed");
+    const again: Event[] = [];
+    for await (const batch of after.follow(new AbortController().signal)) again.push(...batch);
+    assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
+  });
+
+  test("that is cancelled ends as cancelled, is not continued, and cancelling again changes nothing", async () => {
+    const slow = createSlow();
+    const { answer, gateway } = open(slow.script);
+    const { about, events } = await answer({ background: true }, { hint: "user:x" });
+    await slow.begun;
+    const cancelled = await gateway.cancel("ann", about.id);
+    assert.equal(cancelled.state.status === "over" && cancelled.state.answer.status, "cancelled");
+    assert.equal(await statusOf(gateway, about.id), "cancelled");
+    assert.equal((await gateway.cancel("ann", about.id)).state.status, "over");
+    assert.equal(await codeOf(answer({ previousId: about.id })), "previous_response_not_found");
+    const told: Event[] = [];
+    for await (const batch of events) told.push(...batch);
+    const end = told.at(-1);
+    assert.equal(end?.type === "turn-end" && end.answer.status, "cancelled");
+  });
+
+  test("that fails before its first word is kept as failed, with the cause", async () => {
+    const { answer, gateway } = open(async function* (): AsyncGenerator<readonly Delta[]> {
+      throw new GatewayError("adapter_rate_limit", "slow down");
+    });
+    const reply = await answer({ background: true });
+    const events = await drain(reply);
+    assert.equal(events.at(-1)?.type, "turn-end");
+    const { state } = await gateway.recall("ann", reply.about.id);
+    assert.equal(state.status === "over" && state.answer.error?.message, "slow down");
+  });
+
+  test("that is left behind by a restart has failed", async () => {
+    const store = createMemoryStore();
+    const slow = createSlow();
+    const before = open(slow.script, store);
+    const { about } = await before.answer({ background: true });
+    await slow.begun;
+    const after = open([say("x")], store);
+    assert.equal(await statusOf(after.gateway, about.id), "failed");
+    assert.equal(await store.endRunning(interrupted, new Date(9)), 1);
+    const { state } = await after.gateway.recall("ann", about.id);
+    assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
+    slow.go();
+  });
+
+  test("does not begin when what it continues is not there", async () => {
+    const { answer } = open([say("x")]);
+    assert.equal(await codeOf(answer({ background: true, previousId: "resp_x" })), "previous_response_not_found");
+    assert.equal(await codeOf(answer({ background: true, conversationId: "conv_x" })), "not_found");
+  });
+
+  test("with a key is promised once", async () => {
+    const { adapter, answer } = open([say("x")]);
+    const first = await answer({ background: true }, { key });
+    const second = await answer({ background: true }, { key });
+    assert.equal(second.about.id, first.about.id);
+    await drain(first);
+    const third = await answer({ background: true }, { key });
+    assert.equal(textOf(await drain(third)), "x");
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("has a bound on how many there may be", async () => {
+    const slow = createSlow();
+    const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
+    await answer({ background: true });
+    assert.equal(await codeOf(answer({ background: true })), "overloaded");
+    slow.go();
+  });
+
+  test("may end before the gateway closes, and is called off when that takes too long", async () => {
+    const slow = createSlow();
+    const patient = open(slow.script);
+    const { about } = await patient.answer({ background: true });
+    await slow.begun;
+    const closing = patient.gateway.close(new Promise(() => {}));
+    slow.go();
+    await closing;
+    assert.equal(await statusOf(patient.gateway, about.id), "completed");
+
+    const stuck = createSlow();
+    const hasty = open(stuck.script);
+    const { about: other } = await hasty.answer({ background: true });
+    await stuck.begun;
+    await hasty.gateway.close(Promise.resolve());
+    assert.equal(await statusOf(hasty.gateway, other.id), "failed");
+  });
+
+  test("whose log grows too long forgets its beginning, and says so", async () => {
+    const gate = Promise.withResolvers<void>();
+    const said = Promise.withResolvers<void>();
+    const { answer, gateway } = open(
+      async function* () {
+        for (let count = 0; count < 100; count++) yield say("word ");
+        said.resolve();
+        await gate.promise;
+      },
+      createMemoryStore(),
+      { maxEvents: 20 },
+    );
+    const reply = await answer({ background: true });
+    await said.promise;
+    assert.equal(await codeOf(drain(reply)), "events_expired");
+    gate.resolve();
+    while ((await statusOf(gateway, reply.about.id)) === "running") await new Promise(setImmediate);
+    assert.equal(await statusOf(gateway, reply.about.id), "completed");
+  });
+});
+
+suite("a turn after the fact", () => {
+  test("is deleted for good, and unknown to others from the beginning", async () => {
+    const { answer, gateway, store } = open([say("x")]);
+    const reply = await answer();
+    await drain(reply);
+    const { id } = reply.about;
+    const unknown = await gateway.recall("bob", id).catch((thrown: GatewayError) => thrown.message);
+    assert.equal(unknown, `Response with id '${id}' not found.`);
+    assert.equal(await codeOf(gateway.forget("bob", id)), "not_found");
+    await gateway.forget("ann", id);
+    assert.equal(await codeOf(gateway.recall("ann", id)), "not_found");
+    assert.equal(await store.findTurn("ann", id), undefined);
+  });
+
+  test("cannot be cancelled when it was not in the background", async () => {
+    const { answer, gateway } = open([say("x")]);
+    const reply = await answer();
+    await drain(reply);
+    assert.equal(await codeOf(gateway.cancel("ann", reply.about.id)), "not_cancellable");
+  });
+});

@@ -1,0 +1,97 @@
+/** A turn that is kept can be told again, event for event. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import { frame } from "../../src/core/frame.ts";
+import { toLoneTurn } from "../../src/core/keep.ts";
+import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/replay.ts";
+import type { StoredTurn } from "../../src/core/store.ts";
+import { about } from "../protocols/script.ts";
+import { batches } from "../protocols/deltas.ts";
+
+/** What was told, and the turn as a store would give it back. */
+async function tell(
+  said: readonly (readonly Delta[])[],
+  failure?: GatewayError,
+): Promise<{ readonly events: readonly Event[]; readonly turn: StoredTurn }> {
+  async function* say(): AsyncGenerator<readonly Delta[]> {
+    yield* said;
+    if (failure !== undefined) throw failure;
+  }
+  const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => new Date(5) };
+  const events: Event[] = [];
+  for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
+  const end = events.at(-1);
+  if (end?.type !== "turn-end") throw new Error("the turn has no end");
+  const keepsake = { owner: "ann", about, memo: () => "memo", background: false };
+  const { told, ...rest } = toLoneTurn(keepsake, [], end.answer);
+  const turn = JSON.parse(JSON.stringify({ ...rest, told }));
+  return { events, turn: { ...turn, createdAt: about.createdAt, told: { ...turn.told, endedAt: new Date(5) } } };
+}
+
+/** Fields that are there and undefined count as absent, as they do in JSON. */
+function plain(events: readonly Event[]): unknown {
+  return JSON.parse(JSON.stringify(events));
+}
+
+suite("a turn told again", () => {
+  test("is the same, event for event, whatever was said in whatever pieces", async () => {
+    await fc.assert(
+      fc.asyncProperty(batches, async (said) => {
+        const { events, turn } = await tell(said);
+        assert.deepEqual(plain(replayTurn(turn)), plain(events));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("is the same when it failed in the middle", async () => {
+    const failure = new GatewayError("adapter_timeout", "Nothing came.", { param: "model", wireCode: "slow" });
+    const { events, turn } = await tell(
+      [[{ type: "text", text: "Half a" }], [{ type: "text", text: " word" }]],
+      failure,
+    );
+    assert.deepEqual(plain(replayTurn(turn)), plain(events));
+    const { error } = toAnswer(turn);
+    assert.equal(error?.status, 504);
+    assert.equal(error?.wireCode, "slow");
+    assert.equal(error?.param, "model");
+  });
+
+  test("carries the log probabilities of each piece", async () => {
+    const { events, turn } = await tell([
+      [{ type: "text", text: "One", logprobs: [{ token: "One" }] }],
+      [{ type: "text", text: " two", logprobs: [{ token: " t" }, { token: "wo" }] }],
+      [{ type: "text", text: " three" }],
+    ]);
+    assert.deepEqual(plain(replayTurn(turn)), plain(events));
+  });
+
+  test("is one piece a part when the pieces are no longer kept", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Good" }], [{ type: "text", text: " day" }]]);
+    const events = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } });
+    const deltas = events.filter((event) => event.type === "item-delta");
+    assert.deepEqual(
+      deltas.map(({ text }) => text),
+      ["Good day"],
+    );
+  });
+
+  test("that was left behind running has failed as interrupted", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
+    const answer = toAnswer({ ...turn, status: "running", output: [] });
+    assert.equal(answer.status, "failed");
+    assert.equal(answer.error?.code, interrupted.code);
+  });
+
+  test("of a release that kept less has what was kept", async () => {
+    const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
+    const old: StoredTurn = { ...turn, told: undefined };
+    assert.equal(toAbout(old).history, undefined);
+    assert.equal(toAnswer(old).finish, "stop");
+    assert.equal(replayTurn(old).at(-1)?.type, "turn-end");
+  });
+});

@@ -1,0 +1,93 @@
+/** Lanes in a box for tests: scripted adapters, a hand-turned clock, and an ear for everything that a route tells. */
+import assert from "node:assert/strict";
+import type { Delta } from "../../src/core/delta.ts";
+import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
+import { createModelNames } from "../../src/core/models.ts";
+import type { Adapter, Remark } from "../../src/core/ports.ts";
+import { createRoute, type Lane } from "../../src/core/route.ts";
+import type { Tool, Turn } from "../../src/core/turn.ts";
+
+/** What a lane does with each turn it gets, in order: it says words and may then fail, or waits until it is called off. */
+type Act = { readonly say?: readonly string[]; readonly fail?: unknown; readonly hang?: true };
+
+interface Scripted extends Lane {
+  readonly turns: Turn[];
+  /** How often an answer was left before its end. */
+  left(): number;
+}
+
+export function lane(name: string, acts: readonly Act[], rest: Partial<Lane> = {}): Scripted {
+  const turns: Turn[] = [];
+  let left = 0;
+  async function* play(act: Act, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
+    let isOver = false;
+    try {
+      for (const text of act.say ?? []) yield text === "" ? [] : [{ type: "text", text }];
+      if (act.hang) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(cut)));
+      isOver = true;
+      if (act.fail !== undefined) throw act.fail;
+    } finally {
+      if (!isOver) left++;
+    }
+  }
+  const adapter: Adapter = {
+    speaks: rest.adapter?.speaks,
+    stream(turn, signal) {
+      const act = acts[turns.push(turn) - 1];
+      assert.ok(act, `the lane '${name}' is not asked so often`);
+      return play(act, signal);
+    },
+  };
+  return { name, models: createModelNames({}), ...rest, adapter, turns, left: () => left };
+}
+
+export const gone = new GatewayError("client_closed", "gone");
+/** How an adapter may see that it is called off. */
+export const cut = failure("adapter_error");
+
+export function failure(code: ErrorCode, retryAfterSeconds?: number): GatewayError {
+  return new GatewayError(code, code, { retryAfterSeconds });
+}
+
+/** A route whose clock is turned by waiting and by hand. */
+export function open(lanes: readonly Scripted[], random = 0) {
+  let time = 0;
+  const waits: number[] = [];
+  const route = createRoute({
+    lanes,
+    defaultLane: lanes[0]!.name,
+    now: () => new Date(time),
+    random: () => random,
+    wait: async (milliseconds) => {
+      waits.push(milliseconds);
+      time += milliseconds;
+    },
+  });
+  return { route, waits, turnClock: (milliseconds: number) => void (time += milliseconds) };
+}
+
+export type Opened = ReturnType<typeof open>;
+
+export function toTurn(tools: readonly Tool[] = []): Turn {
+  return { id: "resp_1", model: "asked", items: [], settings: { tools }, stream: true };
+}
+
+/** Everything that is heard of a turn. */
+export async function hear({ route }: Opened, turn = toTurn(), signal = new AbortController().signal) {
+  const words: string[] = [];
+  const remarks: Remark[] = [];
+  let error: GatewayError | undefined;
+  try {
+    for await (const batch of route.stream(turn, signal, (remark) => remarks.push(remark))) {
+      for (const delta of batch) if (delta.type === "text") words.push(delta.text);
+    }
+  } catch (thrown) {
+    assert.ok(thrown instanceof GatewayError);
+    error = thrown;
+  }
+  return { words, error, tried: remarks.flatMap((each) => (each.type === "tried" ? [each] : [])), remarks };
+}
+
+export function tried(adapter: string, ...codes: ErrorCode[]): Remark[] {
+  return codes.map((code) => ({ type: "tried", adapter, code }));
+}

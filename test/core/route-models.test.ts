@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createModelNames } from "../../src/core/models.ts";
+import type { Adapter } from "../../src/core/ports.ts";
+import { createRoute, type Lane, type RouteParts } from "../../src/core/route.ts";
+import type { Turn } from "../../src/core/turn.ts";
+
+const still = {
+  now: () => new Date(0),
+  random: () => 0,
+  wait: () => Promise.resolve(),
+};
+
+/** A lane that says its name and the model it was asked for. */
+function lane(name: string, adapter: Partial<Adapter> = {}, rest: Partial<Lane> = {}): Lane {
+  const speaker: Adapter = {
+    async *stream({ model }) {
+      yield [{ type: "text", text: `${name}:${model}` }];
+    },
+    ...adapter,
+  };
+  return { name, models: createModelNames({}), ...rest, adapter: speaker };
+}
+
+function open(lanes: readonly Lane[], rest: Partial<RouteParts> = {}) {
+  return createRoute({ lanes, defaultLane: lanes[0]!.name, ...still, ...rest });
+}
+
+function toTurn(model: string): Turn {
+  return { id: "resp_1", model, items: [], settings: { tools: [] }, stream: true };
+}
+
+async function ask(route: ReturnType<typeof open>, model: string): Promise<string> {
+  let heard = "";
+  for await (const batch of route.stream(toTurn(model), new AbortController().signal)) {
+    for (const delta of batch) if (delta.type === "text") heard += delta.text;
+  }
+  return heard;
+}
+
+test("a whole name leads before a beginning, and a longer beginning before a shorter one", async () => {
+  const byModel = { "gpt-*": "b", "gpt-5-*": "c", "gpt-5-nano": "d", "*": "e" };
+  const route = open(
+    ["a", "b", "c", "d", "e"].map((name) => lane(name)),
+    { byModel },
+  );
+  assert.equal(await ask(route, "gpt-4"), "b:gpt-4");
+  assert.equal(await ask(route, "gpt-5-mini"), "c:gpt-5-mini");
+  assert.equal(await ask(route, "gpt-5-nano"), "d:gpt-5-nano");
+  assert.equal(await ask(route, "other"), "e:other");
+});
+
+test("a name that the operator's table does not have leads to the lane that is known for it, else to the default", async () => {
+  const models = createModelNames({ model: "real", models: { fast: "small", "gpt-5": "own" } });
+  const route = open([lane("a"), lane("b", {}, { models }), lane("c")], { byModel: { "gpt-*": "c" } });
+  assert.equal(await ask(route, "fast"), "b:small");
+  assert.equal(await ask(route, "real"), "b:real");
+  assert.equal(await ask(route, "gpt-5"), "c:gpt-5");
+  assert.equal(await ask(route, "constructor"), "a:constructor");
+});
+
+test("the default lane keeps a name that it shares with another", async () => {
+  const models = createModelNames({ model: "m" });
+  const lanes = [lane("a", {}, { models }), lane("b", {}, { models })];
+  assert.equal(await ask(open(lanes, { defaultLane: "b" }), "m"), "b:m");
+});
+
+test("a lane that is named and is not there, or there twice, is told when the route is made", () => {
+  assert.throws(() => open([lane("a")], { defaultLane: "b" }), /no lane 'b', which the default names/);
+  assert.throws(() => open([lane("a")], { byModel: { m: "b" } }), /no lane 'b', which the model 'm' names/);
+  assert.throws(() => open([lane("a", {}, { fallback: ["b"] })]), /no lane 'b', which the fallback of 'a' names/);
+  assert.throws(() => open([lane("a"), lane("a")]), /two lanes of the name 'a'/);
+});
+
+test("the models are those that the operator has named, and what the other lanes offer and are asked for", async () => {
+  const models = createModelNames({ models: { fast: "small" } });
+  const route = open(
+    [
+      lane("a", { models: async () => ["one", "gpt-4"] }),
+      lane("b", { models: async () => assert.fail() }, { models }),
+      lane("c", { models: async () => ["gpt-5", "unreachable"] }),
+      lane("d"),
+    ],
+    { byModel: { "gpt-*": "c" } },
+  );
+  assert.deepEqual(await route.models(), ["one", "fast", "gpt-5"]);
+});
+
+test("a lane that cannot say its models hides only its own", async () => {
+  const down = lane("b", { models: () => Promise.reject(new Error("down")) });
+  assert.deepEqual(await open([lane("a", { models: async () => ["one"] }), down]).models(), ["one"]);
+  await assert.rejects(open([down]).models(), /down/);
+});
+
+test("the context window is the lane's own, else what its adapter knows of the model", () => {
+  const adapter = { contextWindow: (model: string) => (model === "small" ? 8_000 : undefined) };
+  const models = createModelNames({ models: { fast: "small" } });
+  const route = open([lane("a", adapter, { models }), lane("b", adapter, { contextWindow: 4_000 })], {
+    byModel: { b: "b" },
+  });
+  assert.equal(route.contextWindow("fast"), 8_000);
+  assert.equal(route.contextWindow("slow"), undefined);
+  assert.equal(route.contextWindow("b"), 4_000);
+});
+
+test("tokens are counted by the lane that will answer, if it can", async () => {
+  const count = (tokens: number) => ({ countTokens: async ({ model }: Turn) => tokens + model.length });
+  const lanes = [lane("a", count(10)), lane("b", count(20), { models: createModelNames({ models: { x: "long" } }) })];
+  const { signal } = new AbortController();
+  assert.equal(await open(lanes).countTokens?.(toTurn("x"), signal), 24);
+  const byModel = { y: "c" };
+  assert.equal(await open([...lanes, lane("c")], { byModel }).countTokens(toTurn("y"), signal), undefined);
+});
+
+test("closing closes every adapter once", async () => {
+  const closed: string[] = [];
+  const a = lane("a", { close: async () => void closed.push("a") });
+  const b = lane("b", { close: async () => void closed.push("b") });
+  await open([a, b, { ...a, name: "c" }, lane("d")]).close();
+  assert.deepEqual(closed, ["a", "b"]);
+});

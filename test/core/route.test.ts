@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createModelNames } from "../../src/core/models.ts";
+import type { Adapter, Remark } from "../../src/core/ports.ts";
+import type { Tool } from "../../src/core/turn.ts";
+import { failure, hear, lane, open, toTurn, tried } from "./route-lanes.ts";
+
+test("a turn goes to its lane under the lane's own name for the model", async () => {
+  const main = lane("main", [{ say: ["a", "b"] }], { models: createModelNames({ models: { asked: "real" } }) });
+  assert.deepEqual(await hear(open([main])), { words: ["a", "b"], error: undefined, tried: [], remarks: [] });
+  assert.equal(main.turns[0]?.model, "real");
+});
+
+test("a lane that fails in passing is asked again, later each time", async () => {
+  const acts = [{ fail: failure("adapter_error") }, { fail: failure("overloaded") }, { say: ["a"] }];
+  const house = open([lane("main", acts, { retry: {} })]);
+  const { words, tried: told } = await hear(house);
+  assert.deepEqual(words, ["a"]);
+  assert.deepEqual(told, tried("main", "adapter_error", "overloaded"));
+  assert.deepEqual(house.waits, [100, 200]);
+});
+
+test("chance doubles a wait at most", async () => {
+  const house = open([lane("main", [{ fail: failure("adapter_error") }, { say: ["a"] }], { retry: {} })], 1);
+  await hear(house);
+  assert.deepEqual(house.waits, [200]);
+});
+
+test("without settings nothing is asked twice", async () => {
+  const house = open([lane("main", [{ fail: failure("adapter_error") }])]);
+  assert.equal((await hear(house)).error?.code, "adapter_error");
+});
+
+test("a lane is asked again twice and no more, unless told otherwise", async () => {
+  for (const [retry, times] of [[{}, 3] as const, [{ times: 4, baseMs: 1 }, 5] as const]) {
+    const main = lane(
+      "main",
+      Array.from({ length: times }, () => ({ fail: failure("adapter_error") })),
+      { retry },
+    );
+    assert.equal((await hear(open([main]))).error?.code, "adapter_error");
+    assert.equal(main.turns.length, times);
+  }
+});
+
+test("no turn waits longer than its caller has patience", async () => {
+  const acts = Array.from({ length: 4 }, () => ({ fail: failure("adapter_error") }));
+  const house = open([lane("main", acts, { retry: { times: 10, baseMs: 250 } })], 1);
+  await hear(house);
+  assert.deepEqual(house.waits, [250, 500]);
+});
+
+test("an upstream's own time to come again is kept, and ends the waiting when it is too long", async () => {
+  const soon = open([lane("main", [{ fail: failure("adapter_rate_limit", 1) }, { say: ["a"] }], { retry: {} })]);
+  assert.deepEqual((await hear(soon)).words, ["a"]);
+  assert.deepEqual(soon.waits, [1_000]);
+  const late = open([lane("main", [{ fail: failure("adapter_rate_limit", 2) }], { retry: {} })]);
+  const { error } = await hear(late);
+  assert.deepEqual([error?.code, error?.retryAfterSeconds, late.waits], ["adapter_rate_limit", 2, []]);
+});
+
+test("what will not pass in a moment is not asked again", async () => {
+  for (const code of ["adapter_timeout", "adapter_protocol", "adapter_refused"] as const) {
+    const house = open([lane("main", [{ fail: failure(code) }], { retry: {} })]);
+    assert.equal((await hear(house)).error?.code, code);
+    assert.deepEqual(house.waits, [], code);
+  }
+});
+
+test("a lane's own failure leads to the lanes behind it, in order and each once", async () => {
+  const codes = ["adapter_error", "adapter_rate_limit", "overloaded", "adapter_timeout", "adapter_protocol"] as const;
+  for (const code of [...codes, "adapter_refused"] as const) {
+    const fallback = ["second", "second", "main", "third"];
+    const house = open([
+      lane("main", [{ fail: failure(code) }], { fallback }),
+      lane("third", [{ say: ["a"] }]),
+      lane("second", [{ fail: failure("adapter_error") }], { retry: {} }),
+    ]);
+    const { words, tried: told } = await hear(house);
+    assert.deepEqual(words, ["a"], code);
+    assert.deepEqual(told, [...tried("main", code), ...tried("second", "adapter_error")]);
+    assert.deepEqual(house.waits, []);
+  }
+});
+
+test("what an adapter throws by mistake leads to the lanes behind it too", async () => {
+  const house = open([
+    lane("main", [{ fail: new TypeError("oops") }], { fallback: ["second"] }),
+    lane("second", [{ say: ["a"] }]),
+  ]);
+  const { words, tried: told } = await hear(house);
+  assert.deepEqual([words, told], [["a"], tried("main", "internal_error")]);
+});
+
+test("a caller's mistake is told at once and tried nowhere else", async () => {
+  const codes = ["adapter_bad_request", "body_too_large", "unsupported_parameter", "adapter_not_found"] as const;
+  for (const code of codes) {
+    const main = lane("main", [{ fail: failure(code) }], { fallback: ["second"], retry: {} });
+    const { error, remarks } = await hear(open([main, lane("second", [])]));
+    assert.deepEqual([error?.code, remarks], [code, []]);
+  }
+});
+
+test("a caller's mistake that a lane behind finds is told at once too", async () => {
+  const house = open([
+    lane("main", [{ fail: failure("adapter_error") }], { fallback: ["second", "third"] }),
+    lane("second", [{ fail: failure("adapter_bad_request") }]),
+    lane("third", []),
+  ]);
+  const { error, tried: told } = await hear(house);
+  assert.deepEqual([error?.code, told], ["adapter_bad_request", tried("main", "adapter_error")]);
+});
+
+test("a model that is not there is the lane's failure when the operator has put its name", async () => {
+  const models = createModelNames({ model: "retired" });
+  const main = lane("main", [{ fail: failure("adapter_not_found") }], { fallback: ["second"], models });
+  assert.deepEqual((await hear(open([main, lane("second", [{ say: ["a"] }])]))).words, ["a"]);
+});
+
+test("a lane behind that cannot take the turn is passed over", async () => {
+  const house = open([
+    lane("main", [{ fail: failure("adapter_error") }], { fallback: ["second", "third", "fourth"] }),
+    lane("second", [{ fail: failure("unsupported_parameter") }]),
+    lane("third", [{ fail: failure("adapter_not_found") }]),
+    lane("fourth", [{ say: ["a"] }]),
+  ]);
+  assert.deepEqual((await hear(house)).words, ["a"]);
+});
+
+test("when every lane fails the caller reads what happened at the first", async () => {
+  const house = open([
+    lane("main", [{ fail: failure("adapter_refused") }], { fallback: ["second"] }),
+    lane("second", [{ fail: failure("adapter_rate_limit", 5) }]),
+  ]);
+  const { error, tried: told } = await hear(house);
+  assert.equal(error?.code, "adapter_refused");
+  assert.deepEqual(told, [...tried("main", "adapter_refused"), ...tried("second", "adapter_rate_limit")]);
+});
+
+test("when the caller shall come back later it is told the soonest time", async () => {
+  const house = open([
+    lane("main", [{ fail: failure("adapter_rate_limit", 30) }], { fallback: ["second", "third", "fourth"] }),
+    lane("second", [{ fail: failure("adapter_error") }]),
+    lane("third", [{ fail: failure("adapter_rate_limit", 7) }]),
+    lane("fourth", [{ fail: failure("adapter_rate_limit", 9) }]),
+  ]);
+  const { error } = await hear(house);
+  assert.deepEqual([error?.code, error?.retryAfterSeconds], ["adapter_rate_limit", 7]);
+});
+
+test("a failure after the first word is told as it is", async () => {
+  const acts = [{ say: ["a"], fail: failure("adapter_error") }];
+  const main = lane("main", acts, { fallback: ["second"], retry: {}, breaker: { failures: 1 } });
+  const house = open([main, lane("second", [])]);
+  const { words, error, remarks } = await hear(house);
+  assert.deepEqual([words, error, remarks], [["a"], acts[0]!.fail, []]);
+});
+
+test("a batch without a word is no first word", async () => {
+  const main = lane("main", [{ say: ["", ""], fail: failure("adapter_error") }], { fallback: ["second"] });
+  assert.deepEqual((await hear(open([main, lane("second", [{ say: ["", "a"] }])]))).words, ["a"]);
+});
+
+test("an answer without a word is an answer", async () => {
+  const main = lane("main", [{}], { fallback: ["second"] });
+  assert.deepEqual(await hear(open([main, lane("second", [])])), {
+    words: [],
+    error: undefined,
+    tried: [],
+    remarks: [],
+  });
+});
+
+test("what is left out is told of the lane that answers only", async () => {
+  const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+  const speaks: Adapter = { speaks: ["responses"], stream: () => assert.fail() };
+  const refused = lane("main", [{ fail: failure("adapter_error") }], { fallback: ["second"] });
+  const knowing = open([refused, lane("second", [{ say: ["a"] }], { adapter: speaks })]);
+  assert.deepEqual((await hear(knowing, toTurn([search]))).remarks, tried("main", "adapter_error"));
+  const plain = lane("main", [{ say: ["a"] }]);
+  const leftOut: Remark = { type: "left-out", what: "tool web_search" };
+  assert.deepEqual((await hear(open([plain]), toTurn([search]))).remarks, [leftOut]);
+  assert.deepEqual(plain.turns[0]?.settings.tools, []);
+});

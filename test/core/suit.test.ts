@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Dialect, Item } from "../../src/core/item.ts";
+import type { Remark } from "../../src/core/ports.ts";
+import { suit } from "../../src/core/suit.ts";
+import type { Settings, Tool, ToolChoice, Turn } from "../../src/core/turn.ts";
+
+const weather: Tool = { type: "function", name: "weather" };
+const clock: Tool = { type: "function", name: "clock" };
+const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+
+function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn {
+  return { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
+}
+
+/** The turn as an adapter that speaks these dialects gets it, and what its caller is told. */
+function fit(turn: Turn, ...speaks: Dialect[]) {
+  const remarks: Remark[] = [];
+  return { turn: suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+}
+
+function allow(mode: "auto" | "required", ...names: string[]): ToolChoice {
+  return { type: "allowed", mode, names };
+}
+
+test("a turn that fits is handed on as it is", () => {
+  const items: Item[] = [{ type: "message", role: "user", content: "hi" }];
+  for (const settings of [{}, { tools: [weather, clock], toolChoice: { type: "tool", name: "clock" } as const }]) {
+    const turn = toTurn(settings, items);
+    assert.equal(fit(turn).turn, turn);
+  }
+  const native = { dialect: "responses", fields: { prompt: { id: "p" } } } as const;
+  const turn = toTurn({ tools: [search], native }, [{ type: "compaction", summary: "", encrypted: "x" }]);
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("an item that only another dialect knows is left out, one of its own dialect is not", () => {
+  const asked: Item = { type: "message", role: "user", content: "hi" };
+  const searched: Item = { type: "other", extra: { dialect: "responses", fields: { type: "web_search_call" } } };
+  const turn = toTurn({}, [asked, searched]);
+  assert.deepEqual(fit(turn, "chat"), { turn: { ...turn, items: [asked] }, remarks: [] });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("a tool that the adapter does not know is left out and told", () => {
+  const { turn, remarks } = fit(toTurn({ tools: [search, weather], toolChoice: { type: "auto" } }), "chat");
+  assert.deepEqual(turn.settings.tools, [weather]);
+  assert.deepEqual(turn.settings.toolChoice, { type: "auto" });
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
+});
+
+test("when no tool is left there is no choice left either", () => {
+  const { turn } = fit(toTurn({ tools: [search], toolChoice: { type: "auto" }, parallelToolCalls: true }));
+  assert.deepEqual(turn.settings, {
+    tools: [],
+    toolChoice: undefined,
+    parallelToolCalls: undefined,
+    native: undefined,
+  });
+});
+
+test("a forced function stays when other tools are left out", () => {
+  const choice = { type: "tool", name: "weather" } as const;
+  assert.deepEqual(fit(toTurn({ tools: [search, weather], toolChoice: choice })).turn.settings.toolChoice, choice);
+});
+
+test("a choice that forces a tool which the adapter does not know is refused by the tool's name", () => {
+  const choice = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
+  const turn = toTurn({ tools: [search], toolChoice: choice });
+  assert.throws(() => fit(turn, "chat"), {
+    code: "unsupported_parameter",
+    param: "tool_choice",
+    message: /'web_search', but the adapter behind this model has no such tool/,
+  });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("a call that is required cannot be left out", () => {
+  const refusal = { code: "unsupported_parameter", param: "tool_choice", message: /'web_search'/ };
+  assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
+  const tools = [weather, search];
+  assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "web_search") })), refusal);
+});
+
+test("tools that are not allowed never reach the adapter", () => {
+  for (const mode of ["auto", "required"] as const) {
+    const { turn, remarks } = fit(toTurn({ tools: [weather, clock], toolChoice: allow(mode, "clock") }), "chat");
+    assert.deepEqual(turn.settings.tools, [clock]);
+    assert.deepEqual(turn.settings.toolChoice, { type: mode });
+    assert.deepEqual(remarks, []);
+  }
+});
+
+test("an allowed tool that the adapter does not know is left out and told, one that is not allowed is not worth a word", () => {
+  const tools = [weather, search, clock];
+  const allowed = fit(toTurn({ tools, toolChoice: allow("auto", "clock", "web_search") }));
+  assert.deepEqual(allowed.turn.settings.tools, [clock]);
+  assert.deepEqual(allowed.remarks, [{ type: "left-out", what: "tool web_search" }]);
+  assert.deepEqual(fit(toTurn({ tools, toolChoice: allow("auto", "clock") })).remarks, []);
+});
+
+test("what is allowed holds in the caller's own fields too", () => {
+  const fields = {
+    tools: [{ function: { name: "weather" } }, { function: { name: "clock" }, own: 1 }],
+    tool_choice: { type: "allowed_tools" },
+    parallel_tool_calls: false,
+    logit_bias: {},
+  };
+  const native = { dialect: "chat", fields } as const;
+  const some = fit(toTurn({ tools: [weather, clock], toolChoice: allow("required", "clock"), native }), "chat");
+  assert.deepEqual(some.turn.settings.native?.fields, {
+    tools: [{ function: { name: "clock" }, own: 1 }],
+    tool_choice: "required",
+    parallel_tool_calls: false,
+    logit_bias: {},
+  });
+  const none = fit(toTurn({ tools: [weather, clock], toolChoice: allow("auto"), native }), "chat");
+  assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
+});
+
+test("a prompt template is refused where nobody knows its text", () => {
+  const native = { dialect: "responses", fields: { prompt: { id: "p" } } } as const;
+  assert.throws(() => fit(toTurn({ native }), "chat"), { code: "unsupported_parameter", param: "prompt" });
+});
+
+test("a conversation made short is told in plain words to an adapter that knows no such item", () => {
+  const before: Item = { type: "message", role: "user", content: "hi" };
+  const { turn } = fit(toTurn({}, [before, { type: "compaction", summary: "We met.", encrypted: "x" }]), "chat");
+  assert.deepEqual(turn.items, [
+    before,
+    { type: "message", role: "user", content: "Summary of the conversation so far:\nWe met." },
+  ]);
+});
+
+test("a conversation made short that only its maker can read is refused by everyone else", () => {
+  assert.throws(() => fit(toTurn({}, [{ type: "compaction", summary: "", encrypted: "x" }]), "chat"), {
+    code: "unsupported_parameter",
+    status: 400,
+    param: "input",
+    message: /'compaction'/,
+  });
+});

@@ -1,0 +1,277 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import fc from "fast-check";
+import { type Item, isSteering, type Part } from "../../src/core/item.ts";
+import { countItems, type Fitted, fitWindow, surelyFits, type Window } from "../../src/core/window.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const thought = (text: string): Item => ({ type: "reasoning", summary: [], text });
+const compaction = (summary: string): Item => ({ type: "compaction", summary });
+const output = (callId: string, text = "done"): Item => ({
+  type: "tool-output",
+  kind: "function",
+  callId,
+  output: text,
+});
+const call = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
+
+/** One token a character makes the sums easy. */
+const count = (text: string): number => text.length;
+const room = (tokens: number): Window => ({ tokens, reserve: 0 });
+/** As much as these items take. */
+const roomFor = (...items: readonly Item[]): Window => room(countItems(items, [], count));
+
+suite("a conversation that is longer than the window", () => {
+  const [task, first, second, third] = [user("the task"), assistant("one"), user("two"), assistant("re: two")];
+  const last = user("three");
+  const talk = [task, first, second, third, last];
+
+  test("stays as it is when it fits", () => {
+    assert.deepEqual(fitWindow(talk, [], roomFor(...talk), count), { items: talk, omitted: 0 });
+  });
+
+  test("loses its middle, a question together with its answer", () => {
+    const tight = { tokens: roomFor(...talk).tokens - 1, reserve: 0 };
+    assert.deepEqual(fitWindow(talk, [], tight, count), { items: [task, second, third, last], omitted: 1 });
+    assert.deepEqual(fitWindow(talk, [], roomFor(task, third, last), count), { items: [task, last], omitted: 3 });
+  });
+
+  test("leaves room for the answer, the instructions and the tools", () => {
+    const window = roomFor(...talk);
+    assert.equal(fitWindow(talk, [], { ...window, reserve: 1 }, count)?.omitted, 1);
+    assert.equal(fitWindow(talk, ["be brief"], window, count)?.omitted, 3);
+    const more = { ...window, tokens: window.tokens + "be brief".length + 4 };
+    assert.equal(fitWindow(talk, ["be brief"], more, count)?.omitted, 0);
+  });
+
+  test("keeps its system messages wherever they stand", () => {
+    const [brief, kind] = [system("be brief"), system("be kind")];
+    const steered = [brief, task, first, kind, second, third, last];
+    assert.deepEqual(fitWindow(steered, [], roomFor(brief, kind, task, last), count)?.items, [brief, task, kind, last]);
+  });
+
+  test("gives up the task when it does not fit beside the newest message", () => {
+    const long = user("a very long task indeed");
+    const fitted = fitWindow([long, first, second, third, last], [], roomFor(second, third, last), count);
+    assert.deepEqual(fitted?.items, [second, third, last]);
+  });
+
+  test("does not fit when its newest message is too long by itself", () => {
+    assert.equal(fitWindow(talk, [], room(roomFor(last).tokens - 1), count), undefined);
+    assert.equal(fitWindow([], ["instructions"], room(5), count), undefined);
+  });
+
+  test("keeps everything that was said and done since the newest user message", () => {
+    const work = [
+      task,
+      thought("hm"),
+      call("a"),
+      call("b"),
+      output("a"),
+      output("b"),
+      assistant("half done"),
+      call("c"),
+    ];
+    const done = [...work, output("c", "a long output")];
+    assert.deepEqual(fitWindow(done, [], roomFor(...done), count)?.items, done);
+    assert.equal(fitWindow(done, [], room(roomFor(...done).tokens - 1), count), undefined);
+  });
+
+  test("loses a tool call only together with its outputs, even with one that came late", () => {
+    const late = [task, first, user("look"), call("a"), user("well?"), output("a"), assistant("found"), last];
+    assert.deepEqual(fitWindow(late, [], room(roomFor(...late.slice(2)).tokens - 1), count)?.items, [task, last]);
+    const open = late.slice(0, 6);
+    assert.equal(fitWindow(open, [], roomFor(...open.slice(3)), count), undefined);
+    assert.deepEqual(fitWindow(open, [], roomFor(...open.slice(2)), count)?.items, open.slice(2));
+  });
+
+  test("tells calls of the same id in different answers apart", () => {
+    const again = [task, call("0"), output("0"), second, call("0"), output("0"), last];
+    const fitted = fitWindow(again, [], roomFor(task, ...again.slice(3)), count);
+    assert.deepEqual(fitted?.items, [task, ...again.slice(3)]);
+  });
+
+  test("keeps the newest compaction, which stands for all before it", () => {
+    const [old, fresh] = [compaction("long ago"), compaction("so far")];
+    const short = [task, old, second, third, fresh, second, third, last];
+    assert.deepEqual(fitWindow(short, [], roomFor(task, fresh, last), count)?.items, [task, fresh, last]);
+    assert.deepEqual(fitWindow(short, [], roomFor(fresh, last), count)?.items, [fresh, last]);
+  });
+
+  test("is counted from its end, each text once, and no further than it fits", () => {
+    const long = [task, ...Array.from({ length: 50 }, (_, index) => [user(`q${index}`), assistant(`a${index}`)]), last];
+    const counted: string[] = [];
+    fitWindow(long.flat(), [], room(50), (text) => {
+      counted.push(text);
+      return text.length;
+    });
+    assert.deepEqual(counted, ["three", "the task", "a49", "q49", "a48", "q48", "a47"]);
+  });
+});
+
+suite("what a part costs", () => {
+  const cost = (part: Part) => countItems([{ type: "message", role: "user", content: [part] }], [], count) - 4;
+  const bytes = (size: number) => "A".repeat((size * 4) / 3);
+
+  test("an image is a large one unless it says that it is not", () => {
+    assert.equal(cost({ type: "image", url: "https://example.com/a.png" }), 1_105);
+    assert.equal(cost({ type: "image", fileId: "file-1", detail: "low" }), 85);
+  });
+
+  test("a file costs by its size where it is seen, and a few pages where it is not", () => {
+    assert.equal(cost({ type: "file", data: `data:text/plain;base64,${bytes(3_000)}` }), 755);
+    assert.equal(cost({ type: "file", data: bytes(300_000) }), 7_500);
+    assert.equal(cost({ type: "file", fileId: "file-1" }), 2_000);
+  });
+
+  test("sound costs by its length in time", () => {
+    assert.equal(cost({ type: "audio", format: "wav", data: bytes(96_000) }), 30);
+    assert.equal(cost({ type: "audio", format: "mp3", data: bytes(12_000) }), 30);
+  });
+
+  test("what only its maker can read costs about what it stands for", () => {
+    const sealed: Item = { type: "reasoning", summary: ["not counted"], text: "", encrypted: bytes(300) };
+    assert.equal(countItems([sealed], [], count), 79);
+    assert.equal(countItems([{ type: "compaction", summary: "", encrypted: bytes(300) }], [], count), 79);
+  });
+
+  test("what a dialect alone knows costs its JSON text", () => {
+    assert.equal(cost({ type: "other", extra: { dialect: "chat", fields: { a: 1 } } }), 7);
+  });
+});
+
+suite("for every conversation and window", () => {
+  test("what is left is a part of it in the same order, within the budget, and all of it when all fits", () => {
+    forAll((items, fixed, window, fitted) => {
+      const budget = window.tokens - window.reserve;
+      assert.equal(fitted?.omitted === 0, countItems(items, fixed, count) <= budget);
+      if (fitted === undefined) return;
+      assert.equal(fitted.omitted, items.length - fitted.items.length);
+      assert.deepEqual(placesOf(items, fitted), [...new Set(placesOf(items, fitted))].toSorted(ascending));
+      assert.ok(countItems(fitted.items, fixed, count) <= budget);
+      if (fitted.omitted === 0) assert.equal(fitted.items, items);
+    });
+  });
+
+  test("the newest user message and all after it stay with the system messages, or nothing fits", () => {
+    forAll((items, fixed, window, fitted) => {
+      const must = items.filter((item, index) => isSteering(item) || index >= newestStart(items));
+      const fits = countItems(must, fixed, count) <= window.tokens - window.reserve;
+      assert.equal(fitted !== undefined, fits);
+      if (fitted !== undefined) assert.deepEqual(new Set(must).difference(new Set(fitted.items)), new Set());
+    });
+  });
+
+  test("a tool call and its output stay or go together", () => {
+    forAll((items, _fixed, _window, fitted) => {
+      if (fitted === undefined) return;
+      const kept = new Set(placesOf(items, fitted));
+      for (const [place, callPlace] of pairsOf(items)) assert.equal(kept.has(place), kept.has(callPlace));
+    });
+  });
+
+  test("what is left out is the middle: an end that begins with a question, and before it only the first things", () => {
+    forAll((items, _fixed, _window, fitted) => {
+      if (fitted === undefined || fitted.omitted === 0) return;
+      const kept = new Set(placesOf(items, fitted));
+      const isHead = (item: Item, place: number) =>
+        isSteering(item) ||
+        place === items.findIndex((other) => isQuestion(other)) ||
+        place === items.findLastIndex((other) => other.type === "compaction");
+      const lastGap = items.findLastIndex((_, place) => !kept.has(place));
+      const end = items.slice(lastGap + 1).find((item) => !isSteering(item) && item.type !== "compaction");
+      assert.ok(end === undefined || isQuestion(end));
+      const before = items.slice(0, lastGap).filter((_, place) => kept.has(place));
+      assert.deepEqual(
+        before.filter((item) => !isHead(item, items.indexOf(item))),
+        [],
+      );
+    });
+  });
+
+  test("the same question has the same answer", () => {
+    forAll((items, fixed, window, fitted) => assert.deepEqual(fitWindow(items, fixed, window, count), fitted));
+  });
+
+  test("what surely fits does, though every byte were a token", () => {
+    const bytes = (text: string): number => Buffer.byteLength(text);
+    const anyText = fc.array(fc.nat(0x10ffff)).map((codes) => String.fromCodePoint(...codes));
+    fc.assert(
+      fc.property(fc.array(itemOf(anyText), { maxLength: 6 }), fc.nat(200), (items, tokens) => {
+        const most = countItems(items, ["fixed"], bytes);
+        if (surelyFits(items, ["fixed"], tokens)) assert.ok(most <= tokens);
+      }),
+    );
+    const ascii = [user("a".repeat(90))];
+    assert.deepEqual([surelyFits(ascii, [], 94), surelyFits(ascii, [], 93)], [true, false]);
+    assert.deepEqual([surelyFits([user("ää中")], [], 11), surelyFits([user("ää中")], [], 10)], [true, false]);
+  });
+});
+
+type Check = (items: readonly Item[], fixed: readonly string[], window: Window, fitted: Fitted | undefined) => void;
+
+/** Any order of items, but an output has a call before it, as the gateway makes sure. */
+function forAll(check: Check): void {
+  const windows = fc.record({ tokens: fc.nat(160), reserve: fc.nat(10) });
+  fc.assert(
+    fc.property(
+      conversations,
+      fc.array(fc.string({ maxLength: 3 }), { maxLength: 2 }),
+      windows,
+      (items, fixed, window) => check(items, fixed, window, fitWindow(items, fixed, window, count)),
+    ),
+    { numRuns: 500 },
+  );
+}
+
+function itemOf(texts: fc.Arbitrary<string>): fc.Arbitrary<Item> {
+  const ids = fc.constantFrom("a", "b", "c");
+  return fc.oneof(
+    { weight: 4, arbitrary: texts.map(user) },
+    { weight: 3, arbitrary: texts.map(assistant) },
+    { weight: 1, arbitrary: texts.map(system) },
+    { weight: 1, arbitrary: texts.map(thought) },
+    { weight: 1, arbitrary: texts.map(compaction) },
+    { weight: 2, arbitrary: ids.map(call) },
+    { weight: 2, arbitrary: fc.tuple(ids, texts).map(([callId, text]) => output(callId, text)) },
+  );
+}
+
+const conversations = fc.array(itemOf(fc.string({ maxLength: 8 })), { maxLength: 24 }).map((items) => {
+  const called = new Set<string>();
+  return items.filter((item) => {
+    if (item.type === "tool-call") called.add(item.callId);
+    return item.type !== "tool-output" || called.has(item.callId);
+  });
+});
+
+function placesOf(items: readonly Item[], fitted: Fitted): readonly number[] {
+  return fitted.items.map((item) => items.indexOf(item));
+}
+
+const ascending = (one: number, other: number): number => one - other;
+
+function isQuestion(item: Item | undefined): boolean {
+  return item?.type === "message" && item.role === "user";
+}
+
+/** The places of the outputs, each with that of the call before it. */
+function pairsOf(items: readonly Item[]): readonly (readonly [number, number])[] {
+  return items.flatMap((item, place) => {
+    if (item.type !== "tool-output") return [];
+    const isItsCall = (other: Item) => other.type === "tool-call" && other.callId === item.callId;
+    return [[place, items.slice(0, place).findLastIndex(isItsCall)] as const];
+  });
+}
+
+/** The newest question that no tool output after it reaches behind. */
+function newestStart(items: readonly Item[]): number {
+  const pairs = pairsOf(items);
+  const isWhole = (start: number) => pairs.every(([place, callPlace]) => place < start || callPlace >= start);
+  return Math.max(
+    0,
+    items.findLastIndex((item, place) => isQuestion(item) && isWhole(place)),
+  );
+}

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import OpenAI, { APIError } from "openai";
+import { authorization, type Box, type BoxOptions, createBox, say, type Script, token, toToken } from "../scripted.ts";
+
+const hello: Script = [[...say("Hello"), { type: "finish", reason: "stop" }]];
+const otherToken = "sk-other-0123456789abcdef";
+
+async function open(
+  context: TestContext,
+  script = hello,
+  options: BoxOptions = {},
+): Promise<{ box: Box; base: string; client: OpenAI }> {
+  const box = createBox(context, script, options);
+  const base = await box.listen();
+  return { box, base, client: new OpenAI({ baseURL: `${base}/v1`, apiKey: token, maxRetries: 0 }) };
+}
+
+/** What the tests look at of an answer's body. */
+interface Body {
+  readonly id: string;
+  readonly first_id: string;
+  readonly metadata: object;
+  readonly error: { readonly message: string; readonly param: string | null; readonly code: string };
+}
+
+async function call(base: string, method: string, path: string, body?: unknown, bearer = authorization) {
+  const response = await fetch(`${base}${path}`, {
+    method,
+    headers: { authorization: bearer, ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Body };
+}
+
+function statusOf(status: number) {
+  return (thrown: unknown) => thrown instanceof APIError && thrown.status === status;
+}
+
+test("the official client makes, reads, changes and deletes a conversation", async (context) => {
+  const { client } = await open(context);
+  const made = await client.conversations.create({ metadata: { topic: "tea" } });
+  assert.match(made.id, /^conv_/);
+  assert.equal(made.object, "conversation");
+  assert.deepEqual(await client.conversations.retrieve(made.id), made);
+  const updated = await client.conversations.update(made.id, { metadata: { topic: "coffee" } });
+  assert.deepEqual(updated, { ...made, metadata: { topic: "coffee" } });
+  assert.deepEqual((await client.conversations.update(made.id, { metadata: null })).metadata, {});
+  assert.deepEqual(await client.conversations.delete(made.id), {
+    id: made.id,
+    object: "conversation.deleted",
+    deleted: true,
+  });
+  await assert.rejects(client.conversations.retrieve(made.id), statusOf(404));
+  await assert.rejects(client.conversations.delete(made.id), statusOf(404));
+});
+
+test("the official client adds, lists, reads and deletes items", async (context) => {
+  const { client } = await open(context);
+  const { id } = await client.conversations.create({ items: [{ role: "user", content: "one" }] });
+  const added = await client.conversations.items.create(id, {
+    items: [
+      { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+      { type: "function_call_output", call_id: "c1", output: "ok" },
+    ],
+  });
+  assert.deepEqual(
+    added.data.map(({ type }) => type),
+    ["function_call", "function_call_output"],
+  );
+  assert.equal(added.first_id, added.data[0]?.id);
+  const listed = await Array.fromAsync(client.conversations.items.list(id, { limit: 1, order: "asc" }));
+  assert.deepEqual(
+    listed.map(({ type }) => type),
+    ["message", "function_call", "function_call_output"],
+  );
+  assert.deepEqual(listed.slice(1), added.data);
+  const newest = await client.conversations.items.list(id, { include: ["reasoning.encrypted_content"] });
+  assert.deepEqual(newest.data, listed.toReversed());
+  const itemId = listed[0]?.id ?? "";
+  const place = { conversation_id: id };
+  assert.deepEqual(await client.conversations.items.retrieve(itemId, place), listed[0]);
+  assert.equal((await client.conversations.items.delete(itemId, place)).id, id);
+  await assert.rejects(client.conversations.items.retrieve(itemId, place), statusOf(404));
+  await assert.rejects(client.conversations.items.delete(itemId, place), statusOf(404));
+  assert.deepEqual(await Array.fromAsync(client.conversations.items.list(id, { order: "asc" })), added.data);
+});
+
+test("all items can be deleted while they are being listed, page by page", async (context) => {
+  const { client } = await open(context);
+  const items = ["one", "two", "three", "four", "five"].map((content) => ({ role: "user" as const, content }));
+  const { id } = await client.conversations.create({ items });
+  for await (const item of client.conversations.items.list(id, { limit: 2 })) {
+    await client.conversations.items.delete(item.id ?? "", { conversation_id: id });
+  }
+  assert.deepEqual((await client.conversations.items.list(id)).data, []);
+});
+
+test("a response in a conversation sees its items and adds its own", async (context) => {
+  const { client, box } = await open(context);
+  const { id } = await client.conversations.create({
+    items: [
+      { role: "system", content: "be brief" },
+      { role: "user", content: "one" },
+    ],
+  });
+  const response = await client.responses.create({ model: "m", input: "two", conversation: id });
+  assert.equal(response.conversation?.id, id);
+  assert.deepEqual(
+    box.adapter.turns[0]?.items.map((item) => item.type === "message" && item.content),
+    ["be brief", "one", "two"],
+  );
+  const listed = await Array.fromAsync(client.conversations.items.list(id, { order: "asc" }));
+  assert.deepEqual(
+    listed.map((item) => item.type === "message" && item.role),
+    ["system", "user", "user", "assistant"],
+  );
+  assert.equal(listed.at(-1)?.id, response.output[0]?.id);
+  const input = await Array.fromAsync(client.responses.inputItems.list(response.id));
+  assert.deepEqual(
+    input.map((item) => item.id),
+    [listed[2]?.id],
+  );
+});
+
+test("the session of a chat with a user is a conversation by the name that its header tells", async (context) => {
+  const { client } = await open(context);
+  const { response } = await client.chat.completions
+    .create({ model: "m", messages: [{ role: "user", content: "hi" }], user: "u" })
+    .withResponse();
+  const id = response.headers.get("x-portico-session") ?? "";
+  const listed = await Array.fromAsync(client.conversations.items.list(id, { order: "asc" }));
+  assert.deepEqual(
+    listed.map((item) => item.type === "message" && item.role),
+    ["user", "assistant"],
+  );
+});
+
+test("what a response was asked is listed newest first, a page at a time", async (context) => {
+  const { client } = await open(context);
+  const input = ["one", "two", "three"].map((content) => ({ role: "user" as const, content }));
+  const { id } = await client.responses.create({ model: "m", input });
+  const page = await client.responses.inputItems.list(id, { limit: 2 });
+  assert.equal(page.has_more, true);
+  const all = await Array.fromAsync(client.responses.inputItems.list(id, { limit: 2 }));
+  assert.deepEqual(
+    all.map((item) => item.type === "message" && item.content),
+    ["three", "two", "one"].map((text) => [{ type: "input_text", text }]),
+  );
+  const ascending = await Array.fromAsync(client.responses.inputItems.list(id, { order: "asc" }));
+  assert.deepEqual(ascending, all.toReversed());
+  await assert.rejects(client.responses.inputItems.list("resp_unknown"), statusOf(404));
+});
+
+test("a conversation can be made without a body", async (context) => {
+  const { base } = await open(context);
+  const { status, body } = await call(base, "POST", "/v1/conversations");
+  assert.equal(status, 200);
+  assert.deepEqual(body.metadata, {});
+  const list = await call(base, "GET", `/v1/conversations/${body.id}/items`);
+  assert.deepEqual(list.body, { object: "list", data: [], first_id: "", last_id: "", has_more: false });
+});
+
+test("another owner's conversation answers exactly as one that does not exist", async (context) => {
+  const tokens = [toToken(token), toToken(otherToken, { owner: "other" })];
+  const { base } = await open(context, hello, { settings: { tokens } });
+  const items = [{ role: "user", content: "secret" }];
+  const { body: made } = await call(base, "POST", "/v1/conversations", { items });
+  const { id } = made;
+  const { body: list } = await call(base, "GET", `/v1/conversations/${id}/items`);
+  const item = list.first_id;
+  const unknown = id.replace(/.{4}$/, "0000");
+  const requests: readonly (readonly [method: string, path: string, body?: object])[] = [
+    ["GET", ""],
+    ["POST", "", { metadata: {} }],
+    ["DELETE", ""],
+    ["GET", "/items"],
+    ["POST", "/items", { items }],
+    ["GET", `/items/${item}`],
+    ["DELETE", `/items/${item}`],
+  ];
+  for (const [method, path, body] of requests) {
+    const theirs = await call(base, method, `/v1/conversations/${id}${path}`, body, `Bearer ${otherToken}`);
+    const nobodys = await call(base, method, `/v1/conversations/${unknown}${path}`, body);
+    assert.equal(theirs.status, 404);
+    assert.equal(theirs.body.error.message, `Conversation with id '${id}' not found.`);
+    assert.deepEqual(JSON.parse(JSON.stringify(theirs).replaceAll(id, unknown)), nobodys);
+  }
+  assert.equal((await call(base, "GET", `/v1/conversations/${id}/items/${item}`)).status, 200);
+});
+
+test("an item of another conversation of the same owner is not found", async (context) => {
+  const { base } = await open(context);
+  const items = [{ role: "user", content: "hi" }];
+  const one = await call(base, "POST", "/v1/conversations", { items });
+  const other = await call(base, "POST", "/v1/conversations", { items });
+  const { body: list } = await call(base, "GET", `/v1/conversations/${other.body.id}/items`);
+  const path = `/v1/conversations/${one.body.id}/items/${list.first_id}`;
+  for (const method of ["GET", "DELETE"]) {
+    const { status, body } = await call(base, method, path);
+    assert.equal(status, 404);
+    assert.equal(body.error.code, "not_found");
+  }
+});
+
+test("what is wrong with a request is said with the name of the field", async (context) => {
+  const { base } = await open(context, hello, { maxItems: 2 });
+  const { body: made } = await call(base, "POST", "/v1/conversations", {});
+  const path = `/v1/conversations/${made.id}`;
+  const item = { role: "user", content: "hi" };
+  const wrong: readonly (readonly [method: string, path: string, body: unknown, param: string])[] = [
+    ["GET", "/v1/conversations/resp_1", undefined, "conversation_id"],
+    ["POST", "/v1/conversations", { metadata: "x" }, "metadata"],
+    ["POST", "/v1/conversations", { metadata: { a: 1 } }, "metadata.a"],
+    ["POST", "/v1/conversations", { items: "x" }, "items"],
+    ["POST", "/v1/conversations", { items: [{ role: "nobody", content: "" }] }, "items[0].role"],
+    ["POST", "/v1/conversations", { items: [item, item, item] }, "items"],
+    ["POST", path, {}, "metadata"],
+    ["POST", `${path}/items`, {}, "items"],
+    ["POST", `${path}/items`, { items: [{ type: "function_call_output", call_id: "c", output: "" }] }, "items"],
+    ["GET", `${path}/items?limit=0`, undefined, "limit"],
+    ["GET", `${path}/items?order=up`, undefined, "order"],
+  ];
+  for (const [method, url, sent, param] of wrong) {
+    const { status, body } = await call(base, method, url, sent);
+    assert.equal(status, 400, url);
+    assert.equal(body.error.param, param);
+  }
+  const unknown = await call(base, "GET", `${path}/items?after=msg_1`);
+  assert.deepEqual([unknown.status, unknown.body.error.param], [404, "after"]);
+});
+
+test("other methods are refused with what is allowed", async (context) => {
+  const { base } = await open(context);
+  const response = await fetch(`${base}/v1/conversations/conv_1/items`, {
+    method: "DELETE",
+    headers: { authorization },
+  });
+  assert.equal(response.status, 405);
+  assert.equal(response.headers.get("allow"), "GET, POST");
+});
+
+test("without the responses endpoint there are no conversations", async (context) => {
+  const { base } = await open(context, hello, { settings: { endpoints: { chat: true, responses: false } } });
+  const { status, body } = await call(base, "POST", "/v1/conversations", {});
+  assert.deepEqual([status, body.error.code], [404, "endpoint_disabled"]);
+});

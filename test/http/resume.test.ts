@@ -1,0 +1,241 @@
+/** Requests that are repeated, streams that are taken up again, and responses after the fact, over real sockets. */
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
+
+interface Called {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+async function open(context: TestContext, script: Script, options: BoxOptions = {}) {
+  const box: Box = createBox(context, script, options);
+  const address = await box.listen();
+  const send = async (path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Called> => {
+    const headers = { authorization, "content-type": "application/json", ...init.headers };
+    const response = await fetch(`${address}${path}`, { ...init, headers });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const post = (path: string, body: object, headers: Record<string, string> = {}): Promise<Called> =>
+    send(path, { method: "POST", body: JSON.stringify(body), headers });
+  return { ...box, address, send, post };
+}
+
+const chat = { model: "m", messages: [{ role: "user", content: "hi" }] };
+const response = { model: "m", input: "hi" };
+const words: Script = [say("Good"), say(" day"), say(", Ann")];
+
+/** A stream's messages, each as its lines. */
+function messagesOf(text: string): string[] {
+  return text.split("\n\n").filter((message) => message !== "");
+}
+
+suite("a repeated request", () => {
+  for (const [path, body] of [
+    ["/v1/chat/completions", chat],
+    ["/v1/responses", response],
+  ] as const) {
+    test(`gets the same answer, whole, on ${path}`, async (context) => {
+      const { post, adapter } = await open(context, words);
+      const headers = { "idempotency-key": "order-66" };
+      const first = await post(path, body, headers);
+      const second = await post(path, body, headers);
+      assert.equal(first.status, 200);
+      assert.equal(second.text, first.text);
+      assert.equal(first.headers.get("x-portico-replayed"), null);
+      assert.equal(second.headers.get("x-portico-replayed"), "true");
+      assert.equal(adapter.turns.length, 1);
+    });
+
+    test(`gets the same stream, on ${path}, and what of it is missing when it says where it was cut`, async (context) => {
+      const { post, adapter } = await open(context, words);
+      const headers = { "idempotency-key": "order-67" };
+      const first = await post(path, { ...body, stream: true }, headers);
+      const again = await post(path, { ...body, stream: true }, headers);
+      assert.equal(again.text, first.text);
+      const messages = messagesOf(first.text);
+      for (const [index, message] of messages.entries()) assert.match(message, new RegExp(`^id: ${index}\n`));
+      for (let seen = 0; seen < messages.length; seen++) {
+        const rest = await post(path, { ...body, stream: true }, { ...headers, "last-event-id": String(seen) });
+        assert.deepEqual(messagesOf(rest.text), messages.slice(seen + 1));
+      }
+      assert.equal(adapter.turns.length, 1);
+    });
+
+    test(`with another body is a conflict, on ${path}`, async (context) => {
+      const { post } = await open(context, words);
+      const headers = { "idempotency-key": "order-68" };
+      await post(path, body, headers);
+      const other = await post(path, { ...body, temperature: 0 }, headers);
+      assert.equal(other.status, 409);
+      assert.equal(JSON.parse(other.text).error.code, "idempotency_conflict");
+    });
+  }
+
+  test("is another one in another session, or on the other endpoint", async (context) => {
+    const { post } = await open(context, words);
+    const headers = { "idempotency-key": "order-69" };
+    assert.equal((await post("/v1/responses", response, headers)).status, 200);
+    const elsewhere = await post("/v1/responses", response, { ...headers, "x-session-id": "s" });
+    assert.equal(elsewhere.status, 409);
+    assert.equal((await post("/v1/chat/completions", chat, headers)).status, 409);
+  });
+
+  test("attaches to the turn that runs, after the first caller was cut off in the middle", async (context) => {
+    const gate = Promise.withResolvers<void>();
+    const { post, address, adapter } = await open(context, async function* () {
+      yield say("one");
+      await gate.promise;
+      yield say(" two");
+    });
+    const headers = { authorization, "content-type": "application/json", "idempotency-key": "order-70" };
+    const cut = new AbortController();
+    const body = JSON.stringify({ ...chat, stream: true });
+    const first = await fetch(`${address}/v1/chat/completions`, { method: "POST", body, headers, signal: cut.signal });
+    const reader = first.body?.getReader();
+    const { value } = (await reader?.read()) ?? {};
+    const seen = messagesOf(new TextDecoder().decode(value)).length - 1;
+    cut.abort();
+    await assert.rejects(async () => reader?.read());
+    const resumed = post(
+      "/v1/chat/completions",
+      { ...chat, stream: true },
+      { ...headers, "last-event-id": String(seen) },
+    );
+    gate.resolve();
+    const rest = messagesOf((await resumed).text);
+    assert.match(rest[0] ?? "", new RegExp(`^id: ${seen + 1}\n`));
+    assert.ok(rest.some((message) => message.includes(" two")));
+    assert.match(rest.at(-1) ?? "", /\[DONE\]$/);
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("needs a key of 1 to 255 characters and a number to go on from", async (context) => {
+    const { post } = await open(context, words);
+    for (const key of ["", "x".repeat(256)]) {
+      const refused = await post("/v1/responses", response, { "idempotency-key": key });
+      assert.equal(refused.status, 400, key);
+      assert.equal(JSON.parse(refused.text).error.param, "Idempotency-Key");
+    }
+    const headers = { "idempotency-key": "k", "last-event-id": "seven" };
+    const refused = await post("/v1/responses", { ...response, stream: true }, headers);
+    assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
+  });
+});
+
+suite("a response after the fact", () => {
+  test("is the one that was answered, whole and as a stream from any event on", async (context) => {
+    const { post, send } = await open(context, words);
+    const streamed = await post("/v1/responses", { ...response, stream: true, metadata: { a: "b" } });
+    const messages = messagesOf(streamed.text);
+    const last = JSON.parse((messages.at(-2) ?? "").replace(/^event: .*\ndata: /, ""));
+    const { id } = last.response;
+    assert.deepEqual(JSON.parse((await send(`/v1/responses/${id}`)).text), last.response);
+    assert.equal((await send(`/v1/responses/${id}?stream=true`)).text, streamed.text);
+    for (const after of [0, 3, messages.length - 1]) {
+      const rest = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
+      assert.deepEqual(messagesOf(rest.text), messages.slice(after + 1));
+    }
+    const wrong = await send(`/v1/responses/${id}?stream=true&starting_after=-1`);
+    assert.equal(JSON.parse(wrong.text).error.param, "starting_after");
+  });
+
+  test("is gone when it is deleted, and unknown when it was not stored", async (context) => {
+    const { post, send } = await open(context, words);
+    const { id } = JSON.parse((await post("/v1/responses", response)).text);
+    const deleted = await send(`/v1/responses/${id}`, { method: "DELETE" });
+    assert.deepEqual(JSON.parse(deleted.text), { id, object: "response", deleted: true });
+    assert.equal((await send(`/v1/responses/${id}`)).status, 404);
+    assert.equal((await send(`/v1/responses/${id}`, { method: "DELETE" })).status, 404);
+    const continued = await post("/v1/responses", { ...response, previous_response_id: id });
+    assert.equal(JSON.parse(continued.text).error.code, "previous_response_not_found");
+    const unstored = JSON.parse((await post("/v1/responses", { ...response, store: false })).text);
+    assert.equal((await send(`/v1/responses/${unstored.id}`)).status, 404);
+  });
+
+  test("of another owner is answered like one that never was", async (context) => {
+    const tokens = [toToken(token), toToken("sk-other-0123456789", { owner: "other" })];
+    const { post, send } = await open(context, words, { settings: { tokens } });
+    const { id } = JSON.parse((await post("/v1/responses", response)).text);
+    const unknown = `resp_${"0".repeat(48)}`;
+    const headers = { authorization: "Bearer sk-other-0123456789" };
+    const ways = [
+      ["GET", (name: string) => `/v1/responses/${name}`],
+      ["GET", (name: string) => `/v1/responses/${name}?stream=true`],
+      ["DELETE", (name: string) => `/v1/responses/${name}`],
+      ["POST", (name: string) => `/v1/responses/${name}/cancel`],
+    ] as const;
+    for (const [method, path] of ways) {
+      const theirs = await send(path(id), { method, headers });
+      const nobodys = await send(path(unknown), { method, headers });
+      assert.equal(theirs.status, 404);
+      assert.equal(theirs.text.replaceAll(id, "X"), nobodys.text.replaceAll(unknown, "X"));
+    }
+    assert.equal((await send(`/v1/responses/${id}`)).status, 200);
+  });
+
+  test("cannot be cancelled when it was answered at once", async (context) => {
+    const { post, send } = await open(context, words);
+    const { id } = JSON.parse((await post("/v1/responses", response)).text);
+    const refused = await send(`/v1/responses/${id}/cancel`, { method: "POST" });
+    assert.equal(refused.status, 400);
+    assert.equal(JSON.parse(refused.text).error.message, "Cannot cancel a synchronous response.");
+  });
+});
+
+suite("a response in the background", () => {
+  test("is promised at once, polled, and followed from any event on", async (context) => {
+    const gate = Promise.withResolvers<void>();
+    const { post, send } = await open(context, async function* () {
+      yield say("one");
+      await gate.promise;
+      yield say(" two");
+    });
+    const promised = JSON.parse((await post("/v1/responses", { ...response, background: true })).text);
+    assert.equal(promised.status, "queued");
+    assert.equal(promised.background, true);
+    assert.deepEqual(promised.output, []);
+    const following = send(`/v1/responses/${promised.id}?stream=true&starting_after=1`);
+    gate.resolve();
+    const messages = messagesOf((await following).text);
+    assert.match(messages[0] ?? "", /^event: response.in_progress\n.*"sequence_number":2}$/m);
+    assert.match(messages.at(-2) ?? "", /^event: response.completed\n/);
+    const polled = JSON.parse((await send(`/v1/responses/${promised.id}`)).text);
+    assert.equal(polled.status, "completed");
+    assert.equal(polled.output[0].content[0].text, "one two");
+  });
+
+  test("can be streamed by the request itself, which begins with its being queued", async (context) => {
+    const { post } = await open(context, words);
+    const streamed = await post("/v1/responses", { ...response, background: true, stream: true });
+    const types = messagesOf(streamed.text).map((message) => /^event: (.*)$/m.exec(message)?.[1]);
+    assert.deepEqual(types.slice(0, 3), ["response.created", "response.queued", "response.in_progress"]);
+    assert.equal(types.at(-2), "response.completed");
+  });
+
+  test("that is cancelled lets go of the model and stays cancelled", async (context) => {
+    const begun = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const { post, send } = await open(context, async function* (_turn, signal) {
+      yield say("one");
+      begun.resolve();
+      await new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => {
+          gone.resolve();
+          reject(signal.reason);
+        }),
+      );
+    });
+    const { id } = JSON.parse((await post("/v1/responses", { ...response, background: true })).text);
+    await begun.promise;
+    const running = JSON.parse((await send(`/v1/responses/${id}`)).text);
+    assert.equal(running.status, "in_progress");
+    for (let times = 0; times < 2; times++) {
+      const cancelled = await send(`/v1/responses/${id}/cancel`, { method: "POST" });
+      assert.equal(JSON.parse(cancelled.text).status, "cancelled");
+    }
+    await gone.promise;
+    assert.equal(JSON.parse((await send(`/v1/responses/${id}`)).text).status, "cancelled");
+  });
+});

@@ -1,0 +1,267 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { authorization, createBox, say, toToken } from "../scripted.ts";
+import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
+
+const on = { enabled: true, maxConnections: 100, maxMinutes: 60 };
+
+test("an upgrade needs a token that opens the endpoint, and the endpoint", async (context) => {
+  const tokens = [toToken("sk-chat", { opens: new Set(["chat"]) })];
+  const address = await createBox(context, [], { settings: { tokens } }).listen();
+  const missing = await refusalOf(address, {});
+  assert.deepEqual([missing.status, missing.code], [401, "missing_api_key"]);
+  assert.equal(missing.headers["www-authenticate"], "Bearer");
+  assert.ok(missing.headers["x-request-id"]);
+  assert.equal((await refusalOf(address, { authorization: "Bearer no" })).code, "invalid_api_key");
+  const notAllowed = await refusalOf(address, { authorization: "Bearer sk-chat" });
+  assert.deepEqual([notAllowed.status, notAllowed.code], [403, "endpoint_not_allowed"]);
+
+  const closed = createBox(context, [], { settings: { endpoints: { chat: true, responses: false } } });
+  assert.equal((await refusalOf(await closed.listen())).code, "endpoint_disabled");
+});
+
+test("where WebSocket is switched off an upgrade is answered with 426, and HTTP goes on", async (context) => {
+  const box = createBox(context, [say("hi")], { settings: { webSocket: { ...on, enabled: false } } });
+  const address = await box.listen();
+  const refused = await refusalOf(address);
+  assert.deepEqual([refused.status, refused.code, refused.headers.upgrade], [426, "upgrade_required", "HTTP/1.1"]);
+  assert.equal((await refusalOf(address, {})).status, 401);
+});
+
+test("a GET without an upgrade is not allowed, and other upgrades are not heard", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const plain = await fetch(`${address}/v1/responses`, { headers: { authorization } });
+  assert.equal(plain.status, 405);
+  assert.equal(plain.headers.get("allow"), "POST");
+
+  const body = JSON.stringify({ model: "m", input: "hi" });
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.write(
+    `POST /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: Upgrade, HTTP2-Settings\r\n` +
+      `upgrade: h2c\r\nhttp2-settings: AA\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(String(answer), /^HTTP\/1\.1 200 /);
+
+  const elsewhere = new WebSocket(`${address.replace("http", "ws")}/v1/models`, { headers: { authorization } });
+  const [, { statusCode }] = (await once(elsewhere, "unexpected-response")) as [unknown, { statusCode: number }];
+  elsewhere.on("error", () => {}).terminate();
+  assert.equal(statusCode, 200);
+});
+
+test("an upgrade that is not well-formed is refused in the one error shape", async (context) => {
+  const address = await createBox(context, []).listen();
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.write(
+    `GET /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`,
+  );
+  let text = "";
+  for await (const chunk of socket) text += String(chunk);
+  assert.match(text, /^HTTP\/1\.1 400 .*"code":"malformed_http"/s);
+});
+
+test("more connections than allowed are refused, and one that ended makes room", async (context) => {
+  const address = await createBox(context, [say("hi")], {
+    settings: { webSocket: { ...on, maxConnections: 1 } },
+  }).listen();
+  const first = await dial(context, address);
+  const refused = await refusalOf(address);
+  assert.deepEqual([refused.status, refused.code], [503, "overloaded"]);
+  assert.ok(refused.headers["retry-after"]);
+  first.socket.close();
+  await first.closed;
+  const second = await dial(context, address);
+  second.create();
+  assert.equal(textOf(await second.answer()), "hi");
+});
+
+test("a frame that is wrong is answered with an error, and the connection stays usable", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { maxJsonDepth: 8 } }).listen();
+  const client = await dial(context, address);
+  const deep = `{"type":"response.create","model":"m","input":${"[".repeat(20)}${"]".repeat(20)}}`;
+  const wrong: readonly (readonly [frame: object | string, code: string, param: string | null])[] = [
+    ["{", "invalid_json", null],
+    ["", "invalid_json", null],
+    ["[]", "invalid_type", null],
+    [deep, "json_too_deep", null],
+    [{ model: "m", input: "hi" }, "missing_required_parameter", "type"],
+    [{ type: "response.cancel" }, "invalid_value", "type"],
+    [{ type: "response.create", input: "hi" }, "missing_required_parameter", "model"],
+    [{ type: "response.create", model: "m", input: "hi", temperature: 3 }, "decimal_above_max_value", "temperature"],
+    [{ type: "response.create", model: "m", input: "hi", generate: 1 }, "invalid_type", "generate"],
+    [{ type: "response.create", model: "m", input: "hi", background: true }, "unsupported_parameter", "background"],
+    [
+      { type: "response.create", model: "m", input: "hi", previous_response_id: "resp_no" },
+      "previous_response_not_found",
+      "previous_response_id",
+    ],
+  ];
+  for (const [frame, code, param] of wrong) {
+    client.send(frame);
+    const [answer, ...rest] = await client.answer();
+    assert.deepEqual(rest, []);
+    assert.deepEqual([answer?.type, answer?.status], ["error", 400]);
+    assert.deepEqual([answer?.error?.code, answer?.error?.param], [code, param]);
+    assert.deepEqual(Object.keys(answer?.error ?? {}), ["code", "message", "type", "param"]);
+  }
+  client.socket.send(Buffer.from("{}"));
+  assert.equal((await client.answer())[0]?.error?.code, "invalid_json");
+  client.create({ stream: false });
+  assert.equal(textOf(await client.answer()), "hi");
+});
+
+test("a frame larger than a body may be closes the connection with 1009", async (context) => {
+  const client = await dial(context, await createBox(context, [], { limits: { maxBodyBytes: 1000 } }).listen());
+  client.create({ input: "x".repeat(1000) });
+  assert.equal((await client.closed).code, 1009);
+});
+
+test("only so many frames wait behind the one that is being answered", async (context) => {
+  const release = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    await release.promise;
+    yield say("hi");
+  });
+  const client = await dial(context, await box.listen());
+  for (let sent = 0; sent < 10; sent++) client.create();
+  const [busy] = await client.answer();
+  assert.deepEqual([busy?.status, busy?.error?.code], [429, "session_busy"]);
+  release.resolve();
+  for (let answered = 0; answered < 9; answered++) assert.equal(textOf(await client.answer()), "hi");
+  assert.equal(box.adapter.turns.length, 9);
+});
+
+test("every turn counts against the token's rate, the upgrade does not", async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 1 } } });
+  const client = await dial(context, await box.listen());
+  client.create();
+  assert.equal(textOf(await client.answer()), "hi");
+  client.create();
+  const [refused] = await client.answer();
+  assert.deepEqual([refused?.status, refused?.error?.code], [429, "rate_limit_exceeded"]);
+  assert.match(client.heard.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
+});
+
+test("a token that expires opens no more turns on a connection that it opened", async (context) => {
+  let at = new Date("2030-01-01T00:00:00Z");
+  const tokens = [toToken("sk-short", { expiresAt: new Date("2030-01-01T00:10:00Z") })];
+  const address = await createBox(context, [say("hi")], { settings: { tokens }, now: () => at }).listen();
+  const client = await dial(context, address, { authorization: "Bearer sk-short" });
+  client.create();
+  assert.equal(textOf(await client.answer()), "hi");
+  at = new Date("2030-01-01T00:20:00Z");
+  client.create();
+  const [refused] = await client.answer();
+  assert.deepEqual([refused?.status, refused?.error?.code], [401, "invalid_api_key"]);
+});
+
+test("a turn on a connection takes its place among all turns, and gives it back", async (context) => {
+  const release = Promise.withResolvers<void>();
+  const box = createBox(
+    context,
+    async function* () {
+      await release.promise;
+      yield say("hi");
+    },
+    { limits: { maxConcurrentTurns: 1 } },
+  );
+  const address = await box.listen();
+  const [one, other] = [await dial(context, address), await dial(context, address)];
+  one.create();
+  while (box.adapter.turns.length === 0) await new Promise(setImmediate);
+  other.create();
+  assert.deepEqual((await other.answer())[0]?.error?.code, "overloaded");
+  release.resolve();
+  await one.answer();
+  other.create();
+  assert.equal(textOf(await other.answer()), "hi");
+});
+
+test("a connection whose time is over ends after the running response", async (context) => {
+  const ended = Promise.withResolvers<void>();
+  const box = createBox(
+    context,
+    async function* () {
+      yield say("a");
+      await ended.promise;
+      yield say("b");
+    },
+    { settings: { webSocket: { ...on, maxMinutes: 0.002 } } },
+  );
+  const address = await box.listen();
+  const idle = await dial(context, address);
+  const busy = await dial(context, address);
+  busy.create();
+  const told = await idle.next();
+  assert.deepEqual([told.type, told.status, told.error?.code], ["error", 400, "websocket_connection_limit_reached"]);
+  assert.equal((await idle.closed).code, 1000);
+  ended.resolve();
+  assert.equal(textOf(await busy.answer()), "ab");
+  assert.equal((await busy.next()).error?.code, "websocket_connection_limit_reached");
+  assert.equal((await busy.closed).code, 1000);
+});
+
+test("a gateway that is shut down lets responses end, refuses what waits, and closes with 1001", async (context) => {
+  const release = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    yield say("a");
+    started.resolve();
+    await release.promise;
+    yield say("b");
+  });
+  const address = await box.listen();
+  const idle = await dial(context, address);
+  const busy = await dial(context, address);
+  busy.create();
+  busy.create();
+  await started.promise;
+  const closing = box.close();
+  assert.equal((await idle.closed).code, 1001);
+  assert.deepEqual(idle.heard, []);
+  release.resolve();
+  assert.equal(textOf(await busy.answer()), "ab");
+  const refused = await busy.next();
+  assert.deepEqual([refused.status, refused.error?.code], [503, "draining"]);
+  assert.equal((await busy.closed).code, 1001);
+  await closing;
+});
+
+test("a response that outlives the shutdown is called off and told so", async (context) => {
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      yield say("a");
+      await once(signal, "abort");
+      signal.throwIfAborted();
+    },
+    { limits: { drainTimeoutMs: 20 } },
+  );
+  const client = await dial(context, await box.listen());
+  client.create();
+  while ((await client.next()).type !== "response.output_text.delta");
+  const closing = box.close();
+  const frames = await client.answer();
+  assert.equal(frames.at(-1)?.response?.error?.code, "server_is_overloaded");
+  assert.equal((await client.closed).code, 1001);
+  await closing;
+});
+
+test("a client is asked whether it is still there, and cut off when it does not answer", async (context) => {
+  let at = Date.now();
+  const box = createBox(context, [], { limits: { heartbeatMs: 10 }, now: () => new Date(at) });
+  const address = await box.listen();
+  const mute = new WebSocket(toSocketUrl(address), { headers: { authorization }, autoPong: false });
+  context.after(() => mute.terminate());
+  const lively = await dial(context, address);
+  await Promise.all([once(mute, "ping"), once(lively.socket, "ping")]);
+  await once(lively.socket, "ping");
+  at += 61_000;
+  assert.equal((await once(mute, "close"))[0], 1006);
+  assert.equal(lively.socket.readyState, WebSocket.OPEN);
+});

@@ -1,0 +1,347 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import OpenAI from "openai";
+import { ResponsesWS } from "openai/resources/responses/ws";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { authorization, createBox, readEvents, say, token, toToken, usage } from "../scripted.ts";
+import { dial, idOf, type ServerFrame, textOf } from "./websocket-client.ts";
+
+/** Says how many items the model was shown. */
+async function* count({ items }: Turn) {
+  yield [...say(`${items.length}`), { type: "usage", usage } as const];
+}
+
+function typesOf(frames: readonly ServerFrame[]): readonly string[] {
+  return frames.map(({ type }) => type);
+}
+
+/** Ids and times differ from one request to the next. */
+function leveled(text: string): string {
+  return text.replaceAll(/[0-9a-f]{48}/g, "ID").replaceAll(/"(created|completed)_at":\d+/g, '"$1_at":0');
+}
+
+test("the frames of a response are the events of its stream, letter for letter", async (context) => {
+  const script = [say("Hel", "lo"), [{ type: "tool-call", index: 0, callId: "call_1", name: "look" } as const]];
+  const address = await createBox(context, script).listen();
+  const body = { model: "m", input: "hi", tools: [{ type: "function", name: "look", parameters: {} }] };
+  const streamed = await fetch(`${address}/v1/responses`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({ ...body, stream: true }),
+  });
+  const events = readEvents(await streamed.text()).filter((event) => event !== "[DONE]");
+
+  const client = await dial(context, address);
+  client.create(body);
+  const frames = await client.answer();
+  assert.deepEqual(client.heard.map(leveled), events.map(leveled));
+  assert.deepEqual(
+    frames.map((frame) => frame.sequence_number),
+    frames.map((_, index) => index),
+  );
+});
+
+test("requests on one connection are answered one after the other, in the order in which they came", async (context) => {
+  let running = 0;
+  const box = createBox(context, async function* ({ items }) {
+    assert.equal(++running, 1);
+    yield say(`answer to ${JSON.stringify(items.at(-1))}`);
+    await new Promise(setImmediate);
+    running--;
+  });
+  const client = await dial(context, await box.listen());
+  client.create({ input: "first" });
+  client.create({ input: "second" });
+  const first = await client.answer();
+  const second = await client.answer();
+  assert.match(textOf(first), /first/);
+  assert.match(textOf(second), /second/);
+  assert.equal(typesOf(second)[0], "response.created");
+  assert.equal(second[0]?.sequence_number, 0);
+});
+
+test("a response that is kept can be continued from anywhere", async (context) => {
+  const address = await createBox(context, count).listen();
+  const one = await dial(context, address);
+  one.create();
+  const previous_response_id = idOf(await one.answer());
+  const other = await dial(context, address);
+  other.create({ previous_response_id });
+  assert.equal(textOf(await other.answer()), "3");
+});
+
+test("a response that is not kept can be continued on its own connection, and on no other", async (context) => {
+  const address = await createBox(context, count).listen();
+  const client = await dial(context, address);
+  client.create({ store: false });
+  const first = idOf(await client.answer());
+  const other = await dial(context, address);
+  other.create({ store: false, previous_response_id: first });
+  const [refused] = await other.answer();
+  assert.equal(refused?.error?.code, "previous_response_not_found");
+  assert.equal(refused?.error?.param, "previous_response_id");
+
+  client.create({ store: false, previous_response_id: first });
+  const second = await client.answer();
+  assert.equal(textOf(second), "3");
+  assert.equal(second.at(-1)?.response?.previous_response_id, first);
+  client.create({ store: false, previous_response_id: first });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found", "only the last one is kept");
+  client.create({ store: false, previous_response_id: idOf(second) });
+  assert.equal(textOf(await client.answer()), "5");
+});
+
+test("what is kept may follow what is not: it is kept with all that was said before", async (context) => {
+  const address = await createBox(context, count).listen();
+  const client = await dial(context, address);
+  client.create({ store: false });
+  client.create({ previous_response_id: idOf(await client.answer()) });
+  const kept = idOf(await client.answer());
+  const other = await dial(context, address);
+  other.create({ previous_response_id: kept });
+  assert.equal(textOf(await other.answer()), "5");
+});
+
+test("a continuation that fails makes the connection forget what it continued", async (context) => {
+  const box = createBox(context, async function* (turn) {
+    if (turn.items.length === 3) throw new GatewayError("adapter_error", "broke");
+    yield* count(turn);
+  });
+  const client = await dial(context, await box.listen());
+  client.create({ store: false });
+  const previous_response_id = idOf(await client.answer());
+  client.create({ store: false, previous_response_id });
+  const [failed] = await client.answer();
+  assert.equal(failed?.status, 502);
+  assert.equal(failed?.error?.code, "adapter_error");
+  client.create({ store: false, previous_response_id });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
+});
+
+test("a conversation longer than a body may be is not remembered", async (context) => {
+  const address = await createBox(context, count, { limits: { maxBodyBytes: 2000 } }).listen();
+  const client = await dial(context, address);
+  client.create({ store: false, input: "x".repeat(1200) });
+  client.create({ store: false, input: "x".repeat(1200), previous_response_id: idOf(await client.answer()) });
+  const second = await client.answer();
+  assert.equal(textOf(second), "3");
+  client.create({ store: false, previous_response_id: idOf(second) });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
+
+  client.create({ generate: false, input: "x".repeat(1200) });
+  client.create({ generate: false, input: "x".repeat(1200), previous_response_id: idOf(await client.answer()) });
+  client.create({ previous_response_id: idOf(await client.answer()) });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
+});
+
+test("a request that shall not generate is made ready without the model, and continued later", async (context) => {
+  const box = createBox(context, count);
+  const address = await box.listen();
+  const client = await dial(context, address);
+  client.create({ store: false, generate: false, input: [{ role: "user", content: "long" }] });
+  const ready = await client.answer();
+  assert.equal(typesOf(ready)[0], "response.created");
+  assert.equal(ready.at(-1)?.type, "response.completed");
+  assert.deepEqual(ready.at(-1)?.response?.output, []);
+  assert.equal(ready.at(-1)?.response?.usage?.total_tokens, 0);
+  assert.equal(box.adapter.turns.length, 0);
+
+  client.create({ store: false, previous_response_id: idOf(ready) });
+  const answer = await client.answer();
+  assert.equal(textOf(answer), "2");
+  assert.equal(answer.at(-1)?.response?.previous_response_id, idOf(ready));
+  client.create({ store: false, generate: false, previous_response_id: idOf(answer), input: [] });
+  client.create({ store: false, previous_response_id: idOf(await client.answer()) });
+  assert.equal(textOf(await client.answer()), "4");
+  const native = box.adapter.turns[0]?.settings.native?.fields ?? {};
+  assert.deepEqual([native["type"], native["generate"]], [undefined, undefined]);
+
+  const other = await dial(context, address);
+  other.create({ generate: false, previous_response_id: idOf(ready) });
+  assert.equal((await other.answer())[0]?.error?.code, "previous_response_not_found");
+});
+
+test("a failure on the way is told in the response, and the connection goes on", async (context) => {
+  let asked = 0;
+  const box = createBox(context, async function* () {
+    yield say("half");
+    if (asked++ === 0) throw new GatewayError("adapter_error", "broke");
+  });
+  const client = await dial(context, await box.listen());
+  client.create();
+  const failed = await client.answer();
+  assert.deepEqual(typesOf(failed).slice(-2), ["error", "response.failed"]);
+  assert.equal(failed.at(-1)?.response?.error?.code, "server_error");
+  client.create();
+  assert.equal((await client.answer()).at(-1)?.type, "response.completed");
+});
+
+test("a client that leaves calls off its turn at once", async (context) => {
+  const gone = Promise.withResolvers<number>();
+  const box = createBox(context, async function* (_turn, signal) {
+    yield say("first");
+    await once(signal, "abort");
+    gone.resolve(performance.now());
+  });
+  const client = await dial(context, await box.listen());
+  client.create();
+  while ((await client.next()).type !== "response.output_text.delta");
+  const left = performance.now();
+  client.socket.close();
+  assert.ok((await gone.promise) - left < 100);
+});
+
+test("a client that reads slowly pauses the model", async (context) => {
+  let batches = 0;
+  const paused = Promise.withResolvers<void>();
+  const finished = Promise.withResolvers<void>();
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      for (; batches < 300; batches++) {
+        // Nobody pulls for so long only when the client's side is full.
+        const timer = setTimeout(paused.resolve, 200);
+        yield say("x".repeat(64 * 1024));
+        clearTimeout(timer);
+      }
+      finished.resolve();
+      await once(signal, "abort");
+    },
+    { limits: { maxUnsentBytes: 256 * 1024 } },
+  );
+  const client = await dial(context, await box.listen());
+  client.socket.pause();
+  client.create();
+  await paused.promise;
+  assert.ok(batches < 250, `the model was asked for ${batches} batches`);
+  client.socket.resume();
+  await finished.promise;
+  client.socket.terminate();
+});
+
+test("a client that reads nothing is cut off, and its turn with it", async (context) => {
+  const gone = Promise.withResolvers<void>();
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      signal.addEventListener("abort", () => gone.resolve());
+      for (;;) yield say("x".repeat(64 * 1024));
+    },
+    { limits: { maxUnsentBytes: 64 * 1024, stalledClientTimeoutMs: 100 } },
+  );
+  const client = await dial(context, await box.listen());
+  client.socket.pause();
+  client.create();
+  await gone.promise;
+});
+
+test("every turn leaves one line in the log, and so does the connection", async (context) => {
+  const box = createBox(context, [say("hi")]);
+  const client = await dial(context, await box.listen());
+  client.create();
+  await client.answer();
+  client.send("{");
+  await client.answer();
+  client.socket.close();
+  await client.closed;
+  await box.close();
+  const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);
+  assert.deepEqual(
+    lines.map(({ method, path, status, owner, model, code }) => [method, path, status, owner, model, code]),
+    [
+      ["response.create", "/v1/responses", 200, "default", "m", undefined],
+      ["response.create", "/v1/responses", 400, "default", undefined, "invalid_json"],
+      ["GET", "/v1/responses", 101, "default", undefined, undefined],
+    ],
+  );
+  assert.equal(lines[0]?.["requestId"], lines[2]?.["requestId"]);
+});
+
+test("the sessions of a token are its own over WebSocket too", async (context) => {
+  const tokens = [toToken("sk-alpha", { owner: "alpha" }), toToken("sk-beta", { owner: "beta" })];
+  const address = await createBox(context, count, { settings: { tokens } }).listen();
+  const alpha = await dial(context, address, { "x-api-key": "sk-alpha", "x-session-id": "s" });
+  alpha.create();
+  assert.equal(textOf(await alpha.answer()), "1");
+  alpha.create();
+  assert.equal(textOf(await alpha.answer()), "3", "the header of the upgrade names the session of every turn");
+  const beta = await dial(context, address, { "x-api-key": "sk-beta", "x-session-id": "s" });
+  beta.create();
+  assert.equal(textOf(await beta.answer()), "1");
+});
+
+test("a lane that a client names is repeated by every event", async (context) => {
+  const client = await dial(context, await createBox(context, [say("hi")]).listen());
+  client.create({ stream_id: 'lane "1"' });
+  for (const frame of await client.answer()) assert.equal(frame.stream_id, 'lane "1"');
+  client.create({ stream_id: "two", temperature: 3 });
+  assert.equal((await client.answer())[0]?.stream_id, "two");
+});
+
+test("an agent's long request with tools of every kind is answered", async (context) => {
+  const box = createBox(context, [say("done"), [{ type: "usage", usage }]]);
+  const client = await dial(context, await box.listen());
+  const request = {
+    model: "agent-model",
+    instructions: "You are an agent. ".repeat(1500),
+    input: [
+      { type: "message", role: "developer", content: [{ type: "input_text", text: "rules ".repeat(1000) }] },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "fix it" }] },
+    ],
+    tools: [
+      { type: "function", name: "shell", description: "runs", strict: false, parameters: { type: "object" } },
+      { type: "custom", name: "apply_patch", format: { type: "grammar", syntax: "lark", definition: "start: /.+/" } },
+      {
+        type: "namespace",
+        name: "browser",
+        description: "d",
+        tools: [{ type: "function", name: "open", parameters: {} }],
+      },
+      { type: "tool_search" },
+      { type: "web_search", external_web_access: false },
+    ],
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    reasoning: { effort: "medium", summary: "auto" },
+    store: false,
+    stream: true,
+    include: ["reasoning.encrypted_content"],
+    prompt_cache_key: "key",
+    text: { verbosity: "low" },
+    client_metadata: { "x-installation": "i" },
+  };
+  assert.ok(JSON.stringify(request).length > 30_000);
+  client.create({ ...request, generate: false, input: [] });
+  const ready = await client.answer();
+  assert.equal(ready.at(-1)?.type, "response.completed");
+  client.create({ ...request, previous_response_id: idOf(ready) });
+  const frames = await client.answer();
+  assert.equal(frames.at(-1)?.type, "response.completed");
+  assert.equal(frames.at(-1)?.response?.usage?.total_tokens, 5);
+  assert.deepEqual(
+    box.adapter.turns[0]?.settings.tools.map(({ type }) => type),
+    ["function", "custom", "other", "other", "other"],
+  );
+});
+
+test("the official client's connection works as it stands", async (context) => {
+  const address = await createBox(context, count).listen();
+  const socket = new ResponsesWS(new OpenAI({ apiKey: token, baseURL: `${address}/v1` }));
+  context.after(() => socket.close());
+  let text = "";
+  socket.on("response.output_text.delta", ({ delta }) => (text += delta));
+  const failures: unknown[] = [];
+  socket.on("error", (error) => failures.push(error));
+  const first = new Promise<string>((resolve) => {
+    socket.once("response.completed", ({ response }) => resolve(response.id));
+  });
+  socket.send({ type: "response.create", model: "m", input: "hi", store: false });
+  const previous_response_id = await first;
+  const second = new Promise((resolve) => socket.once("response.completed", resolve));
+  socket.send({ type: "response.create", model: "m", input: "more", store: false, previous_response_id });
+  await second;
+  assert.equal(text, "13");
+  assert.deepEqual(failures, []);
+});

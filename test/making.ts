@@ -1,0 +1,32 @@
+/** Gateways for tests that need no front door, with the parts they care about and usual ones for the rest. */
+import { hash } from "node:crypto";
+import { createGateway, type Gateway, type GatewayLimits, type GatewayParts } from "../src/core/gateway.ts";
+import { createIds } from "../src/ids.ts";
+
+export const usualLimits: GatewayLimits = {
+  maxItems: 4096,
+  maxQueuedPerThread: 16,
+  maxTurnsPerThread: 100_000,
+  maxEvents: 100_000,
+  maxCharacters: 16 * 1024 * 1024,
+  maxRunning: 1000,
+  keyMs: 24 * 3_600_000,
+  maxRememberedCharacters: 1024 * 1024,
+};
+
+type Chosen = Pick<GatewayParts, "adapter" | "store"> &
+  Partial<Omit<GatewayParts, "limits">> & { readonly limits?: Partial<GatewayLimits> };
+
+export function makeGateway({ limits, ...chosen }: Chosen): Gateway {
+  const now = chosen.now ?? (() => new Date());
+  const newId = createIds(() => new Date());
+  return createGateway({
+    now,
+    newSessionId: () => newId("conv"),
+    digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+    // A character a token, so that tests can count.
+    tokenCounter: async () => (text) => text.length,
+    ...chosen,
+    limits: { ...usualLimits, ...limits },
+  });
+}

@@ -1,0 +1,166 @@
+/** Retention: when it runs, how it goes on, and how it stops. */
+import assert from "node:assert/strict";
+import { mock, test, type TestContext } from "node:test";
+import type { PruneRules, Pruned } from "../src/core/store.ts";
+import { createPruner, pruneAll, toPruneRules } from "../src/prune.ts";
+
+type Call = PromiseWithResolvers<Pruned> & { readonly rules: PruneRules };
+
+/** A store whose calls are answered by hand. */
+function createStore() {
+  const calls: Call[] = [];
+  let called = Promise.withResolvers<void>();
+  return {
+    calls,
+    /** Waits for the next call. */
+    async next(): Promise<Call> {
+      const before = calls.length;
+      while (calls.length === before) await called.promise;
+      return calls.at(-1)!;
+    },
+    prune(rules: PruneRules): Promise<Pruned> {
+      const call = { ...Promise.withResolvers<Pruned>(), rules };
+      calls.push(call);
+      called.resolve();
+      called = Promise.withResolvers();
+      return call.promise;
+    },
+  };
+}
+
+const none: Pruned = { sessions: 0, turns: 0, more: false };
+
+function make(context: TestContext, intervalMs: number, firstMs: number) {
+  const store = createStore();
+  const logged: [string, object, string][] = [];
+  const pruner = createPruner({
+    store,
+    rules: (now) => ({ idleBefore: now }),
+    intervalMs,
+    firstMs,
+    now: () => new Date(1_000),
+    log: {
+      info: (fields, message) => void logged.push(["info", fields, message]),
+      error: (fields, message) => void logged.push(["error", fields, message]),
+    },
+  });
+  context.after(() => pruner.close());
+  return { store, logged, pruner };
+}
+
+test("retention runs a moment after the start and then at every interval", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { store } = make(context, 1_000, 100);
+  context.mock.timers.tick(99);
+  assert.equal(store.calls.length, 0);
+  const first = store.next();
+  context.mock.timers.tick(1);
+  (await first).resolve(none);
+  assert.deepEqual(store.calls[0]?.rules, { idleBefore: new Date(1_000) });
+  await settled();
+  const second = store.next();
+  context.mock.timers.tick(900);
+  (await second).resolve(none);
+  assert.equal(store.calls.length, 2);
+});
+
+test("a store is asked again while there is more, with the same rules, and what went is told in one line", async (context) => {
+  const { store, logged, pruner } = make(context, 1_000_000, 1_000_000);
+  const running = pruner.run();
+  const second = store.next();
+  store.calls[0]?.resolve({ sessions: 1, turns: 200, more: true });
+  const call = await second;
+  call.resolve({ sessions: 2, turns: 5, more: false });
+  assert.deepEqual(await running, { sessions: 3, turns: 205 });
+  assert.equal(store.calls[1]?.rules, store.calls[0]?.rules);
+  assert.deepEqual(logged, [["info", { sessions: 3, turns: 205 }, "pruned"]]);
+});
+
+test("never two at once: whoever asks while it runs gets what comes of it", async (context) => {
+  const { store, pruner } = make(context, 1_000_000, 1_000_000);
+  const both = Promise.all([pruner.run(), pruner.run()]);
+  assert.equal(store.calls.length, 1);
+  store.calls[0]?.resolve({ sessions: 0, turns: 4, more: false });
+  assert.deepEqual(await both, [
+    { sessions: 0, turns: 4 },
+    { sessions: 0, turns: 4 },
+  ]);
+});
+
+test("nothing is told when nothing went", async (context) => {
+  const { store, logged, pruner } = make(context, 1_000_000, 1_000_000);
+  const running = pruner.run();
+  store.calls[0]?.resolve(none);
+  await running;
+  assert.deepEqual(logged, []);
+});
+
+test("a store that fails is told in the log and tried again at the next time", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { store, logged } = make(context, 1_000, 100);
+  const first = store.next();
+  context.mock.timers.tick(100);
+  const failure = new Error("the disk is full");
+  (await first).reject(failure);
+  await settled();
+  assert.equal(logged.length, 1);
+  assert.deepEqual(logged[0]?.slice(0, 2), ["error", { err: failure }]);
+  const second = store.next();
+  context.mock.timers.tick(900);
+  (await second).resolve(none);
+});
+
+test("closing waits for the call that runs, and no other follows", async (context) => {
+  const { store, pruner } = make(context, 1_000_000, 1_000_000);
+  const running = pruner.run();
+  const whenClosed = mock.fn();
+  const closing = pruner.close().then(whenClosed);
+  await settled();
+  assert.equal(whenClosed.mock.callCount(), 0);
+  store.calls[0]?.resolve({ sessions: 1, turns: 1, more: true });
+  await closing;
+  assert.deepEqual(await running, { sessions: 1, turns: 1 });
+  assert.equal(store.calls.length, 1);
+});
+
+test("between two calls other work gets its turn", async () => {
+  let calls = 0;
+  let others = 0;
+  const store = {
+    async prune() {
+      setImmediate(() => others++);
+      return { sessions: 0, turns: 1, more: ++calls < 3 };
+    },
+  };
+  assert.deepEqual(await pruneAll(store, {}), { sessions: 0, turns: 3 });
+  assert.ok(others >= 2);
+});
+
+test("the rules are the operator's durations, counted back from now; what is kept for ever has no rule", () => {
+  const sessions = {
+    store: { type: "memory" },
+    hints: [],
+    alwaysResends: false,
+    ttlMs: 5_000,
+    maxTurnsPerThread: 10,
+    maxSessionsPerOwner: 7,
+    pruneIntervalMs: 1,
+    idempotencyMs: 2_000,
+    eventsMs: undefined,
+    maxEventsPerTurn: 1,
+    maxEventBytesPerTurn: 1,
+    maxBackgroundTurns: 1,
+    maxReplayBytes: 1,
+  } as const;
+  assert.deepEqual(toPruneRules(sessions, new Date(10_000)), {
+    idleBefore: new Date(5_000),
+    keysBefore: new Date(8_000),
+    piecesBefore: undefined,
+    maxSessionsPerOwner: 7,
+  });
+});
+
+/** Lets promises that are settled already be heard. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,137 @@
+/** What is left of a conversation when some of it was deleted, forgotten or does not fit. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import type { Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter, say } from "../scripted.ts";
+
+const newId = createIds(() => new Date());
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
+
+interface Options {
+  readonly maxTurnsPerThread?: number;
+  readonly contextWindow?: number;
+}
+
+function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
+  const scripted = createScriptedAdapter(async function* (turn) {
+    const last = turn.items.at(-1);
+    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
+    if (!heard.startsWith("CALL")) return yield say(`re: ${heard}`);
+    yield [
+      { type: "tool-call", index: 0, callId: `call_${heard.length}`, name: "f" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+    ];
+  });
+  const adapter = { ...scripted, contextWindow: () => contextWindow };
+  const store = createMemoryStore();
+  const gateway = makeGateway({ adapter, store, limits: { maxTurnsPerThread } });
+  const ask = async (items: readonly Item[], rest: Partial<Ask> = {}, hint: string | null = "user:u") => {
+    const { about, events } = await gateway.answer(
+      { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "in-session", ...rest },
+      { turnId: newId("resp"), owner: "ann", hint: hint ?? undefined, signal: new AbortController().signal },
+    );
+    await Array.fromAsync(events);
+    return { about, seen: scripted.turns.at(-1)?.items ?? [] };
+  };
+  return { gateway, store, ask };
+}
+
+suite("a thread that grows too long", () => {
+  test("loses its oldest turns, and goes on", async () => {
+    const { ask, store } = open({ maxTurnsPerThread: 3 });
+    const first = await ask([user("one")]);
+    for (const word of ["two", "three", "four"]) await ask([user(word)]);
+    const { seen, about } = await ask([user("five")]);
+    assert.equal(about.history, "continued");
+    assert.deepEqual(seen, [...talk("two", "three", "four"), user("five")]);
+    assert.equal(await store.findTurn("ann", first.about.id), undefined);
+    assert.equal((await store.readPath(about.id)).length, 3);
+  });
+
+  test("still shows the model all that a client shows which keeps its history itself", async () => {
+    const { ask } = open({ maxTurnsPerThread: 2 });
+    const words = ["one", "two", "three", "four", "five"];
+    for (let said = 0; said < words.length; said++) {
+      const shown = [...talk(...words.slice(0, said)), user(words[said] ?? "")];
+      const { seen, about } = await ask(shown);
+      assert.deepEqual(seen, shown);
+      assert.equal(about.history, said === 0 ? "new" : "matched");
+    }
+  });
+});
+
+suite("a deleted turn", () => {
+  test("is not seen by what follows, which goes on", async () => {
+    const { ask, gateway } = open();
+    await ask([user("one")]);
+    const second = await ask([user("two")]);
+    await ask([user("three")]);
+    await gateway.forget("ann", second.about.id);
+    const { seen } = await ask([user("four")]);
+    assert.deepEqual(seen, [...talk("one", "three"), user("four")]);
+  });
+
+  test("that was the newest leaves the one before it as the newest", async () => {
+    const { ask, gateway } = open();
+    await ask([user("one")]);
+    const second = await ask([user("two")]);
+    await gateway.forget("ann", second.about.id);
+    const { seen, about } = await ask([user("three")]);
+    assert.equal(about.history, "continued");
+    assert.deepEqual(seen, [...talk("one"), user("three")]);
+  });
+
+  test("takes its half of a tool call with it, and the other half is not shown alone", async () => {
+    const { ask, gateway } = open();
+    await ask([user("one")]);
+    const called = await ask([user("CALL")]);
+    const output: Item = { type: "tool-output", kind: "function", callId: "call_4", output: "42" };
+    const answered = await ask([output]);
+    await gateway.forget("ann", called.about.id);
+    const { seen } = await ask([user("two")], { previousId: answered.about.id }, null);
+    assert.deepEqual(seen, [...talk("one"), assistant("re: a tool"), user("two")]);
+  });
+});
+
+suite("a conversation that is longer than the context window", () => {
+  const words = ["one", "two", "three", "four", "five", "six"];
+
+  test("in a session is shown without its middle, and the answer says how much was left out", async () => {
+    const { ask } = open({ contextWindow: 120 });
+    let last: Awaited<ReturnType<typeof ask>> | undefined;
+    for (const word of words) last = await ask([user(`${word} ${"x".repeat(10)}`)]);
+    assert.ok(last !== undefined && last.about.omittedItems > 0);
+    assert.equal(last.about.contextItems, last.seen.length);
+    assert.equal(last.seen.length + last.about.omittedItems, 2 * words.length - 1);
+    assert.deepEqual(last.seen.at(-1), user(`six ${"x".repeat(10)}`));
+    assert.equal(last.about.truncation, "auto");
+  });
+
+  test("is refused when the caller forbids leaving anything out", async () => {
+    const { ask } = open({ contextWindow: 120 });
+    const long = words.flatMap((word) => talk(`${word} ${"x".repeat(30)}`));
+    await assert.rejects(ask([...long, user("now")], { truncation: "disabled" }), {
+      code: "context_length_exceeded",
+      status: 400,
+      param: "input",
+    });
+  });
+
+  test("is the model's own business where neither the caller nor a session asks for more", async () => {
+    const { ask } = open({ contextWindow: 20 });
+    const { seen, about } = await ask([...talk("one", "two"), user("three")], {}, null);
+    assert.equal(seen.length, 5);
+    assert.equal(about.omittedItems, 0);
+  });
+
+  test("is refused when even its newest message does not fit", async () => {
+    const { ask } = open({ contextWindow: 20 });
+    await assert.rejects(ask([user("x".repeat(100))]), { code: "context_length_exceeded" });
+  });
+});

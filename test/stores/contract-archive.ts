@@ -1,0 +1,215 @@
+/** What every store must tell its callers of their conversations, and its operator of everything. */
+import assert from "node:assert/strict";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import type { It } from "./contract-said.ts";
+import {
+  everyItem,
+  fullTold,
+  gather,
+  keepBelow,
+  keepSession,
+  keepThread,
+  makeConversation,
+  makeTurn,
+  newDigest,
+  newSessionId,
+  newTurnId,
+  replay,
+  toMove,
+} from "./making.ts";
+
+export function describeConversations(it: It): void {
+  it("makes a conversation, empty or with what is said in it already", async (store) => {
+    const empty = makeConversation({ metadata: { topic: "ü", "": "" } });
+    await store.createSession(empty);
+    assert.deepStrictEqual(await store.readConversation("alice", empty.id), empty);
+    assert.equal((await store.readSession(empty.id))?.tip, undefined);
+    const shown = makeTurn({ session: newSessionId(), status: "shown", output: [] });
+    const conversation = makeConversation({ id: shown.session!, tip: shown.id });
+    await store.createSession(conversation, shown);
+    assert.deepStrictEqual(await store.readConversation("alice", conversation.id), conversation);
+    assert.deepStrictEqual(await store.readPath(shown.id), [shown]);
+    const turn = makeTurn({ session: shown.session, parent: shown.id });
+    assert.equal(await store.commit({ turns: [turn], session: toMove(turn, shown.id, "refuse") }), true);
+    assert.equal((await store.readConversation("alice", conversation.id))?.tip, turn.id);
+    await assert.rejects(store.createSession(empty));
+  });
+
+  it("shows a hinted session as a conversation too, and gives it other metadata", async (store, clock) => {
+    const [first] = await keepThread(store, 1);
+    const id = first!.session!;
+    const conversation = { id, owner: "alice", createdAt: clock.time, metadata: {}, tip: first!.id };
+    assert.deepStrictEqual(await store.readConversation("alice", id), conversation);
+    assert.equal(await store.updateMetadata("alice", id, { a: "1" }), true);
+    assert.equal(await store.updateMetadata("alice", id, { b: "2" }), true);
+    assert.deepStrictEqual(await store.readConversation("alice", id), { ...conversation, metadata: { b: "2" } });
+    assert.equal(await store.updateMetadata("alice", newSessionId(), {}), false);
+  });
+
+  it("puts other items into a turn, and marks it", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    await store.readPath(second!.id);
+    assert.equal(await store.replaceItems(first!.id, everyItem, []), true);
+    const changed = { ...first!, input: everyItem, output: [], gap: true };
+    assert.deepStrictEqual(await store.findTurn("alice", first!.id), changed);
+    assert.deepStrictEqual(await store.readPath(second!.id), [changed, second]);
+    assert.equal(await store.replaceItems(newTurnId(), [], []), false);
+  });
+}
+
+export function describeArchive(it: It): void {
+  it("lists sessions with the newest activity first, page by page", async (store, clock) => {
+    const start = +clock.time;
+    const turns = [];
+    for (let index = 0; index < 5; index += 1) {
+      clock.time = new Date(start + index * 40 * 60_000);
+      turns.push(await keepSession(store, {}));
+    }
+    const ofBob = await keepSession(store, { owner: "bob" });
+    clock.time = new Date(start + 86_400_000);
+    const late = makeTurn({ session: turns[1]!.session });
+    await store.commit({ turns: [late], session: toMove(late, turns[1]!.id, "refuse") });
+    const order = [turns[1]!, ofBob, turns[4]!, turns[3]!, turns[2]!, turns[0]!].map(({ session }) => session!);
+    assert.deepEqual(await listAll(store, undefined, 2), order);
+    assert.deepEqual(await listAll(store, undefined, 100), order);
+    assert.deepEqual(
+      await listAll(store, "alice", 2),
+      order.filter((id) => id !== ofBob.session),
+    );
+    assert.deepEqual(await listAll(store, "nobody", 2), []);
+    const [first] = await store.listSessions({ limit: 1 });
+    const times = { createdAt: new Date(start + 40 * 60_000), updatedAt: clock.time };
+    assert.deepStrictEqual(first, { id: order[0], owner: "alice", ...times, turns: 2 });
+    await assert.rejects(store.listSessions({ after: newSessionId(), limit: 1 }), { code: "not_found" });
+  });
+
+  it("exports everything in an order in which every other store can take it in", async (store, clock) => {
+    await fill(store);
+    clock.time = new Date(+clock.time + 5_000);
+    const [session] = await store.listSessions({ limit: 1 });
+    await store.updateMetadata("alice", session!.id, { a: "1" });
+    const records = await gather(store.exportRecords());
+    assert.deepEqual([...new Set(records.map(({ type }) => type))], ["store", "session", "turn"]);
+    for (const other of [createMemoryStore(), createSqliteStore({ file: ":memory:" })]) {
+      const counts = { sessions: 3, turns: records.length - 4 };
+      assert.deepEqual(await other.importRecords(replay(records)), counts);
+      assert.deepStrictEqual(await gather(other.exportRecords()), records);
+      assert.equal((await other.findSession("alice", "hint"))?.id, (await store.findSession("alice", "hint"))?.id);
+      assert.deepEqual(await other.importRecords(replay(records)), { sessions: 0, turns: 0 });
+      assert.deepStrictEqual(await gather(other.exportRecords()), records);
+      await other.close();
+    }
+  });
+
+  it("exports one session alone", async (store) => {
+    await fill(store);
+    const { id } = (await store.findSession("alice", "hint"))!;
+    const records = await gather(store.exportRecords(id));
+    assert.deepEqual(
+      records.map(({ type }) => type),
+      ["store", "session", ...Array.from({ length: 45 }, () => "turn")],
+    );
+    assert.ok(records.every((record) => record.type !== "turn" || record.turn.session === id));
+    await assert.rejects(gather(store.exportRecords(newSessionId())), { code: "not_found" });
+  });
+
+  it("goes on while someone reads an export slowly, and what is told stays whole", async (store) => {
+    const thread = await keepThread(store, 100);
+    const records = [];
+    for await (const record of store.exportRecords()) {
+      records.push(record);
+      if (records.length === 1) await keepSession(store, {});
+      if (records.length === 10) {
+        await keepSession(store, {});
+        await store.deleteTurn("alice", thread[2]!.id);
+        await store.deleteTurn("alice", thread[50]!.id);
+      }
+    }
+    const other = createMemoryStore();
+    assert.deepEqual(await other.importRecords(replay(records)), { sessions: 1, turns: 99 });
+    assert.equal((await other.readPath(thread[99]!.id)).length, 99);
+  });
+
+  it("takes in what it lacks and leaves what it has", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    const records = await gather(store.exportRecords());
+    await store.deleteTurn("alice", second!.id);
+    await store.updateMetadata("alice", first!.session!, { now: "1" });
+    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 0, turns: 1 });
+    assert.deepStrictEqual(await store.readPath(second!.id), [first, second]);
+    assert.equal((await store.readSession(first!.session!))?.tip, first!.id);
+    await store.deleteSession("alice", first!.session!);
+    const [again] = await keepThread(store, 1);
+    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 1, turns: 2 });
+    assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
+    assert.equal((await store.readConversation("alice", first!.session!))?.tip, second!.id);
+  });
+
+  it("takes in nothing of an archive whose hints have another key than its own", async (store) => {
+    const other = createMemoryStore();
+    await fill(other);
+    const records = await gather(other.exportRecords());
+    const [first] = await keepThread(store, 1);
+    const before = await gather(store.exportRecords());
+    await assert.rejects(store.importRecords(replay(records)), {
+      code: "invalid_value",
+      message: /another key.*empty/s,
+    });
+    assert.deepStrictEqual(await gather(store.exportRecords()), before);
+    const withoutHints = records.map((record) => (record.type === "session" ? { ...record, hint: undefined } : record));
+    assert.equal((await store.importRecords(replay(withoutHints))).sessions, 3);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
+  });
+
+  it("takes in nothing of an archive that is not whole", async (store) => {
+    const other = createMemoryStore();
+    await keepThread(other, 3);
+    const records = await gather(other.exportRecords());
+    const before = await gather(store.exportRecords());
+    for (const missing of [0, 1, 2]) {
+      const broken = records.filter((_, index) => index !== missing);
+      await assert.rejects(store.importRecords(replay(broken)), { code: "invalid_value", message: /not whole/ });
+      assert.deepStrictEqual(await gather(store.exportRecords()), before);
+    }
+    async function* breakOff() {
+      yield* records;
+      throw new Error("the line went dead");
+    }
+    await assert.rejects(store.importRecords(breakOff()), /went dead/);
+    assert.deepStrictEqual(await gather(store.exportRecords()), before);
+  });
+}
+
+/** Three sessions of two owners, with branches, gaps and every kind of turn, and turns outside of sessions. */
+async function fill(store: SessionStore): Promise<void> {
+  const [root] = await keepThread(store, 40);
+  for (let count = 0; count < 4; count += 1) {
+    await keepBelow(store, root!, { digest: newDigest(), exchange: newDigest(), told: fullTold, output: everyItem });
+  }
+  const shown = makeTurn({ session: newSessionId(), owner: "bob", status: "shown", usage: undefined });
+  await store.createSession(makeConversation({ id: shown.session!, owner: "bob", metadata: { b: "2" } }), shown);
+  const lone = await keepSession(store, { owner: "bob" });
+  await keepBelow(store, lone, { owner: "bob", session: lone.session, input: everyItem });
+  const running = makeTurn({ status: "running", told: fullTold });
+  await store.begin(running);
+  const loose = makeTurn({});
+  await store.commit({ turns: [loose], key: { key: "key", fingerprint: "print" } });
+  const middle = await keepBelow(store, loose, {});
+  await keepBelow(store, middle, {});
+  await store.deleteTurn("alice", middle.id);
+  await store.commit({
+    turns: [{ ...running, status: "incomplete", session: root!.session, parent: root!.id }],
+    begun: true,
+  });
+}
+
+async function listAll(store: SessionStore, owner: string | undefined, limit: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (;;) {
+    const page = await store.listSessions({ owner, limit, after: ids.at(-1) });
+    if (page.length === 0) return ids;
+    ids.push(...page.map(({ id }) => id));
+  }
+}

@@ -1,0 +1,161 @@
+/** What every store must know of idempotency keys, and of turns that run in the background. */
+import assert from "node:assert/strict";
+import type { It } from "./contract-said.ts";
+import {
+  fullTold,
+  keepThread,
+  makePair,
+  makeTold,
+  makeTurn,
+  newDigest,
+  newSessionId,
+  newTurnId,
+  toCreate,
+  toMove,
+} from "./making.ts";
+import { withoutTold } from "../../src/stores/path.ts";
+
+const failure = { code: "draining", message: "The gateway was stopped." } as const;
+
+export function describeKeys(it: It): void {
+  it("finds a turn again by its owner's idempotency key", async (store, clock) => {
+    const turn = makeTurn({});
+    assert.equal(await store.findKey("alice", "key"), undefined);
+    await store.commit({ turns: [turn], key: { key: "key", fingerprint: "print" } });
+    const kept = { fingerprint: "print", turnId: turn.id, createdAt: clock.time };
+    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    assert.equal(await store.findKey("bob", "key"), undefined);
+    assert.equal(await store.findKey("alice", "another"), undefined);
+  });
+
+  it("keeps a key with the second of two turns, and none of a refused turn", async (store) => {
+    const pair = makePair({});
+    await store.commit({ turns: pair, key: { key: "pair", fingerprint: "print" } });
+    assert.equal((await store.findKey("alice", "pair"))?.turnId, pair[1].id);
+    const orphan = makeTurn({ parent: newTurnId() });
+    assert.equal(await store.commit({ turns: [orphan], key: { key: "orphan", fingerprint: "print" } }), false);
+    assert.equal(await store.findKey("alice", "orphan"), undefined);
+  });
+
+  it("puts a newer record of a key in the place of the older one", async (store, clock) => {
+    const [first, second] = [makeTurn({}), makeTurn({})];
+    await store.commit({ turns: [first], key: { key: "key", fingerprint: "one" } });
+    clock.time = new Date(+clock.time + 1_000);
+    await store.commit({ turns: [second], key: { key: "key", fingerprint: "two" } });
+    const kept = { fingerprint: "two", turnId: second.id, createdAt: clock.time };
+    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    await store.deleteTurn("alice", first.id);
+    assert.deepStrictEqual(await store.findKey("alice", "key"), kept);
+    await store.deleteTurn("alice", second.id);
+    assert.equal(await store.findKey("alice", "key"), undefined);
+  });
+}
+
+export function describeBackground(it: It): void {
+  it("knows a running turn by its id and key, and puts the finished one in its place", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const running = makeTurn({ status: "running", output: [], usage: undefined, told: makeTold({ memo: "memo" }) });
+    await store.begin(running, { key: "key", fingerprint: "print" });
+    assert.deepStrictEqual(await store.findTurn("alice", running.id), running);
+    assert.equal((await store.findKey("alice", "key"))?.turnId, running.id);
+    const done = makeTurn({
+      id: running.id,
+      session: first!.session,
+      parent: first!.id,
+      digest: newDigest(),
+      told: fullTold,
+    });
+    const move = toMove(done, first!.id, "refuse");
+    assert.equal(await store.commit({ turns: [done], session: move, begun: true }), true);
+    assert.deepStrictEqual(await store.findTurn("alice", done.id), done);
+    assert.deepStrictEqual(await store.readPath(done.id), [first!, done].map(withoutTold));
+    assert.equal((await store.readSession(first!.session!))?.tip, done.id);
+    assert.equal((await store.findByDigest(first!.session!, [done.digest!]))?.id, done.id);
+    assert.equal((await store.findKey("alice", "key"))?.turnId, done.id);
+    assert.equal(await store.endRunning(failure, new Date()), 0);
+  });
+
+  it("counts a turn of the background as arrived when it is finished", async (store) => {
+    const session = newSessionId();
+    const digest = newDigest();
+    const running = makeTurn({ status: "running" });
+    await store.begin(running);
+    const first = makeTurn({ session, digest });
+    await store.commit({ turns: [first], session: toCreate(first, "hint") });
+    const done = { ...running, status: "completed", session, digest } as const;
+    await store.commit({ turns: [done], session: toMove(done, first.id, "refuse"), begun: true });
+    assert.equal((await store.findByDigest(session, [digest]))?.id, done.id);
+  });
+
+  it("keeps what was shown before a turn of the background with it", async (store) => {
+    const [shown, turn] = makePair({ session: newSessionId() });
+    await store.begin({ ...turn, status: "running", session: undefined, parent: undefined });
+    assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint"), begun: true }), true);
+    assert.deepStrictEqual(await store.readPath(turn.id), [shown, turn]);
+  });
+
+  it("refuses to finish a running turn that is gone, is over already or is another owner's", async (store) => {
+    const running = makeTurn({ status: "running" });
+    await store.begin(running);
+    const done = { ...running, status: "completed" } as const;
+    assert.equal(await store.commit({ turns: [{ ...done, owner: "bob" }], begun: true }), false);
+    assert.equal(await store.deleteTurn("alice", running.id), true);
+    assert.equal(await store.commit({ turns: [done], begun: true }), false);
+    assert.equal(await store.end({ ...running, status: "cancelled" }), false);
+    assert.equal(await store.findTurn("alice", running.id), undefined);
+    const over = makeTurn({});
+    await store.commit({ turns: [over] });
+    assert.equal(await store.commit({ turns: [{ ...over, output: [] }], begun: true }), false);
+    assert.equal(await store.end({ ...over, status: "failed" }), false);
+    assert.deepStrictEqual(await store.findTurn("alice", over.id), over);
+  });
+
+  it("lets nothing follow a turn that is running or came to nothing", async (store) => {
+    for (const status of ["running", "failed", "cancelled"] as const) {
+      const turn = makeTurn({ status: "running" });
+      await store.begin(turn);
+      if (status !== "running") assert.equal(await store.end({ ...turn, status }), true);
+      assert.equal((await store.findTurn("alice", turn.id))?.status, status);
+      const next = makeTurn({ parent: turn.id });
+      assert.equal(await store.commit({ turns: [next] }), false);
+      assert.equal(await store.findTurn("alice", next.id), undefined);
+    }
+  });
+
+  it("keeps how a turn of the background ended, even when its place was deleted in the meantime", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const running = makeTurn({ status: "running" });
+    await store.begin(running);
+    await store.deleteSession("alice", first!.session!);
+    const ended = { ...running, status: "failed", session: first!.session, parent: first!.id, told: fullTold } as const;
+    assert.equal(await store.end(ended), true);
+    const outside = { ...ended, session: undefined, parent: undefined };
+    assert.deepStrictEqual(await store.findTurn("alice", running.id), outside);
+  });
+
+  it("ends every running turn as failed, and says how many there were", async (store) => {
+    const endedAt = new Date("2026-02-04T00:00:00.000Z");
+    const [one, other] = [
+      makeTurn({ status: "running" }),
+      makeTurn({ status: "running", owner: "bob", told: fullTold }),
+    ];
+    const done = makeTurn({});
+    await store.begin(one, { key: "key", fingerprint: "print" });
+    await store.begin(other);
+    await store.commit({ turns: [done] });
+    assert.equal(await store.endRunning(failure, endedAt), 2);
+    const told = makeTold({ endedAt, failure });
+    assert.deepStrictEqual(await store.findTurn("alice", one.id), { ...one, status: "failed", told });
+    const otherTold = { ...fullTold, endedAt, failure };
+    assert.deepStrictEqual(await store.findTurn("bob", other.id), { ...other, status: "failed", told: otherTold });
+    assert.deepStrictEqual(await store.findTurn("alice", done.id), done);
+    assert.equal((await store.findKey("alice", "key"))?.turnId, one.id);
+    assert.equal(await store.endRunning(failure, endedAt), 0);
+  });
+
+  it("rejects a running turn that is kept already", async (store) => {
+    const turn = makeTurn({ status: "running" });
+    await store.begin(turn);
+    await assert.rejects(store.begin(turn));
+  });
+}

@@ -1,0 +1,258 @@
+/** What every store must let go of: deleted turns and sessions, forgotten beginnings, what the rules no longer keep. */
+import assert from "node:assert/strict";
+import type { It } from "./contract-said.ts";
+import {
+  fullTold,
+  keepBelow,
+  keepSession,
+  keepThread,
+  makeConversation,
+  makeTold,
+  makeTurn,
+  newDigest,
+  newTurnId,
+  pruneAll,
+  toMove,
+} from "./making.ts";
+
+export function describeDeletion(it: It): void {
+  it("takes a turn out of its thread: what followed it follows its parent, with a gap", async (store) => {
+    const [first, second, third] = await keepThread(store, 3);
+    await store.readPath(third!.id);
+    const branch = await keepBelow(store, second!, {});
+    assert.equal(await store.deleteTurn("alice", second!.id), true);
+    assert.equal(await store.findTurn("alice", second!.id), undefined);
+    for (const child of [third!, branch]) {
+      const moved = { ...child, parent: first!.id, gap: true };
+      assert.deepStrictEqual(await store.findTurn("alice", child.id), moved);
+      assert.deepStrictEqual(await store.readPath(child.id), [first, moved]);
+    }
+    assert.deepEqual(await store.readPath(second!.id), []);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, third!.id);
+    assert.equal(await store.deleteTurn("alice", second!.id), false);
+  });
+
+  it("moves a session's tip to the parent of the turn that is deleted, and to nothing from a root", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    await store.deleteTurn("alice", second!.id);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
+    await store.deleteTurn("alice", first!.id);
+    assert.deepStrictEqual(await store.findSession("alice", "hint"), {
+      id: first!.session,
+      owner: "alice",
+      tip: undefined,
+      resends: false,
+    });
+    const next = makeTurn({ session: first!.session });
+    assert.equal(await store.commit({ turns: [next], session: toMove(next, undefined, "refuse") }), true);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, next.id);
+  });
+
+  it("makes roots of what followed a deleted root, and no longer finds what is gone by what was said", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const marks = { digest: newDigest(), exchange: newDigest() };
+    const turn = await keepBelow(store, root!, marks);
+    const child = await keepBelow(store, turn, { digest: newDigest() });
+    await store.deleteTurn("alice", turn.id);
+    assert.equal(await store.findByDigest(root!.session!, [marks.digest]), undefined);
+    assert.deepEqual(await store.findByExchange(root!.session!, marks.exchange), []);
+    await store.deleteTurn("alice", root!.id);
+    assert.deepStrictEqual(await store.readPath(child.id), [{ ...child, parent: undefined, gap: true }]);
+    assert.equal((await store.findByDigest(root!.session!, [child.digest!]))?.id, child.id);
+    assert.equal(await store.countRoots(root!.session!), 1);
+  });
+
+  it("deletes nothing that is another owner's", async (store) => {
+    const [first] = await keepThread(store, 1);
+    assert.equal(await store.deleteTurn("bob", first!.id), false);
+    assert.equal(await store.deleteSession("bob", first!.session!), false);
+    assert.equal(await store.updateMetadata("bob", first!.session!, { a: "1" }), false);
+    assert.equal(await store.readConversation("bob", first!.session!), undefined);
+    assert.deepStrictEqual(await store.findTurn("alice", first!.id), first);
+  });
+
+  it("deletes a session with all of its turns, and its hint begins anew", async (store) => {
+    const thread = await keepThread(store, 3);
+    const sessionId = thread[0]!.session!;
+    const keyed = makeTurn({ session: sessionId, digest: newDigest(), exchange: newDigest() });
+    await store.commit({ turns: [keyed], key: { key: "key", fingerprint: "print" } });
+    const other = await keepSession(store, {});
+    assert.equal(await store.deleteSession("alice", sessionId), true);
+    assert.equal(await store.findSession("alice", "hint"), undefined);
+    assert.equal(await store.readSession(sessionId), undefined);
+    assert.equal(await store.readConversation("alice", sessionId), undefined);
+    assert.equal(await store.findKey("alice", "key"), undefined);
+    assert.equal(await store.findByDigest(sessionId, [keyed.digest!]), undefined);
+    assert.deepEqual(await store.findByExchange(sessionId, keyed.exchange!), []);
+    assert.equal(await store.countRoots(sessionId), 0);
+    for (const { id } of [...thread, keyed]) {
+      assert.equal(await store.findTurn("alice", id), undefined);
+      assert.deepEqual(await store.readPath(id), []);
+    }
+    assert.equal(await store.deleteSession("alice", sessionId), false);
+    assert.deepStrictEqual(await store.findTurn("alice", other.id), other);
+    const [again] = await keepThread(store, 1);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
+  });
+
+  it("keeps no turn of a session that was deleted while the turn ran", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const late = makeTurn({ session: first!.session, parent: first!.id });
+    const [, kept] = await Promise.all([
+      store.deleteSession("alice", first!.session!),
+      store.commit({ turns: [late], session: { ...toMove(late, first!.id, "branch"), hint: "hint" } }),
+    ]);
+    assert.equal(kept, false);
+    assert.equal(await store.findTurn("alice", late.id), undefined);
+    assert.equal(await store.findSession("alice", "hint"), undefined);
+  });
+
+  it("does not remember a turn that was kept and deleted in one tick", async (store) => {
+    const turn = makeTurn({});
+    const outcome = await Promise.all([store.commit({ turns: [turn] }), store.deleteTurn("alice", turn.id)]);
+    assert.deepEqual(outcome, [true, true]);
+    assert.deepEqual(await store.readPath(turn.id), []);
+  });
+
+  it("forgets the beginning of a thread that has grown too long", async (store) => {
+    const [first, second, third] = await keepThread(store, 3);
+    const branch = await keepBelow(store, first!, {});
+    await store.readPath(third!.id);
+    const turn = makeTurn({ session: first!.session, parent: third!.id });
+    const commit = {
+      turns: [turn] as const,
+      session: toMove(turn, third!.id, "refuse"),
+      forget: [first!.id, second!.id],
+    };
+    assert.equal(await store.commit(commit), true);
+    const root = { ...third!, parent: undefined, gap: true };
+    assert.deepStrictEqual(await store.readPath(turn.id), [root, turn]);
+    assert.deepStrictEqual(await store.readPath(branch.id), [{ ...branch, parent: undefined, gap: true }]);
+    for (const { id } of [first!, second!]) assert.equal(await store.findTurn("alice", id), undefined);
+  });
+
+  it("leaves a session without a tip when its tip is forgotten by a branch", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const branch = makeTurn({ session: first!.session, parent: first!.id });
+    const move = toMove(branch, newTurnId(), "branch");
+    assert.equal(await store.commit({ turns: [branch], session: move, forget: [first!.id] }), true);
+    assert.equal((await store.readSession(first!.session!))?.tip, undefined);
+  });
+
+  it("forgets everything before a turn, its parent too, but nothing of another owner or of a refused turn", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const ofBob = makeTurn({ owner: "bob" });
+    await store.commit({ turns: [ofBob] });
+    const turn = makeTurn({ session: first!.session, parent: first!.id });
+    const forget = [first!.id, ofBob.id, newTurnId()];
+    assert.equal(await store.commit({ turns: [turn], session: toMove(turn, newTurnId(), "refuse"), forget }), false);
+    assert.deepStrictEqual(await store.findTurn("alice", first!.id), first);
+    assert.equal(await store.commit({ turns: [turn], session: toMove(turn, first!.id, "refuse"), forget }), true);
+    assert.deepStrictEqual(await store.readPath(turn.id), [{ ...turn, parent: undefined, gap: true }]);
+    assert.deepStrictEqual(await store.findTurn("bob", ofBob.id), ofBob);
+  });
+}
+
+export function describePrune(it: It): void {
+  const at = (hours: number) => new Date(Date.UTC(2026, 1, 3, hours, 30));
+
+  it("prunes the sessions in which nothing was said since, and no others", async (store, clock) => {
+    clock.time = at(0);
+    const [old, used] = [await keepSession(store, {}), await keepSession(store, {})];
+    await store.createSession(makeConversation({ createdAt: at(0) }));
+    clock.time = at(2);
+    const late = makeTurn({ session: used.session, parent: used.id });
+    await store.commit({ turns: [late], session: toMove(late, used.id, "refuse") });
+    const fresh = await keepSession(store, {});
+    assert.deepEqual(await pruneAll(store, {}), { sessions: 0, turns: 0, calls: 1, more: false });
+    const pruned = await pruneAll(store, { idleBefore: new Date(+at(2)) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [2, 1]);
+    assert.equal(await store.readSession(old.session!), undefined);
+    assert.deepEqual(await store.readPath(old.id), []);
+    assert.deepStrictEqual(await store.readPath(late.id), [used, late]);
+    assert.equal((await store.readSession(fresh.session!))?.tip, fresh.id);
+  });
+
+  it("prunes turns outside of sessions when nothing in their tree is new", async (store) => {
+    const root = (wanted: object) => makeTurn({ createdAt: at(0), ...wanted });
+    const [alone, alive, dead, fresh, running] = [
+      root({}),
+      root({}),
+      root({}),
+      root({ createdAt: at(5) }),
+      root({ status: "running" }),
+    ];
+    for (const turn of [alone, alive, dead, fresh]) await store.commit({ turns: [turn] });
+    await store.begin(running);
+    const middle = await keepBelow(store, alive, { createdAt: at(1) });
+    const leaf = await keepBelow(store, middle, { createdAt: at(5) });
+    const side = await keepBelow(store, alive, { createdAt: at(1) });
+    const deadLeaf = await keepBelow(store, dead, { createdAt: at(1) });
+    const inSession = await keepSession(store, { createdAt: at(0) });
+    const pruned = await pruneAll(store, { idleBefore: at(5) });
+    assert.deepEqual([pruned.turns, pruned.sessions], [4, 1]);
+    const left = [];
+    for (const turn of [alone, alive, dead, fresh, running, middle, leaf, side, deadLeaf, inSession]) {
+      if ((await store.findTurn("alice", turn.id)) !== undefined) left.push(turn.id);
+    }
+    assert.deepEqual(
+      left,
+      [alive, fresh, running, middle, leaf, side].map(({ id }) => id),
+    );
+    assert.deepStrictEqual(await store.readPath(leaf.id), [alive, middle, leaf]);
+  });
+
+  it("prunes the sessions idle for longest of an owner that has too many", async (store, clock) => {
+    const kept = [];
+    for (let hour = 0; hour < 6; hour += 1) {
+      clock.time = new Date(+at(0) + hour * 600_000);
+      kept.push(await keepSession(store, {}));
+    }
+    const ofBob = await keepSession(store, { owner: "bob" });
+    clock.time = at(9);
+    const late = makeTurn({ session: kept[0]!.session });
+    await store.commit({ turns: [late], session: toMove(late, kept[0]!.id, "refuse") });
+    const pruned = await pruneAll(store, { maxSessionsPerOwner: 3 });
+    assert.deepEqual([pruned.sessions, pruned.turns], [3, 3]);
+    const found = await Promise.all(kept.map(({ session }) => store.readSession(session!)));
+    assert.deepEqual(
+      found.map((session) => session !== undefined),
+      [true, false, false, false, true, true],
+    );
+    assert.notEqual(await store.readSession(ofBob.session!), undefined);
+  });
+
+  it("prunes keys and pieces by their age alone", async (store, clock) => {
+    const keep = async (key: string, endedAt: Date) => {
+      clock.time = endedAt;
+      const turn = makeTurn({ told: { ...fullTold, endedAt } });
+      await store.commit({ turns: [turn], key: { key, fingerprint: "print" } });
+      return turn;
+    };
+    const [old, fresh] = [await keep("old", at(0)), await keep("fresh", at(5))];
+    await store.commit({ turns: [makeTurn({ told: makeTold({}) })] });
+    await store.readPath(old.id);
+    await pruneAll(store, { keysBefore: at(5), piecesBefore: at(5) });
+    assert.equal(await store.findKey("alice", "old"), undefined);
+    assert.equal((await store.findKey("alice", "fresh"))?.turnId, fresh.id);
+    const { pieces: _, ...told } = old.told!;
+    assert.deepStrictEqual(await store.findTurn("alice", old.id), { ...old, told });
+    assert.deepStrictEqual(await store.findTurn("alice", fresh.id), fresh);
+  });
+
+  it("prunes a thread of a thousand turns, in a session and outside of one", async (store, clock) => {
+    clock.time = at(0);
+    const thread = await keepThread(store, 1_000);
+    let parent: string | undefined;
+    const loose = Array.from({ length: 1_000 }, () => {
+      const turn = makeTurn({ parent, createdAt: at(0) });
+      parent = turn.id;
+      return turn;
+    });
+    await Promise.all(loose.map((turn) => store.commit({ turns: [turn] })));
+    const pruned = await pruneAll(store, { idleBefore: at(1) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [1, 2_000]);
+    assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);
+    assert.equal(await store.findTurn("alice", loose[0]!.id), undefined);
+  });
+}

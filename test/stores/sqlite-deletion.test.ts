@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { describe, test } from "node:test";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { createFiles, look } from "./files.ts";
+import {
+  fullTold,
+  gather,
+  keepSession,
+  keepThread,
+  makeTurn,
+  newSessionId,
+  pruneAll,
+  toCreate,
+  toMove,
+} from "./making.ts";
+
+const newFile = createFiles();
+
+describe("the file of the SQLite store after deletions", () => {
+  test("holds nothing of what was deleted, neither in its pages nor in its log", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const secret = "the launch code is 0000";
+    const input = [{ type: "message", role: "user", content: `${secret} `.repeat(500) }] as const;
+    const [first] = await keepThread(store, 20);
+    const turn = makeTurn({ input, told: { ...fullTold, memo: secret } });
+    const changed = makeTurn({ input });
+    const conversation = makeTurn({ input, session: newSessionId() });
+    await store.commit({ turns: [turn] });
+    await store.commit({ turns: [changed] });
+    await store.commit({ turns: [conversation], session: toCreate(conversation, "another") });
+    const holds = () => [file, `${file}-wal`].some((name) => readFileSync(name).includes(secret));
+    assert.ok(holds());
+    await store.deleteSession("alice", conversation.session!);
+    await store.replaceItems(changed.id, [], []);
+    assert.ok(holds());
+    await store.deleteTurn("alice", turn.id);
+    assert.ok(!holds());
+    assert.deepEqual(await store.findTurn("alice", first!.id), first);
+    await store.close();
+  });
+
+  test("gives the space of a large session back, little by little, while other turns are kept", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await keepSession(store, {});
+    await store.prune({});
+    const before = statSync(file).size;
+    const thread = await keepThread(store, 3_000);
+    const deleted = store.deleteSession("alice", thread[0]!.session!);
+    const progress = { isOver: false };
+    void deleted.then(() => (progress.isOver = true));
+    let kept = 0;
+    while (!progress.isOver) {
+      const turn = makeTurn({});
+      assert.equal(await store.commit({ turns: [turn] }), true);
+      assert.equal(await store.deleteTurn("alice", turn.id), true);
+      kept += 1;
+      assert.equal(await store.findSession("alice", "hint"), undefined);
+      assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);
+      assert.deepEqual(await store.readPath(thread[0]!.id), []);
+    }
+    assert.ok(kept > 2, `${kept} turns were kept in the meantime`);
+    assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 1);
+    await store.prune({});
+    assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
+    assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.close();
+  });
+
+  test("prunes in short steps, and then gives back what it took on the disk", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.prune({});
+    const before = statSync(file).size;
+    for (let count = 0; count < 5; count += 1) {
+      const kept = Array.from({ length: 200 }, () => keepSession(store, { told: fullTold }));
+      await Promise.all(kept);
+    }
+    const pruned = await pruneAll(store, { idleBefore: new Date(Date.now() + 1_000) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [1_000, 1_000]);
+    assert.ok(pruned.calls > 5, `${pruned.calls} calls`);
+    assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
+    assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.close();
+  });
+
+  test("shows nothing of a session whose deletion was cut short, and prune finishes it", async () => {
+    const file = newFile();
+    const first = createSqliteStore({ file });
+    const thread = await keepThread(first, 1_000);
+    const deleted = first.deleteSession("alice", thread[0]!.session!);
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all([assert.rejects(deleted, { code: "store_unavailable" }), first.close()]);
+    assert.notEqual(look(file, "SELECT count(*) AS value FROM turns"), 0);
+    const store = createSqliteStore({ file });
+    const { session, id } = thread[0]!;
+    assert.equal(await store.findSession("alice", "hint"), undefined);
+    assert.equal(await store.readSession(session!), undefined);
+    assert.equal(await store.readConversation("alice", session!), undefined);
+    assert.equal(await store.findTurn("alice", id), undefined);
+    assert.deepEqual(await store.readPath(id), []);
+    assert.deepEqual(await store.listSessions({ limit: 10 }), []);
+    assert.equal((await gather(store.exportRecords())).length, 1);
+    assert.equal(await store.commit({ turns: [makeTurn({ parent: id })] }), false);
+    await pruneAll(store, {});
+    assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 0);
+    assert.equal(look(file, "SELECT count(*) AS value FROM sessions"), 0);
+    await store.close();
+  });
+});
+
+describe("two SQLite stores on one file", () => {
+  async function openTwo() {
+    const file = newFile();
+    return [createSqliteStore({ file }), createSqliteStore({ file })] as const;
+  }
+
+  test("show nothing of what the other one deleted, and keep nothing below it", async () => {
+    const [gateway, operator] = await openTwo();
+    const [first, second, third] = await keepThread(gateway, 3);
+    assert.equal((await gateway.readPath(third!.id)).length, 3);
+    await operator.deleteTurn("alice", second!.id);
+    const moved = { ...third!, parent: first!.id, gap: true };
+    assert.deepStrictEqual(await gateway.readPath(third!.id), [first, moved]);
+    await operator.deleteSession("alice", first!.session!);
+    assert.deepEqual(await gateway.readPath(third!.id), []);
+    const late = makeTurn({ session: first!.session, parent: third!.id });
+    const move = { ...toMove(late, third!.id, "branch"), hint: "hint" };
+    assert.equal(await gateway.commit({ turns: [late], session: move }), false);
+    assert.equal(await gateway.findSession("alice", "hint"), undefined);
+    await Promise.all([gateway.close(), operator.close()]);
+  });
+
+  test("know a hint by the key that the other one took in", async () => {
+    const source = createSqliteStore({ file: ":memory:" });
+    const [turn] = await keepThread(source, 1);
+    const [gateway, operator] = await openTwo();
+    await operator.importRecords(source.exportRecords());
+    assert.equal((await gateway.findSession("alice", "hint"))?.tip, turn!.id);
+    assert.equal((await operator.findSession("alice", "hint"))?.tip, turn!.id);
+    await Promise.all([gateway.close(), operator.close(), source.close()]);
+  });
+});

@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { before, suite, test } from "node:test";
+import fc from "fast-check";
+import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
+import { createTokenCounter } from "../src/tokens.ts";
+
+suite("the token counter", () => {
+  let count: (text: string) => number;
+  before(async () => void (count = await createTokenCounter().ready()));
+
+  test("loads its vocabulary once", async () => {
+    const counter = createTokenCounter();
+    assert.equal(await counter.ready(), await counter.ready());
+  });
+
+  test("counts short texts exactly", () => {
+    for (const text of ["", "Hello, world!", "Wie geht es dir?", "你好，世界", "👩‍👩‍👧", '{"a":[1,2,3]}']) {
+      assert.equal(count(text), countTokens(text), text);
+    }
+    assert.equal(count("Hello, world!"), 4);
+  });
+
+  test("takes the names of control tokens for text", () => {
+    assert.equal(count("<|endoftext|>"), 7);
+  });
+
+  test("is close for long texts, whether it reads all of them or only stretches", () => {
+    const page = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+    assert.ok(page.length > 2_000);
+    assertClose(count(page), countTokens(page), 0.02);
+    const book = page.repeat(Math.ceil(300_000 / page.length));
+    assertClose(count(book), countTokens(book), 0.02);
+  });
+
+  test("says the same when it has seen the text before", () => {
+    const text = "so it goes ".repeat(1_000);
+    assert.equal(count(text), count(text));
+    assert.equal(count(text), 3_001);
+  });
+
+  test("never finds more tokens than bytes, and some in every text", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(0x10ffff), { maxLength: 1_000, size: "max" }), (codes) => {
+        const text = String.fromCodePoint(...codes);
+        const tokens = count(text);
+        assert.ok(tokens <= Buffer.byteLength(text));
+        assert.ok(tokens > 0 || text === "");
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  for (const [name, unit, tokensPerCharacter] of [
+    ["one letter", "a", 1 / 8],
+    ["blanks", " ", 1 / 80],
+    ["line ends", "\n", 1 / 16],
+    ["one emoji", "😀", 1 / 2],
+    ["one ideograph", "中", 1],
+    ["halves of characters", "\ud800", 1 / 8],
+    ["capitals", "QWXZJK", 0.8],
+  ] as const) {
+    test(`counts a long run of ${name} in a moment, and a much longer one in the same time`, () => {
+      for (const length of [60_000, 12_000_000]) {
+        const text = unit.repeat(length / unit.length);
+        const begun = performance.now();
+        assertClose(count(text), length * tokensPerCharacter, 0.2);
+        const tookMs = performance.now() - begun;
+        // In one piece the shorter runs take up to half a minute, and the longer ones overflow the stack.
+        assert.ok(tookMs < 5_000, `it took ${tookMs} ms`);
+      }
+    });
+  }
+
+  test("cuts no character in two", () => {
+    const odd = `a${"😀".repeat(300)}`;
+    assert.equal(count(odd), countTokens(odd));
+  });
+});
+
+function assertClose(found: number, expected: number, share: number): void {
+  const isClose = Math.abs(found - expected) <= expected * share;
+  assert.ok(isClose, `${found} is not within ${share * 100} % of ${expected}`);
+}
