@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "typebox";
 import { Value } from "typebox/value";
 import { GatewayError } from "./core/errors.ts";
-import { interrupted } from "./core/replay.ts";
+import { interrupted } from "./core/frame/replay.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "./core/store.ts";
 import { giveUp } from "./stores/verdict.ts";
 

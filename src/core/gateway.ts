@@ -1,23 +1,23 @@
 /** The story of a turn: find its place, take its turn, ask the adapter, tell what it says, remember it. */
-import { createBackground } from "./background.ts";
-import { createChain } from "./chain.ts";
-import { summarise } from "./compact.ts";
-import { assembleContext } from "./context.ts";
-import { type ConversationDesk, createConversations } from "./conversations.ts";
-import { countTokens, type TokenCount } from "./count.ts";
+import { createBackground } from "./live/background.ts";
+import { createChain } from "./place/chain.ts";
+import { summarise } from "./window/compact.ts";
+import { assembleContext } from "./place/context.ts";
+import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
+import { countTokens, type TokenCount } from "./window/count.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
-import { fitContext } from "./fit.ts";
-import { frame } from "./frame.ts";
+import { fitContext } from "./window/fit.ts";
+import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
 import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn } from "./keep.ts";
-import { createKeyed } from "./keyed.ts";
-import { createLives, type LiveLimits } from "./lives.ts";
-import { findPlace, type Seeker } from "./place.ts";
+import { createKeyed } from "./live/keyed.ts";
+import { createLives, type LiveLimits } from "./live/lives.ts";
+import { findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
-import { createQueue, type Queue } from "./queue.ts";
-import { createRecall, type Recall } from "./recall.ts";
-import { resolveReferences } from "./references.ts";
+import { createQueue, type Queue } from "./place/queue.ts";
+import { createRecall, type Recall } from "./live/recall.ts";
+import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Turn } from "./turn.ts";
 

@@ -1,10 +1,10 @@
 /** Makes of a turn what the store keeps of it. */
-import type { Chain, Marks } from "./chain.ts";
-import { shownSuffix } from "./address.ts";
+import type { Chain, Marks } from "./place/chain.ts";
+import { shownSuffix } from "./conversation/address.ts";
 import type { Item } from "./item.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
-import { toStoredFailure } from "./replay.ts";
+import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, IdempotencyKey, StoredTurn, Told } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
 

@@ -1,7 +1,7 @@
 /** The third door of the core: who remembers. Turns form a tree, sessions point into it. Every store passes one contract suite. */
 import type { ErrorCode } from "./errors.ts";
 import type { Item } from "./item.ts";
-import type { Pieces } from "./pieces.ts";
+import type { Pieces } from "./frame/pieces.ts";
 import type { History } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 

@@ -2,7 +2,7 @@
 import type { GatewayError } from "./errors.ts";
 import type { OutputItem } from "./event.ts";
 import type { Extra, Item } from "./item.ts";
-import type { Pieces } from "./pieces.ts";
+import type { Pieces } from "./frame/pieces.ts";
 
 /** What a caller wants, in no wire's dialect. Its items may name others that are kept, until they are looked up. */
 export interface Ask<Asked = Item | Reference> {

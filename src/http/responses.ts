@@ -1,9 +1,9 @@
 /** Responses after the fact: retrieved, followed again, cancelled, deleted, and what they were asked. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { toPlace } from "../core/conversations.ts";
+import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Voice } from "../core/ports.ts";
-import type { Recalled } from "../core/recall.ts";
+import type { Recalled } from "../core/live/recall.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import { readPageQuery, toItemPage } from "../protocols/responses/listing.ts";
 import { watchClient } from "./client.ts";

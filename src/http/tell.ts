@@ -2,7 +2,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
-import { failedTurn } from "../core/frame.ts";
+import { failedTurn } from "../core/frame/frame.ts";
 import type { Reply } from "../core/gateway.ts";
 import type { About, Remark, Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type BreakerSettings, createBreaker, outcomeOf } from "../../src/core/breaker.ts";
+import { type BreakerSettings, createBreaker, outcomeOf } from "../../src/core/route/breaker.ts";
 
 /** A breaker that opens after two failures for a second, and its clock. */
 function open(settings: BreakerSettings = { failures: 2, openMs: 1_000 }) {

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
-import { type Ending, failedTurn, frame } from "../../src/core/frame.ts";
+import { type Ending, failedTurn, frame } from "../../src/core/frame/frame.ts";
 import type { Answer } from "../../src/core/turn.ts";
 
 async function* replay(batches: readonly (readonly Delta[])[], failure?: Error): AsyncGenerator<readonly Delta[]> {

@@ -5,7 +5,7 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
-import { interrupted } from "../../src/core/replay.ts";
+import { interrupted } from "../../src/core/frame/replay.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";

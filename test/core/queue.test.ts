@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createQueue } from "../../src/core/queue.ts";
+import { createQueue } from "../../src/core/place/queue.ts";
 
 const calm = new AbortController().signal;
 

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import type { Delta } from "../../src/core/delta.ts";
 import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
-import { createModelNames } from "../../src/core/models.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
-import { createRoute, type Lane } from "../../src/core/route.ts";
+import { createRoute, type Lane } from "../../src/core/route/route.ts";
 import type { Tool, Turn } from "../../src/core/turn.ts";
 
 /** What a lane does with each turn it gets, in order: it says words and may then fail, or waits until it is called off. */

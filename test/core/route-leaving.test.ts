@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
-import { createModelNames } from "../../src/core/models.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter } from "../../src/core/ports.ts";
-import { createRoute } from "../../src/core/route.ts";
+import { createRoute } from "../../src/core/route/route.ts";
 import { cut, failure, gone, hear, lane, open, type Opened, toTurn, tried } from "./route-lanes.ts";
 
 test("an abort ends everything at once and says nothing about the lane", async () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createModelNames } from "../../src/core/models.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter } from "../../src/core/ports.ts";
-import { createRoute, type Lane, type RouteParts } from "../../src/core/route.ts";
+import { createRoute, type Lane, type RouteParts } from "../../src/core/route/route.ts";
 import type { Turn } from "../../src/core/turn.ts";
 
 const still = {

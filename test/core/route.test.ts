@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createModelNames } from "../../src/core/models.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
 import type { Tool } from "../../src/core/turn.ts";
 import { failure, hear, lane, open, toTurn, tried } from "./route-lanes.ts";

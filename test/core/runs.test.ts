@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
-import { toRuns } from "../../src/core/runs.ts";
+import { toRuns } from "../../src/core/place/runs.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });

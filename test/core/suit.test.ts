@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Dialect, Item } from "../../src/core/item.ts";
 import type { Remark } from "../../src/core/ports.ts";
-import { suit } from "../../src/core/suit.ts";
+import { suit } from "../../src/core/route/suit.ts";
 import type { Settings, Tool, ToolChoice, Turn } from "../../src/core/turn.ts";
 
 const weather: Tool = { type: "function", name: "weather" };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import fc from "fast-check";
 import { type Item, isSteering, type Part } from "../../src/core/item.ts";
-import { countItems, type Fitted, fitWindow, surelyFits, type Window } from "../../src/core/window.ts";
+import { countItems, type Fitted, fitWindow, surelyFits, type Window } from "../../src/core/window/window.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });

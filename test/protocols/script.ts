@@ -1,7 +1,7 @@
 /** Plays scripted deltas through the frame of a turn, and says them in a dialect, as a stream and whole. */
 import type { Delta } from "../../src/core/delta.ts";
 import { toGatewayError } from "../../src/core/errors.ts";
-import { frame } from "../../src/core/frame.ts";
+import { frame } from "../../src/core/frame/frame.ts";
 import type { About, Voice } from "../../src/core/ports.ts";
 import type { Answer } from "../../src/core/turn.ts";
 

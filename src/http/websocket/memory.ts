@@ -1,6 +1,6 @@
 /** What a connection alone remembers: its last response that is kept nowhere else, and the request that was made ready. */
-import { itemsOf } from "../../core/chain.ts";
-import type { Memory } from "../../core/place.ts";
+import { itemsOf } from "../../core/place/chain.ts";
+import type { Memory } from "../../core/place/place.ts";
 import type { StoredTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
 

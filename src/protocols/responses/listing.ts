@@ -1,6 +1,6 @@
 /** Items as they are listed, a page at a time: those of a conversation, or those that a response was asked. */
-import { toAddress } from "../../core/address.ts";
-import type { ItemPlace } from "../../core/conversations.ts";
+import { toAddress } from "../../core/conversation/address.ts";
+import type { ItemPlace } from "../../core/conversation/conversations.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Content, Extra, Message, Part, ToolOutput } from "../../core/item.ts";
 import { readChoice, readInteger, readString } from "../fields.ts";

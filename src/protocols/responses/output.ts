@@ -1,6 +1,6 @@
 /** Writes the items of an answer the way a response object shows them. */
 import type { OutputItem } from "../../core/event.ts";
-import { toAddress } from "../../core/address.ts";
+import { toAddress } from "../../core/conversation/address.ts";
 import type { Item, Part } from "../../core/item.ts";
 import { toLogprobs } from "./logprobs.ts";
 import { type Sealing, sealCompaction, sealReasoning } from "./seal.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../../src/core/delta.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
-import { failedTurn } from "../../../src/core/frame.ts";
+import { failedTurn } from "../../../src/core/frame/frame.ts";
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import { gatherChunks, readChunks } from "../chunks.ts";
 import { about, playWith } from "../script.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type ItemPlace, toPlace } from "../../../src/core/conversations.ts";
+import { type ItemPlace, toPlace } from "../../../src/core/conversation/conversations.ts";
 import type { Item } from "../../../src/core/item.ts";
 import {
   findListed,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../src/core/errors.ts";
-import { failedTurn } from "../../../src/core/frame.ts";
+import { failedTurn } from "../../../src/core/frame/frame.ts";
 import { checkStream, readStream } from "../grammar.ts";
 import { about, play, protocol } from "./script.ts";
 

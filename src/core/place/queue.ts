@@ -1,5 +1,5 @@
 /** One turn at a time for each key, in the order of arrival, with a bound on those who wait. */
-import { GatewayError } from "./errors.ts";
+import { GatewayError } from "../errors.ts";
 
 export interface Queue {
   /** Waits for its turn. The function it gives must be called once, when the turn is over. */

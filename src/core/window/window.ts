@@ -1,5 +1,5 @@
 /** What of a conversation fits into a model's context window: the middle goes first, the newest never. */
-import { type Content, isSteering, type Item, type Part } from "./item.ts";
+import { type Content, isSteering, type Item, type Part } from "../item.ts";
 
 export interface Window {
   /** How many tokens the model takes, question and answer together. */

@@ -2,7 +2,7 @@
  * A conversation as runs of one side each, in a form in which every client's account of it is the same: line ends and
  * trailing blanks, messages cut or merged, strings or parts, the order of parallel outputs, ids and reasoning do not count.
  */
-import { type Content, type Item, isSteering, type Part } from "./item.ts";
+import { type Content, type Item, isSteering, type Part } from "../item.ts";
 
 export interface Run {
   readonly side: "caller" | "model" | "tools";

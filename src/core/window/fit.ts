@@ -1,8 +1,8 @@
 /** Makes a conversation fit into the model's context window, or says that it does not. */
-import { GatewayError } from "./errors.ts";
-import type { Item } from "./item.ts";
-import type { Adapter } from "./ports.ts";
-import type { Ask, Settings } from "./turn.ts";
+import { GatewayError } from "../errors.ts";
+import type { Item } from "../item.ts";
+import type { Adapter } from "../ports.ts";
+import type { Ask, Settings } from "../turn.ts";
 import { countItems, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {

@@ -1,6 +1,6 @@
 /** How many tokens a model would have to read: counted by its adapter, or about. */
 import { fixedTexts, type FitParts } from "./fit.ts";
-import type { Turn } from "./turn.ts";
+import type { Turn } from "../turn.ts";
 import { countItems } from "./window.ts";
 
 export interface TokenCount {

@@ -1,12 +1,12 @@
 /** Finds the node of the tree that a request continues, and takes the turn of its thread. */
 import type { Chain } from "./chain.ts";
-import { GatewayError } from "./errors.ts";
-import { isSteering, type Item } from "./item.ts";
+import { GatewayError } from "../errors.ts";
+import { isSteering, type Item } from "../item.ts";
 import { divide, matchHistory, readShown, type Shown } from "./match.ts";
-import type { History } from "./ports.ts";
-import type { Session, SessionMove, SessionStore, StoredTurn } from "./store.ts";
+import type { History } from "../ports.ts";
+import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Queue } from "./queue.ts";
-import type { Ask } from "./turn.ts";
+import type { Ask } from "../turn.ts";
 
 export interface Place {
   readonly history: History;

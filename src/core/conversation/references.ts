@@ -1,9 +1,9 @@
 /** Looks up the items that a request only names. */
 import { readAddress } from "./address.ts";
-import { GatewayError } from "./errors.ts";
-import { type Item, isRemoved } from "./item.ts";
-import type { SessionStore, StoredTurn } from "./store.ts";
-import type { Ask, Reference } from "./turn.ts";
+import { GatewayError } from "../errors.ts";
+import { type Item, isRemoved } from "../item.ts";
+import type { SessionStore, StoredTurn } from "../store.ts";
+import type { Ask, Reference } from "../turn.ts";
 
 /** The same request with every reference replaced by the item that it names, which must be the owner's. */
 export async function resolveReferences(store: SessionStore, owner: string, ask: Ask): Promise<Ask<Item>> {

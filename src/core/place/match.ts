@@ -1,8 +1,8 @@
 /** Finds the thread of a session that a caller's own account of the conversation belongs to. */
 import { type Chain, itemsOf } from "./chain.ts";
-import { type Item, isSteering } from "./item.ts";
-import type { History } from "./ports.ts";
-import type { Session, SessionStore, StoredTurn } from "./store.ts";
+import { type Item, isSteering } from "../item.ts";
+import type { History } from "../ports.ts";
+import type { Session, SessionStore, StoredTurn } from "../store.ts";
 import { type Run, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */

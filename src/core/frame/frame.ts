@@ -1,10 +1,10 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
-import type { Delta } from "./delta.ts";
-import { GatewayError } from "./errors.ts";
+import type { Delta } from "../delta.ts";
+import { GatewayError } from "../errors.ts";
 import { type Draft, beginCall, beginCompaction, beginMessage, beginReasoning } from "./draft.ts";
-import type { Event, OutputItem } from "./event.ts";
+import type { Event, OutputItem } from "../event.ts";
 import { createPiecesRecorder } from "./pieces.ts";
-import type { Answer, Finish, Notes, Usage } from "./turn.ts";
+import type { Answer, Finish, Notes, Usage } from "../turn.ts";
 
 /** How a turn ends outside the stream. */
 export interface Ending {

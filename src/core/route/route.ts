@@ -7,12 +7,12 @@ import {
   outcomeOf,
   type Pass,
 } from "./breaker.ts";
-import type { Delta } from "./delta.ts";
-import { type ErrorCode, GatewayError, toGatewayError } from "./errors.ts";
+import type { Delta } from "../delta.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
 import { createModelTable, type ModelNames } from "./models.ts";
-import type { Adapter, Remark, Tell } from "./ports.ts";
+import type { Adapter, Remark, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
-import type { Turn } from "./turn.ts";
+import type { Turn } from "../turn.ts";
 
 /** An adapter made of adapters. Turns come with the model's name as the caller asked for it. */
 export interface Route extends Adapter {

@@ -1,13 +1,13 @@
 /** Turns after the fact: asked for by name, followed, called off, deleted. */
-import { shownSuffix } from "./address.ts";
-import { GatewayError } from "./errors.ts";
-import type { Event, OutputItem } from "./event.ts";
-import type { Item } from "./item.ts";
+import { shownSuffix } from "../conversation/address.ts";
+import { GatewayError } from "../errors.ts";
+import type { Event, OutputItem } from "../event.ts";
+import type { Item } from "../item.ts";
 import type { Live, Lives } from "./lives.ts";
-import type { About } from "./ports.ts";
-import { replayTurn, toAbout, toAnswer } from "./replay.ts";
-import type { SessionStore, StoredTurn } from "./store.ts";
-import type { Answer } from "./turn.ts";
+import type { About } from "../ports.ts";
+import { replayTurn, toAbout, toAnswer } from "../frame/replay.ts";
+import type { SessionStore, StoredTurn } from "../store.ts";
+import type { Answer } from "../turn.ts";
 
 export interface Recall {
   /** A turn of the owner that is kept, or runs on its own. Throws `not_found`. */

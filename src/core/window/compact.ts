@@ -1,8 +1,8 @@
 /** Makes a conversation short: the model is asked for a summary, and that is the whole answer. */
-import type { Delta } from "./delta.ts";
-import { GatewayError } from "./errors.ts";
-import { isSteering, type Item } from "./item.ts";
-import type { Turn } from "./turn.ts";
+import type { Delta } from "../delta.ts";
+import { GatewayError } from "../errors.ts";
+import { isSteering, type Item } from "../item.ts";
+import type { Turn } from "../turn.ts";
 
 /** Asks for a summary of the turn's conversation and tells it as one compaction; `stream` asks the adapter. */
 export async function* summarise(

@@ -1,8 +1,8 @@
 /** A turn that goes on without its caller: what it says is kept in a log that anyone may follow from the beginning. */
-import { GatewayError, toGatewayError } from "./errors.ts";
-import type { Event, OutputItem } from "./event.ts";
-import type { About } from "./ports.ts";
-import type { Reply } from "./gateway.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { Event, OutputItem } from "../event.ts";
+import type { About } from "../ports.ts";
+import type { Reply } from "../gateway.ts";
 
 export interface LiveTurn {
   /** What is known of it; rejects when the turn failed before it had a place. */

@@ -1,10 +1,10 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
 import { itemsOf } from "./chain.ts";
-import { GatewayError } from "./errors.ts";
-import { type Item, isSteering } from "./item.ts";
+import { GatewayError } from "../errors.ts";
+import { type Item, isSteering } from "../item.ts";
 import type { Place } from "./place.ts";
-import type { StoredTurn } from "./store.ts";
-import type { Ask } from "./turn.ts";
+import type { StoredTurn } from "../store.ts";
+import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);

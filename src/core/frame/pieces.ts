@@ -1,6 +1,6 @@
 /** Into which pieces an answer was cut when it was streamed: with the items themselves, enough to stream it again exactly. */
-import type { ItemDelta, OutputItem } from "./event.ts";
-import type { Part } from "./item.ts";
+import type { ItemDelta, OutputItem } from "../event.ts";
+import type { Part } from "../item.ts";
 
 /** For each item of an answer the stretches of its deltas, in the order in which they were told. */
 export type Pieces = readonly (readonly Stretch[])[];

@@ -1,8 +1,8 @@
 /** Makes a turn fit its adapter: what only another dialect knows is left out and told, or refused where the answer would hang on it. */
-import { GatewayError } from "./errors.ts";
-import type { Dialect, Extra, Item } from "./item.ts";
-import type { Adapter, Tell } from "./ports.ts";
-import type { Settings, Tool, Turn } from "./turn.ts";
+import { GatewayError } from "../errors.ts";
+import type { Dialect, Extra, Item } from "../item.ts";
+import type { Adapter, Tell } from "../ports.ts";
+import type { Settings, Tool, Turn } from "../turn.ts";
 
 /** The same turn when nothing has to change. */
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Turn {

@@ -1,14 +1,14 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
 import type { InBackground } from "./background.ts";
-import { GatewayError } from "./errors.ts";
-import type { Event } from "./event.ts";
-import type { BeginTurn, Caller, Reply } from "./gateway.ts";
-import type { Item } from "./item.ts";
-import { isKept } from "./keep.ts";
+import { GatewayError } from "../errors.ts";
+import type { Event } from "../event.ts";
+import type { BeginTurn, Caller, Reply } from "../gateway.ts";
+import type { Item } from "../item.ts";
+import { isKept } from "../keep.ts";
 import type { Live, Lives } from "./lives.ts";
-import { replayTurn, toAbout } from "./replay.ts";
-import type { IdempotencyKey, SessionStore, StoredTurn } from "./store.ts";
-import type { Ask } from "./turn.ts";
+import { replayTurn, toAbout } from "../frame/replay.ts";
+import type { IdempotencyKey, SessionStore, StoredTurn } from "../store.ts";
+import type { Ask } from "../turn.ts";
 
 export interface KeyedParts {
   readonly store: SessionStore;

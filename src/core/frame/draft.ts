@@ -1,7 +1,7 @@
 /** Items in the making: each hears deltas, says what they add to it, and is finished once. */
-import type { Delta } from "./delta.ts";
-import type { ItemDelta, OutputItem } from "./event.ts";
-import type { Extra, Part } from "./item.ts";
+import type { Delta } from "../delta.ts";
+import type { ItemDelta, OutputItem } from "../event.ts";
+import type { Extra, Part } from "../item.ts";
 
 export interface Draft {
   readonly type: OutputItem["type"];

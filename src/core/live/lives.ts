@@ -1,7 +1,7 @@
 /** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
-import { GatewayError } from "./errors.ts";
-import type { Reply } from "./gateway.ts";
-import type { Item } from "./item.ts";
+import { GatewayError } from "../errors.ts";
+import type { Reply } from "../gateway.ts";
+import type { Item } from "../item.ts";
 import { goLive, type LiveTurn, type LogLimits } from "./live.ts";
 
 export interface Live {

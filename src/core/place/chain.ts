@@ -1,6 +1,6 @@
 /** Digests of what was said: a chain from the session over every run, by which a shown history finds its thread. */
-import type { Item } from "./item.ts";
-import type { StoredTurn } from "./store.ts";
+import type { Item } from "../item.ts";
+import type { StoredTurn } from "../store.ts";
 import { type Run, toRuns } from "./runs.ts";
 
 export interface Chain {

@@ -1,15 +1,15 @@
 /** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
-import { toGatewayError } from "./errors.ts";
-import type { Event } from "./event.ts";
-import { failedTurn } from "./frame.ts";
-import type { BeginTurn, Caller, Reply } from "./gateway.ts";
-import type { Item } from "./item.ts";
-import { type Keepsake, toLoneTurn } from "./keep.ts";
+import { toGatewayError } from "../errors.ts";
+import type { Event } from "../event.ts";
+import { failedTurn } from "../frame/frame.ts";
+import type { BeginTurn, Caller, Reply } from "../gateway.ts";
+import type { Item } from "../item.ts";
+import { type Keepsake, toLoneTurn } from "../keep.ts";
 import type { Lives } from "./lives.ts";
-import { findConversation, findPrevious } from "./place.ts";
-import type { About } from "./ports.ts";
-import type { SessionStore } from "./store.ts";
-import type { Ask } from "./turn.ts";
+import { findConversation, findPrevious } from "../place/place.ts";
+import type { About } from "../ports.ts";
+import type { SessionStore } from "../store.ts";
+import type { Ask } from "../turn.ts";
 
 export interface BackgroundParts {
   readonly store: SessionStore;

@@ -1,12 +1,12 @@
 /** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
 import { type Address, shownSuffix } from "./address.ts";
-import { type Chain, itemsOf } from "./chain.ts";
-import { GatewayError } from "./errors.ts";
-import { type Item, isRemoved, removed } from "./item.ts";
-import type { Queue } from "./queue.ts";
+import { type Chain, itemsOf } from "../place/chain.ts";
+import { GatewayError } from "../errors.ts";
+import { type Item, isRemoved, removed } from "../item.ts";
+import type { Queue } from "../place/queue.ts";
 import { resolveReferences } from "./references.ts";
-import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "./store.ts";
-import type { Reference } from "./turn.ts";
+import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "../store.ts";
+import type { Reference } from "../turn.ts";
 
 /** For an owner that has no such conversation, whoever else may have it, everything here throws the same `not_found`. */
 export interface ConversationDesk {

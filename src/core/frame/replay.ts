@@ -1,11 +1,11 @@
 /** Tells a turn that is kept again, event by event, exactly as it was told the first time. */
-import { GatewayError } from "./errors.ts";
-import type { Event, OutputItem } from "./event.ts";
-import { isRemoved } from "./item.ts";
+import { GatewayError } from "../errors.ts";
+import type { Event, OutputItem } from "../event.ts";
+import { isRemoved } from "../item.ts";
 import { cutItem } from "./pieces.ts";
-import type { About } from "./ports.ts";
-import type { StoredFailure, StoredTurn } from "./store.ts";
-import type { Answer } from "./turn.ts";
+import type { About } from "../ports.ts";
+import type { StoredFailure, StoredTurn } from "../store.ts";
+import type { Answer } from "../turn.ts";
 
 export function replayTurn(turn: StoredTurn): readonly Event[] {
   const answer = toAnswer(turn);

@@ -1,5 +1,5 @@
 /** Keeps turns away from an upstream that is down: after some failures in a row nobody is let through for a while, then one to see. */
-import type { ErrorCode } from "./errors.ts";
+import type { ErrorCode } from "../errors.ts";
 
 export interface BreakerSettings {
   /** So many in a row, and it opens; 5 unless told. */
