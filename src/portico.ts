@@ -2,10 +2,12 @@
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { adapterTypes } from "./adapters/index.ts";
+import { type AdapterType, type Place, toPlace } from "./adapters/type.ts";
 import type { Config } from "./config/config.ts";
 import { createGateway, type Gateway, type GatewayLimits } from "./core/gateway.ts";
 import { createModelNames } from "./core/route/models.ts";
 import { interrupted } from "./core/frame/replay.ts";
+import type { Adapter } from "./core/ports.ts";
 import { createRoute, type Lane, type Route } from "./core/route/route.ts";
 import { toDigest, type Endpoint, type Token } from "./http/auth.ts";
 import { createDoor } from "./http/door.ts";
@@ -43,7 +45,12 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   const closers: ((overdue: Promise<void>) => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     const overdue = wait(config.http.limits.drainTimeoutMs, undefined, { ref: false });
-    for (const closer of closers.splice(0).toReversed()) await closer(overdue);
+    const failures: unknown[] = [];
+    for (const closer of closers.splice(0).toReversed()) {
+      // One that fails must not leave the others open: the store comes last.
+      await closer(overdue).catch((thrown: unknown) => failures.push(thrown));
+    }
+    if (failures.length > 0) throw failures[0];
   };
 
   function openLog(): DoorLog {
@@ -111,11 +118,20 @@ function createAdapterRoute(config: Config, now: () => Date): Route {
     const type = adapterTypes[chosen.type];
     if (type === undefined) throw new Error(`the configuration has an adapter of the unknown type '${chosen.type}'`);
     const { contextWindow, fallback, retry, breaker } = chosen;
-    const adapter = type.create(chosen.options);
+    const adapter = createAdapter(type, name, chosen.options, toPlace(config.file));
     return { name, adapter, models: createModelNames(chosen), contextWindow, fallback, retry, breaker };
   });
   const { defaultAdapter: defaultLane, models: byModel } = config;
   return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause });
+}
+
+function createAdapter(type: AdapterType, name: string, options: unknown, place: Place): Adapter {
+  try {
+    return type.create(options, place);
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new Error(`The adapter '${name}' cannot be used: ${reason}`, { cause: thrown });
+  }
 }
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {

@@ -63,6 +63,17 @@ suite("the pages", () => {
     assert.equal(tree.length, files.length);
   });
 
+  test("every script that a page names is there", () => {
+    const named = pages.flatMap((page) =>
+      [...readPage(page).matchAll(/\bnpm run (?:--silent )?([\w:]+)/g)].map(([, name = ""]) => ({ page, name })),
+    );
+    assert.ok(named.length > 3);
+    assert.deepEqual(
+      named.filter(({ name }) => !(name in manifest.scripts)),
+      [],
+    );
+  });
+
   test("every dependency has its reason, and no other package has one", () => {
     const named = [...readPage("docs/dependencies.md").matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name);
     const all = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.devDependencies)];

@@ -1,5 +1,6 @@
 /** `portico check`: validates the configuration, and shows what it comes to. */
 import { maskSecrets } from "../config/mask.ts";
+import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";
 import { configOption, listProblems, readSettings } from "./settings.ts";
 
@@ -10,10 +11,13 @@ export const check: Command = {
   maxPositionals: 0,
   notes: [
     "Prints the effective configuration as JSON on the standard output, warnings and problems on the standard error.",
+    "Makes every adapter on trial: a program, a file or a package that is missing is a problem too.",
     "Exits with 0 when the gateway would start with it, else with 1.",
   ],
   async run({ options }, terminal, house) {
     const { config, effective, warnings, reason } = await readSettings(options, terminal, house);
+    const faults = await house.tryAdapters(config);
+    if (faults.length > 0) throw new ConfigError(faults);
     terminal.print(JSON.stringify(maskSecrets(effective), undefined, 2));
     if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));
     terminal.complain(`adapter ${config.defaultAdapter}: ${reason}`);

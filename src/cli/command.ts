@@ -63,7 +63,8 @@ export function readArguments(name: string, command: Command, args: readonly str
     if (token.kind === "positional") positionals.push(token.value);
     if (token.kind !== "option") continue;
     if (token.name === "help") wantsHelp = true;
-    else if (known.includes(token.name) && isFlag(token.name)) flags.add(token.name);
+    else if (known.includes(token.name) && isFlag(token.name))
+      flags.add(refuseValue(token.rawName, token.name, token.value));
     else if (known.includes(token.name))
       options[token.name] = requireValue(token.rawName, token.value, token.inlineValue);
     else
@@ -93,9 +94,14 @@ export function unknownWord(
   return new UsageError(`Unknown ${kind} '${word}'.${question} See '${help}'.`);
 }
 
+function refuseValue(rawName: string, name: string, value: string | undefined): string {
+  if (value !== undefined) throw new UsageError(`The option '${rawName}' takes no value.`);
+  return name;
+}
+
 function requireValue(name: string, value: string | undefined, isInline: boolean | undefined): string {
   // Without the equals sign a value that begins with a dash is the next option, and this one's value is missing.
-  if (value === undefined || (isInline !== true && value.startsWith("-"))) {
+  if (value === undefined || value === "" || (isInline !== true && value.startsWith("-"))) {
     throw new UsageError(`The option '${name}' needs a value.`);
   }
   return value;

@@ -1,10 +1,13 @@
 /** The rest of the house as the commands see it, opened only by the commands that need it. */
 import type { Config } from "../config/config.ts";
+import { problem, type Problem } from "../config/problem.ts";
 import type { AdapterOptions } from "../config/schema.ts";
 
 export interface House {
   /** The options of every type of adapter. */
   adapterOptions(): Promise<AdapterOptions>;
+  /** Makes every adapter and lets it go again; gives what is wrong with those that cannot be made. */
+  tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<readonly Problem[]>;
   /** Builds the gateway, and listens. */
   open(config: Config): Promise<Running>;
 }
@@ -20,6 +23,20 @@ export const house: House = {
   async adapterOptions() {
     const { adapterOptions } = await import("../adapters/index.ts");
     return adapterOptions;
+  },
+  async tryAdapters({ adapters, file }) {
+    const { adapterTypes } = await import("../adapters/index.ts");
+    const { toPlace } = await import("../adapters/type.ts");
+    const problems: Problem[] = [];
+    for (const [name, { type, options }] of Object.entries(adapters)) {
+      try {
+        await adapterTypes[type]?.create(options, toPlace(file)).close?.();
+      } catch (thrown) {
+        const reason = thrown instanceof Error ? thrown.message : String(thrown);
+        problems.push(problem(["gateway", "adapters", name], reason));
+      }
+    }
+    return problems;
   },
   async open(config) {
     const { createPortico } = await import("../portico.ts");

@@ -58,6 +58,9 @@ function composeFile(token: string): string {
       // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
+    // Opens the operator's routes, where what is kept is listed, exported and deleted.
+    // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
+
     // What answers. Without it: OPENAI_API_KEY, ANTHROPIC_API_KEY, a local Ollama, else an echo.
     // "adapters": {
     //   "main": { "type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "\${OPENAI_API_KEY}" },

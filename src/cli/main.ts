@@ -8,7 +8,7 @@ import { type House, house as wholeHouse } from "./house.ts";
 import { init } from "./init.ts";
 import { schema } from "./schema.ts";
 import { sessions } from "./sessions.ts";
-import { listProblems } from "./settings.ts";
+import { describeProblems } from "./settings.ts";
 import { start } from "./start.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 import { readVersion } from "./version.ts";
@@ -29,8 +29,7 @@ export async function run(args: readonly string[], terminal: Terminal, house: Ho
       return 1;
     }
     if (!(thrown instanceof ConfigError)) throw thrown;
-    const count = thrown.problems.length === 1 ? "a problem" : `${thrown.problems.length} problems`;
-    terminal.complain(`The configuration has ${count}:\n${listProblems(thrown.problems, "  ")}`);
+    terminal.complain(describeProblems(thrown));
     return 1;
   }
 }
@@ -38,7 +37,9 @@ export async function run(args: readonly string[], terminal: Terminal, house: Ho
 /** Runs the command line of this process. */
 export async function main(): Promise<void> {
   const terminal = createTerminal();
-  terminal.exit(await run(process.argv.slice(2), terminal));
+  const code = await run(process.argv.slice(2), terminal);
+  // Whether the last line could be written is known a moment later.
+  process.stdout.write("", () => setImmediate(() => terminal.exit(code)));
 }
 
 async function dispatch(args: readonly string[], terminal: Terminal, house: House): Promise<number> {
@@ -61,7 +62,7 @@ function find([name = "", ...rest]: readonly string[]): Found {
   const entry = pick(commands, name, "portico help", ["--help", "--version"], ["help"]);
   if (!("commands" in entry)) return { type: "command", name, command: entry, rest };
   const [inner, ...innerRest] = rest;
-  if (inner === undefined || inner === "--help" || inner === "-h") return { type: "group", name, group: entry };
+  if (inner === undefined || ["--help", "-h", "help"].includes(inner)) return { type: "group", name, group: entry };
   const command = pick(entry.commands, inner, `portico ${name} --help`, ["--help"], []);
   return { type: "command", name: `${name} ${inner}`, command, rest: innerRest };
 }

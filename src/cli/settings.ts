@@ -32,6 +32,12 @@ export const configOption = {
   config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, or ./portico.json if it exists." },
 };
 
+/** Everything that is wrong with a configuration. */
+export function describeProblems({ problems }: ConfigError): string {
+  const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
+  return `The configuration has ${count}:\n${listProblems(problems, "  ")}`;
+}
+
 /** Lines that tell of problems or warnings, one each. */
 export function listProblems(problems: readonly Problem[], indent: string): string {
   return problems.map(({ path, message }) => `${indent}${path}: ${message}`).join("\n");

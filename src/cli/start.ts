@@ -1,13 +1,14 @@
-/** `portico start`: runs the gateway until it is told to stop. */
-import type { Config } from "../config/config.ts";
+/** `portico start`: runs the gateway until it is told to stop, and reads its configuration again when it is told to. */
 import type { Loaded } from "../config/load.ts";
+import { ConfigError } from "../config/problem.ts";
 import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
 import type { Command } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import type { House, Running } from "./house.ts";
-import { configOption, listProblems, readSettings } from "./settings.ts";
-import type { StopSignal, Terminal } from "./terminal.ts";
+import { configOption, describeProblems, listProblems, readSettings, type SettingsOptions } from "./settings.ts";
+import type { Terminal } from "./terminal.ts";
 import { readVersion } from "./version.ts";
+import { hearWishes } from "./wishes.ts";
 
 export const start: Command = {
   summary: "Run the gateway.",
@@ -20,31 +21,71 @@ export const start: Command = {
   maxPositionals: 0,
   notes: [
     "Without a config file both endpoints are on at 127.0.0.1:8600, and a token is made on the first run.",
-    "SIGINT, SIGTERM and SIGHUP let running turns end; another signal after a moment stops at once.",
+    "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",
+    "SIGHUP reads the configuration again: if it is right, running turns end and the gateway goes on with it, else nothing changes.",
+    "At a terminal SIGHUP stops, as its window was closed.",
   ],
   async run({ options }, terminal, house) {
-    const loaded = await readSettings(options, terminal, house);
-    if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
-    const kept = loaded.config.file === undefined ? keepToken(loaded.config.dataDir) : undefined;
-    const config = kept === undefined ? loaded.config : { ...loaded.config, auth: { token: kept.token } };
-    const running = await open(config, kept, terminal, house);
-    if (running === undefined) return 1;
+    let gateway = await open(await readAll(options, terminal, house), terminal, house);
+    if (gateway === undefined) return 1;
     // Whoever reads the first line may send a signal at once.
-    const stopped = waitForStop(terminal);
-    terminal.print(describeStart(running.address, loaded, kept));
-    await stopped;
-    return drain(running, config, terminal);
+    const wishes = hearWishes(terminal);
+    try {
+      terminal.print(describeStart(gateway));
+      while ((await wishes.next()) === "reload") {
+        const changed = await readAgain(options, terminal, house);
+        if (changed === undefined) continue;
+        const code = await drain(gateway, "Reloading", terminal);
+        if (wishes.isStopping) return code;
+        gateway = (await open(changed, terminal, house)) ?? (await openAgain(gateway.settings, terminal, house));
+        if (gateway === undefined) return 1;
+        terminal.print(describeStart(gateway));
+      }
+      return await drain(gateway, "Draining", terminal);
+    } finally {
+      wishes.close();
+    }
   },
 };
 
-async function open(
-  config: Config,
-  kept: KeptToken | undefined,
-  terminal: Terminal,
-  house: House,
-): Promise<Running | undefined> {
+interface OpenGateway {
+  readonly running: Running;
+  readonly settings: Settings;
+}
+
+/** All that a start is made of. */
+interface Settings extends Loaded {
+  /** The generated token of a run without a file. */
+  readonly kept: KeptToken | undefined;
+}
+
+/** Throws a ConfigError with everything that is wrong. */
+async function readAll(options: SettingsOptions, terminal: Terminal, house: House): Promise<Settings> {
+  const loaded = await readSettings(options, terminal, house);
+  if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
+  const kept = loaded.config.file === undefined ? keepToken(loaded.config.dataDir) : undefined;
+  const config = kept === undefined ? loaded.config : { ...loaded.config, auth: { token: kept.token } };
+  return { ...loaded, config, kept };
+}
+
+/** The settings as they are now; nothing, and the reasons on the screen, when the gateway could not go on with them. */
+async function readAgain(options: SettingsOptions, terminal: Terminal, house: House): Promise<Settings | undefined> {
   try {
-    return await house.open(config);
+    const settings = await readAll(options, terminal, house);
+    const faults = await house.tryAdapters(settings.config);
+    if (faults.length === 0) return settings;
+    throw new ConfigError(faults);
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown;
+    terminal.complain(`${describeProblems(thrown)}\nThe gateway goes on as before.`);
+    return undefined;
+  }
+}
+
+async function open(settings: Settings, terminal: Terminal, house: House): Promise<OpenGateway | undefined> {
+  const { config, kept } = settings;
+  try {
+    return { running: await house.open(config), settings };
   } catch (thrown) {
     // A token that nobody has seen would never be shown.
     if (kept?.isNew) forgetToken(kept);
@@ -53,8 +94,14 @@ async function open(
   }
 }
 
-function describeStart(address: string | undefined, loaded: Loaded, kept: KeptToken | undefined): string {
-  const { config, reason } = loaded;
+/** What opened once mostly opens again. */
+function openAgain(settings: Settings, terminal: Terminal, house: House): Promise<OpenGateway | undefined> {
+  terminal.complain("The gateway goes on with the configuration that it had before.");
+  return open(settings, terminal, house);
+}
+
+function describeStart({ running: { address }, settings }: OpenGateway): string {
+  const { config, reason, kept } = settings;
   const { compatChat, compatResponses } = config.http.endpoints;
   const paths = [...(compatChat ? ["/v1/chat/completions"] : []), ...(compatResponses ? ["/v1/responses"] : [])];
   const lines = [
@@ -70,7 +117,7 @@ function describeStart(address: string | undefined, loaded: Loaded, kept: KeptTo
     const text = kept.isNew ? `${kept.token}  (shown only now; kept in ${kept.file})` : `in ${kept.file}`;
     lines.push(`  token      ${text}`);
   }
-  if (kept?.isNew && address !== undefined) lines.push("", "Try it:", `  ${curlLine(address, loaded, kept.token)}`);
+  if (kept?.isNew && address !== undefined) lines.push("", "Try it:", `  ${curlLine(address, settings, kept.token)}`);
   return lines.join("\n");
 }
 
@@ -81,30 +128,13 @@ function curlLine(address: string, { config, exampleModel }: Loaded, token: stri
   return `curl ${target}/v1/chat/completions -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`;
 }
 
-/** What a shell expects of a process that a signal ended. */
-const exitCodes: Readonly<Record<StopSignal, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
-
-function waitForStop(terminal: Terminal): Promise<void> {
-  return new Promise((resolve) => {
-    // Without a listener nothing else keeps the process alive.
-    const alive = setInterval(() => {}, 2_147_483_647);
-    let askedAt: number | undefined;
-    terminal.onStop((signal) => {
-      const now = terminal.now().getTime();
-      if (askedAt !== undefined && Math.abs(now - askedAt) >= sameWishMs) terminal.exit(exitCodes[signal]);
-      askedAt ??= now;
-      clearInterval(alive);
-      resolve();
-    });
-  });
-}
-
-/** npm sends a terminal's Ctrl-C on to the gateway, which has had it already: what follows so soon is the same wish. */
-const sameWishMs = 500;
-
-async function drain(running: Running, config: Config, terminal: Terminal): Promise<number> {
-  const seconds = Math.ceil(config.http.limits.drainTimeoutMs / 1000);
-  terminal.print(`Draining: running turns have ${seconds} s to end. Another signal after a moment stops at once.`);
+async function drain(
+  { running, settings }: OpenGateway,
+  what: "Draining" | "Reloading",
+  terminal: Terminal,
+): Promise<number> {
+  const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
+  terminal.print(`${what}: running turns have ${seconds} s to end.${what === "Draining" ? hurry : ""}`);
   try {
     await running.close();
     return 0;
@@ -113,3 +143,5 @@ async function drain(running: Running, config: Config, terminal: Terminal): Prom
     return 1;
   }
 }
+
+const hurry = " Another signal after a moment stops at once.";

@@ -1,6 +1,6 @@
 /** What a command meets outside: the streams, the environment, the clock, the signals. */
 
-export type StopSignal = "SIGINT" | "SIGTERM" | "SIGHUP";
+export type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 export interface Terminal {
   /** The folder that relative paths of arguments start from. */
@@ -13,15 +13,21 @@ export interface Terminal {
   complain(line: string): void;
   /** Whether something answers there within 300 ms. */
   probe(url: string): Promise<boolean>;
-  onStop(listener: (signal: StopSignal) => void): void;
+  /** Whether someone sits at it. */
+  readonly isInteractive: boolean;
+  onSignal(listener: (signal: Signal) => void): void;
   /** Ends the process at once. */
   exit(code: number): void;
 }
 
 /** The terminal of this process. */
 export function createTerminal(): Terminal {
-  // A reader that has seen enough, like `head`, is no failure.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    // A reader that has seen enough, like `head`, is no failure.
+    if (code === "EPIPE") process.exit(0);
+    process.stderr.write(`The standard output cannot be written: ${message}\n`);
+    process.exit(1);
+  });
   return {
     folder: process.cwd(),
     env: process.env,
@@ -37,10 +43,9 @@ export function createTerminal(): Terminal {
         return false;
       }
     },
-    onStop(listener) {
-      process.on("SIGINT", () => listener("SIGINT"));
-      process.on("SIGTERM", () => listener("SIGTERM"));
-      process.on("SIGHUP", () => listener("SIGHUP"));
+    isInteractive: process.stdin.isTTY,
+    onSignal(listener) {
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => listener(signal));
     },
     exit: (code) => process.exit(code),
   };

@@ -15,10 +15,26 @@ export function formatPath(path: Path): string {
 
 /** Tokens, keys and passwords by their names, and every header or variable that an adapter passes on. */
 export function isSecret(path: Path): boolean {
-  const key = path.at(-1);
   if (path.at(-2) === "headers" || path.at(-2) === "set_env") return true;
-  return typeof key === "string" && /(^|_)(token|key|secret|password)$|(Token|Key|Secret|Password)$/.test(key);
+  return namesSecret(path.at(-1));
 }
+
+/** The same, and what an adapter's options hold below such a name: their form is not ours to know. */
+export function isHidden(path: Path): boolean {
+  return isSecret(path) || (path[1] === "adapters" && path.slice(3).some(namesSecret));
+}
+
+/** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. */
+export function namesSecret(key: string | number | undefined): boolean {
+  if (typeof key !== "string") return false;
+  const words = key
+    .replaceAll(/([a-z\d])(?=[A-Z])/g, "$1_")
+    .toLowerCase()
+    .split(/[^a-z\d]+/);
+  return words.some((word) => secretWord.test(word));
+}
+
+const secretWord = /^(api)?(token|key|secret|pass|password|passwd|passphrase|credential|authorization)s?$/;
 
 /** The value at a path, or nothing. */
 export function valueAt(root: unknown, path: Path): unknown {

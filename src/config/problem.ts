@@ -1,5 +1,5 @@
 /** What is wrong with a configuration, said so that the operator can mend it without reading anything else. */
-import { formatPath, isObject, isSecret, type Path } from "./path.ts";
+import { formatPath, isHidden, isObject, namesSecret, type Path } from "./path.ts";
 
 export interface Problem {
   /** The place in the file, e.g. `gateway.http.port`. */
@@ -33,8 +33,8 @@ function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   if (isObject(value)) return "an object";
-  if (isSecret(path)) return typeof value === "string" && value !== "" ? "a string" : `${kindOf(value)}`;
-  if (typeof value === "string") return `the string ${JSON.stringify(hideUserinfo(shorten(value)))}`;
+  if (isHidden(path)) return typeof value === "string" && value !== "" ? "a string" : `${kindOf(value)}`;
+  if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;
   return String(value);
 }
 
@@ -42,9 +42,13 @@ function kindOf(value: unknown): string {
   return value === "" ? "an empty string" : `a ${typeof value}`;
 }
 
-/** A URL may carry a password. */
-export function hideUserinfo(text: string): string {
-  return text.replace(/(:\/\/)[^/@\s]*@/g, "$1***@");
+/** A URL may carry a password or a key, and so may an argument: `?key=…`, `--token=…`. */
+export function hideSecrets(text: string): string {
+  return text
+    .replaceAll(/(:\/\/)[^/?#\s]*@/g, "$1***@")
+    .replaceAll(/([?&]|^--?)([^=&\s]+)=[^&#\s]*/g, (found, mark: string, name: string) =>
+      namesSecret(name) ? `${mark}${name}=***` : found,
+    );
 }
 
 function shorten(text: string): string {

@@ -42,9 +42,10 @@ function readToken(file: string): KeptToken | undefined {
     if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
     throw thrown;
   }
-  if (token !== "") return { token, file, isNew: false };
+  if (/^[\x21-\x7e]+$/.test(token)) return { token, file, isNew: false };
+  const fault = token === "" ? "is empty" : "has a character that no header can carry";
   throw new ConfigError([
-    { path: file, message: "the generated token is empty; delete this file, and a new one is made" },
+    { path: file, message: `the generated token ${fault}; delete this file, and a new one is made` },
   ]);
 }
 

@@ -7,11 +7,12 @@ import { type ConversationDesk, createConversations } from "./conversation/conve
 import { countTokens, type TokenCount } from "./window/count.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
-import { fitContext } from "./window/fit.ts";
+import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
 import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn } from "./keep.ts";
 import { createKeyed } from "./live/keyed.ts";
+import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
@@ -43,6 +44,8 @@ export interface Caller extends Seeker {
   readonly memo?: (() => string | undefined) | undefined;
   /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
   readonly key?: IdempotencyKey | undefined;
+  /** It has the beginning of the answer to its key already, so that no other answer will do. */
+  readonly resumes?: boolean | undefined;
 }
 
 export interface Reply {
@@ -93,7 +96,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
-      const truncation = ask.truncation ?? (place.by === "hint" ? "auto" : "disabled");
+      const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
       const kept = isKept(ask, caller, place.by !== "nothing");
@@ -109,7 +112,8 @@ export function createGateway(parts: GatewayParts): Gateway {
         truncation,
         remarks,
       };
-      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun };
+      const isRetold = begun || caller.memo !== undefined || key !== undefined;
+      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun, isRetold };
       const turn: Turn = { id, model: ask.model, items, settings: ask.settings, stream: ask.stream };
       const tell: Tell = (remark) => remarks.push(remark);
       const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
@@ -142,7 +146,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits.maxItems);
       const resolved = await resolveReferences(store, caller.owner, ask);
       if (caller.key !== undefined) return once(resolved, caller, caller.key);
-      return ask.background === true ? inBackground(resolved, caller) : begin(resolved, caller);
+      if (ask.background !== true) return begin(resolved, caller);
+      const { turn } = await inBackground(resolved, caller);
+      return join(turn, caller.signal);
     },
     async countTokens(ask, caller) {
       checkSize(ask, limits.maxItems);

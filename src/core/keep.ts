@@ -14,6 +14,8 @@ export interface Keepsake {
   readonly about: About;
   readonly memo: (() => string | undefined) | undefined;
   readonly background: boolean;
+  /** Someone may ask for it again, event by event. */
+  readonly isRetold: boolean;
 }
 
 /** A key asks for the answer to be there when the request comes again, so it is kept unless the caller forbids it. */
@@ -85,12 +87,12 @@ export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: A
     output: answer?.items ?? [],
     status: answer?.status ?? "running",
     usage: answer?.usage,
-    told: toTold(keepsake, answer),
+    told: { ...toTold(keepsake, answer), ...(about.session !== undefined && { session: about.session }) },
     ...unmarked,
   };
 }
 
-function toTold({ about, memo, background }: Keepsake, answer: Answer | undefined): Told {
+function toTold({ about, memo, background, isRetold }: Keepsake, answer: Answer | undefined): Told {
   const { history, contextItems, omittedItems, truncation } = about;
   return {
     history,
@@ -103,7 +105,7 @@ function toTold({ about, memo, background }: Keepsake, answer: Answer | undefine
     ...(background && { background }),
     ...(answer?.error !== undefined && { failure: toStoredFailure(answer.error) }),
     brokenOff: answer?.brokenOff,
-    pieces: answer?.pieces,
+    pieces: isRetold ? answer?.pieces : undefined,
     memo: memo?.(),
   };
 }

@@ -47,7 +47,8 @@ export interface Keeping {
   /** Ends every running turn as failed, with this failure: nobody works on them any more. Tells how many there were. */
   endRunning(failure: StoredFailure, endedAt: Date): Promise<number>;
   /**
-   * Takes a turn out of the tree for good. What followed it follows its parent now, with a gap; a tip moves to the parent.
+   * Takes a turn out of the tree for good, and with it what its caller showed before it, unless something else follows
+   * that. What followed the turn follows its parent now, with a gap; a tip moves to the parent.
    * False: the owner has no such turn.
    */
   deleteTurn(owner: string, turnId: string): Promise<boolean>;
@@ -132,6 +133,8 @@ export interface StoredTurn {
 export type PathTurn = Omit<StoredTurn, "told">;
 
 export interface Told {
+  /** The session that was named to the caller, of a turn that came to nothing and so is no part of it. */
+  readonly session?: string | undefined;
   readonly history: History | undefined;
   readonly contextItems: number | undefined;
   readonly omittedItems: number;

@@ -33,7 +33,7 @@ export function createGuard(tokens: readonly Token[], maxFailuresPerMinute: numb
     if (waitMs === 0) throw new GatewayError(code, message);
     throw new GatewayError(
       "too_many_failures",
-      `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute. Check the token; a valid one is never delayed.`,
+      `More than ${maxFailuresPerMinute} requests from this address had no valid token within a minute (gateway.http.limits.max_auth_failures_per_minute). Check the token; a valid one is never delayed.`,
       { retryAfterSeconds: Math.ceil(waitMs / 1000) },
     );
   }

@@ -32,7 +32,7 @@ const maxLimit = 1_000;
 
 /** `GET /operator/sessions?owner=&after=&limit=` */
 export async function listSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const { owner, after, limit: wanted } = request.query as Readonly<Record<string, string | undefined>>;
+  const { owner, after, limit: wanted } = readQuery(request);
   const limit = readLimit(wanted);
   const found = await operator.store.listSessions({ owner, after, limit: limit + 1 });
   return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
@@ -61,7 +61,7 @@ export async function exportArchive(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { session } = request.query as { readonly session?: string };
+  const { session } = readQuery(request);
   const lines = operator.writeArchive(operator.store.exportRecords(session));
   return sendText(parts, lines, "application/x-ndjson", reply);
 }
@@ -83,6 +83,17 @@ export async function importArchive({ operator, limits }: OperatorParts, request
 export async function prune({ operator }: OperatorParts): Promise<unknown> {
   const { sessions, turns } = await operator.prune();
   return { object: "prune", sessions, turns };
+}
+
+/** A parameter that is there twice would come as a list. */
+function readQuery({ query }: FastifyRequest): Readonly<Record<string, string | undefined>> {
+  const entries = Object.entries(query as Readonly<Record<string, unknown>>);
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (typeof value === "string") return [name, value];
+      throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
+    }),
+  );
 }
 
 function readLimit(text: string | undefined): number {

@@ -34,6 +34,8 @@ export async function answerTurn(
     const turnId = parts.newTurnId();
     const hint = readHint(parts.hints, headers, ask.user);
     const key = readIdempotencyKey(headers, request.url, hint, bytes);
+    // All that can be refused at once comes first: a turn that was begun must not be left alone.
+    const numbering = key && ask.stream ? { after: readLastEventId(headers), showsIds: true } : undefined;
     const answering = parts.gateway.answer(ask, {
       turnId,
       owner: request.token.owner,
@@ -41,9 +43,9 @@ export async function answerTurn(
       signal: client.signal,
       memo: voice.memo,
       key,
+      resumes: numbering?.after !== undefined,
     });
     if (ask.stream) {
-      const numbering = key && { after: readLastEventId(headers), showsIds: true };
       return await tellStream(
         parts,
         { answering, voice, numbering, unplaced: { id: turnId, model: ask.model } },

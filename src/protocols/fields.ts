@@ -106,12 +106,17 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
   if (entries.length > 16) throw tooLong(metadata.path, "too many properties", "at most 16 properties", entries.length);
   for (const [name, value] of entries) {
     if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
-    if (name.length > 64)
-      throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", name.length);
-    if (value.length > 512)
-      throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", value.length);
+    const [keyLength, length] = [countCharacters(name), countCharacters(value)];
+    if (keyLength > 64)
+      throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", keyLength);
+    if (length > 512) throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", length);
   }
   return metadata.values as Readonly<Record<string, string>>;
+}
+
+/** As people count: one outside the basic plane is one, though a string holds two units of it. */
+function countCharacters(text: string): number {
+  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
 }
 
 export function toFields(value: unknown, path: string): Fields {

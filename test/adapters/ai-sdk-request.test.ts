@@ -167,10 +167,13 @@ test("images, files and audio go as content or as URLs", async () => {
   assert.deepEqual(other.body.messages[0].content, [
     { type: "input_audio", input_audio: { data: "AAAA", format: "mp3" } },
   ]);
-  const third = await exchange(google, items);
+  const video = { type: "file", url: "https://youtu.be/abc", name: "talk.mp4" } as const;
+  const third = await exchange(google, [
+    user({ type: "text", text: "Look:" }, { type: "image", url: "data:image/png;base64,iVBORw==" }, video),
+  ]);
   assert.deepEqual(third.body.contents[0].parts.slice(1, 3), [
     { inlineData: { mimeType: "image/png", data: "iVBORw==" } },
-    { fileData: { mimeType: "image/jpeg", fileUri: "https://example.com/cat.jpg" } },
+    { fileData: { mimeType: "video/mp4", fileUri: "https://youtu.be/abc" } },
   ]);
 });
 

@@ -13,7 +13,9 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import type { Turn } from "../../src/core/turn.ts";
+import { startGateway } from "../gateway.ts";
 import { type Script, answerJson, beginEvents, startUpstream } from "../upstream.ts";
+import { tellWell } from "../whole/talk.ts";
 import {
   type AiSdkOptions,
   type Wire,
@@ -345,4 +347,52 @@ test("a mark on a call that comes while another is open waits until no call can 
     deltas.map((delta) => delta.type),
     ["tool-call", "tool-call", "tool-arguments", "tool-arguments", "reasoning-seal", "finish"],
   );
+});
+
+test("two texts are two messages, and one that breaks off is not ended", () => {
+  const told: string[] = [];
+  const reader = createReplyReader({ isCustom: () => false, leaveOut: () => {} });
+  const parts: readonly StreamPart[] = [
+    { type: "text-start", id: "1" },
+    { type: "text-delta", id: "1", delta: "one" },
+    { type: "text-end", id: "1" },
+    { type: "text-start", id: "2" },
+    { type: "text-delta", id: "2", delta: "two" },
+    { type: "text-end", id: "2" },
+  ];
+  for (const part of parts) {
+    const deltas: Delta[] = [];
+    reader.hear(part, deltas);
+    told.push(...deltas.map((delta) => (delta.type === "text" ? delta.text : delta.type)));
+  }
+  assert.deepEqual(told, ["one", "message-end", "two"]);
+});
+
+test("files that a model makes and sources that it names are remarked, for no wire of ours has a place for them", () => {
+  const remarks: string[] = [];
+  const deltas: Delta[] = [];
+  const reader = createReplyReader({ isCustom: () => false, leaveOut: (what) => remarks.push(what) });
+  const source = { type: "source", sourceType: "url", id: "1", url: "https://example.com" } as const;
+  for (const part of [source, source, { type: "file", mediaType: "image/png", data: "AAAA" } as const]) {
+    reader.hear(part, deltas);
+  }
+  assert.deepEqual(deltas, []);
+  assert.deepEqual(remarks, ["sources that the model names", "file of type image/png that the model made"]);
+});
+
+test("a gateway finds packages beside its config file", async (context) => {
+  const source = `
+    const usage = { inputTokens: {}, outputTokens: {} };
+    const parts = [
+      { type: "text-delta", id: "1", delta: "from beside" },
+      { type: "finish", usage, finishReason: { unified: "stop", raw: "stop" } },
+    ];
+    export const createHouse = () => () => ({
+      specificationVersion: "v3", provider: "house.chat",
+      doStream: async () => ({ stream: ReadableStream.from(parts) }),
+    });`;
+  const folder = installPackage(context, "beside", source);
+  const adapters = { house: { type: "ai-sdk", package: "beside" } };
+  const { address } = await startGateway(context, { adapters, sessions: { store: "memory:" } }, folder);
+  assert.equal((await tellWell(address, { on: "chat", say: "hello" })).text, "from beside");
 });

@@ -118,6 +118,24 @@ test("wherever reads cut the output, the answer is the same", () => {
   }
 });
 
+test("a broken character fails the answer, whatever comes before it, and no other is put in its place", async () => {
+  for (const script of [
+    String.raw`printf 'ab\342\202'`,
+    String.raw`printf 'ab\377cd'`,
+    String.raw`printf '{"type":"text","text":"a\377b"}\n'`,
+  ]) {
+    const failure = await failureOf(answerOf(script));
+    assert.equal(failure.code, "adapter_protocol");
+    assert.match(failure.message, /not UTF-8/);
+  }
+});
+
+test("a mark of the byte order at the beginning is no part of an answer", async () => {
+  const mark = String.raw`printf '\357\273\277'`;
+  assert.equal(textOf(await answerOf(`${mark}; echo plain`)), "plain");
+  assert.equal(textOf(await answerOf(`${mark}; echo '{"type":"text","text":"told"}'`)), "told");
+});
+
 test("a line that is no delta fails the answer, after what was said before it, and only the log shows it", async () => {
   const adapter = createCommand(
     { argv: ["sh", "-c", `echo '{"type":"text","text":"one"}'; echo 'Traceback: sk-1'`] },

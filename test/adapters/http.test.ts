@@ -389,3 +389,15 @@ test("an event without an end is not kept for ever", () => {
   reader.read([Buffer.from(`data: ${"x".repeat(90)}`)]);
   assert.throws(() => reader.read([Buffer.from("xxxxx")]), failsWith("adapter_protocol"));
 });
+
+test("a mark of the byte order before the first event is no part of it, and an event without data is none", () => {
+  for (const bytes of [1, 2, 64]) {
+    const reader = createEventReader(1024);
+    const stream = Buffer.from("\ufeffdata: one\n\ndata:\n\ndata: \n\ndata: \ufefftwo\n\n");
+    const events: string[] = [];
+    for (let from = 0; from < stream.length; from += bytes) {
+      events.push(...reader.read([stream.subarray(from, from + bytes)]));
+    }
+    assert.deepEqual([...events, ...reader.end()], ["one", "\ufefftwo"]);
+  }
+});

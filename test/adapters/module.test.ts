@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { inspect } from "node:util";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
 import { module } from "../../src/adapters/module/index.ts";
@@ -90,6 +91,12 @@ for (const [what, text, expected] of [
     `import "no-such-package"; export default {};`,
     /Cannot find package 'no-such-package'/,
   ],
+  [
+    "a dialect that nobody speaks",
+    `export default { async *stream() {}, speaks: "chat" };`,
+    /must have a list in speaks/,
+  ],
+  ["a method that is none", `export default { async *stream() {}, close: 5 };`, /must have a function in close/],
   ["an await outside of functions", `await 0; export default {};`, /has an await outside of any function/],
 ] as const) {
   test(`a file with ${what} is told of when the gateway starts`, (context) => {
@@ -124,7 +131,7 @@ test("what a module throws before its first word, or is no error at all, is told
   const odd = await failureOf(async function* () {
     throw "words"; // oxlint-disable-line no-throw-literal
   });
-  assert.match(String(odd.cause), /The module threw words/);
+  assert.match(String(odd.cause), /The module threw 'words'/);
 });
 
 test("an error with a code of ours is meant for the caller, whatever its class", async () => {
@@ -150,8 +157,18 @@ for (const said of [
   [{ type: "tool-call", name: "look" }],
   [{ type: "usage", usage: { inputTokens: 1 } }],
   [{ type: "finish", reason: "bored" }],
+  [{ type: "text", text: "x", logprobs: 5 }],
+  [{ type: "reasoning", text: "x", summary: "one" }],
+  [{ type: "message-end", extra: "x" }],
+  [{ type: "tool-call", index: 0, name: "" }],
+  [{ type: "tool-call", index: 0, name: "look", callId: 5 }],
+  [{ type: "tool-call", index: 0, name: "look", kind: "evil" }],
+  [{ type: "usage", usage: { inputTokens: -1, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }],
+  [{ type: "notes", notes: { serviceTier: 5 } }],
+  [{ type: "text", text: 1n }],
+  Object.assign([], { 0: 5 }),
 ]) {
-  test(`${JSON.stringify(said)} is no batch of deltas`, async () => {
+  test(`${inspect(said, { breakLength: Infinity })} is no batch of deltas`, async () => {
     const failure = await failureOf(async function* () {
       yield said;
     });
@@ -159,6 +176,34 @@ for (const said of [
     assert.match(String(failure.cause), /found: /);
   });
 }
+
+test("a module that tidies up badly changes nothing of how its answer ended", async () => {
+  const circle: unknown[] = [];
+  circle.push(circle);
+  for (const tidy of [() => assert.fail("tidied"), () => 5, async () => assert.fail("tidied")]) {
+    const iterator = { next: () => ({ done: false, value: circle }), return: tidy };
+    const failure = await failureOf(() => ({ [Symbol.asyncIterator]: () => iterator }));
+    assert.equal(failure.code, "adapter_protocol");
+  }
+  const thrown = await failureOf(() => {
+    throw Object.create(null); // oxlint-disable-line no-throw-literal
+  });
+  assert.equal(thrown.code, "adapter_error");
+});
+
+test("a wait that is no number of seconds is not told", async () => {
+  for (const retryAfterSeconds of [-3, Number.NaN, Number.POSITIVE_INFINITY, "7"]) {
+    const failure = await failureOf(() => {
+      throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds });
+    });
+    assert.equal(failure.retryAfterSeconds, undefined);
+  }
+});
+
+test("a context window that is no number is told of", () => {
+  const adapter = guardAdapter({ async *stream() {}, contextWindow: () => Number.NaN });
+  assert.throws(() => adapter.contextWindow?.("m"), { code: "adapter_protocol" });
+});
 
 test("a stream that is no async generator is told of", async () => {
   const failure = await failureOf(async () => []);

@@ -70,3 +70,36 @@ test("only the first answer is heard, whatever numbers the others have", () => {
     { type: "finish", reason: "stop" },
   ]);
 });
+
+test("an answer that is streamed in the words of a whole one is heard, once", () => {
+  const whole = { choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }] };
+  const finish: Delta = { type: "finish", reason: "stop" };
+  const text: Delta = { type: "text", text: "Hi", logprobs: undefined };
+  assert.deepEqual(deltasOf(whole), [text, finish]);
+  assert.deepEqual(deltasOf(chunk({ content: "Hi" }), whole), [text, finish]);
+});
+
+test("calls that share one id are told apart by their places, and the second gets an id of ours", () => {
+  const begin = (index: number) =>
+    chunk({ tool_calls: [{ index, id: "same", function: { name: "f", arguments: "{" } }] });
+  const go = (index: number) =>
+    chunk({ tool_calls: [{ index, id: "same", function: { arguments: `"${index}":1}` } }] });
+  const deltas = deltasOf(begin(0), begin(1), go(0), go(1), chunk({}, "tool_calls"));
+  assert.deepEqual(
+    deltas.flatMap((delta) => (delta.type === "tool-call" ? [[delta.index, delta.callId]] : [])),
+    [
+      [0, "same"],
+      [1, undefined],
+    ],
+  );
+  const told = ["", ""];
+  for (const delta of deltas) if (delta.type === "tool-arguments") told[delta.index] += delta.text;
+  assert.deepEqual(told, ['{"0":1}', '{"1":1}']);
+});
+
+test("spaces around [DONE] do not matter", () => {
+  const reader = createReplyReader((text) => text);
+  reader.read([Buffer.from("data:  [DONE] \r\n\r\n")]);
+  reader.check();
+  assert.ok(reader.isDone());
+});

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import test, { after } from "node:test";
 import type { House } from "../../src/cli/house.ts";
 import { run } from "../../src/cli/main.ts";
-import type { StopSignal, Terminal } from "../../src/cli/terminal.ts";
+import type { Problem } from "../../src/config/problem.ts";
+import type { Signal, Terminal } from "../../src/cli/terminal.ts";
 import { adapterOptions } from "../config/house.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-main-"));
@@ -17,28 +18,56 @@ writeFileSync(
   { mode: 0o600 },
 );
 
-function createScreen() {
+function createScreen({ isInteractive = false } = {}) {
   const printed: string[] = [];
   const complained: string[] = [];
+  const complaints = createSteps();
   const exits: number[] = [];
-  const stop = Promise.withResolvers<(signal: StopSignal) => void>();
+  const stop = Promise.withResolvers<(signal: Signal) => void>();
   let nowMs = Date.parse("2026-01-01T00:00:00Z");
   const terminal: Terminal = {
     folder,
     env: {},
     now: () => new Date(nowMs),
     print: (line) => void printed.push(line),
-    complain: (line) => void complained.push(line),
+    complain(line) {
+      complained.push(line);
+      complaints.step();
+    },
     probe: async () => false,
-    onStop: (listener) => stop.resolve(listener),
+    isInteractive,
+    onSignal: (listener) => stop.resolve(listener),
     exit: (code) => void exits.push(code),
   };
   const pass = (ms: number) => void (nowMs += ms);
-  return { terminal, printed, complained, exits, pass, signals: stop.promise };
+  return { terminal, printed, complained, heard: complaints.reached, exits, pass, signals: stop.promise };
+}
+
+/** Counts, and tells when it has come to a number. */
+function createSteps() {
+  let count = 0;
+  let wake: (() => void) | undefined;
+  const isBelow = (number: number): boolean => count < number;
+  return {
+    step(): void {
+      count++;
+      wake?.();
+    },
+    async reached(number: number): Promise<void> {
+      while (isBelow(number)) await new Promise<void>((resolve) => (wake = resolve));
+    },
+  };
+}
+
+function writeSettings(name: string, http: object): string {
+  const endpoints = { compat_chat: true };
+  const settings = { gateway: { http: { auth_token: "sk-test-0123456789abcdef", endpoints, ...http } } };
+  writeFileSync(join(folder, name), JSON.stringify(settings), { mode: 0o600 });
+  return name;
 }
 
 function createHouse(open: House["open"]): House {
-  return { adapterOptions: async () => adapterOptions, open };
+  return { adapterOptions: async () => adapterOptions, tryAdapters: async () => [], open };
 }
 
 const nobody = createHouse(() => assert.fail("no gateway may be opened"));
@@ -49,6 +78,7 @@ for (const [args, message] of [
   [["--versoin"], "Unknown option '--versoin'. Did you mean '--version'? See 'portico help'."],
   [["start", "--prot", "1"], "Unknown option '--prot'. Did you mean '--port'? See 'portico start --help'."],
   [["start", "--port"], "The option '--port' needs a value."],
+  [["start", "--config="], "The option '--config' needs a value."],
   [["start", "--config", "--port", "1"], "The option '--config' needs a value."],
   [["check", "file.json"], "Unexpected argument 'file.json'. See 'portico check --help'."],
   [["help", "chekc"], "Unknown command 'chekc'. Did you mean 'check'? See 'portico help'."],
@@ -80,13 +110,13 @@ test("'portico', 'portico help' and 'portico --help' list the commands.", async 
   }
 });
 
-test("A signal drains and ends with 0; one that follows at once is the same wish; a later one ends with 130 or 143.", async () => {
+test("At a terminal a signal drains and ends with 0; one that follows at once is the same wish; a later one ends at once.", async () => {
   for (const [signal, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
   ] as const) {
-    const { terminal, printed, exits, pass, signals } = createScreen();
+    const { terminal, printed, exits, pass, signals } = createScreen({ isInteractive: true });
     const closing = Promise.withResolvers<void>();
     const asked = Promise.withResolvers<void>();
     const close = () => {
@@ -114,6 +144,109 @@ test("A signal drains and ends with 0; one that follows at once is the same wish
     closing.resolve();
     assert.equal(await ended, 0);
   }
+});
+
+test("SIGHUP reads the configuration of a service again, and goes on with it when its turns have ended.", async () => {
+  const { terminal, printed, signals } = createScreen();
+  const events: string[] = [];
+  const opened = createSteps();
+  const house = createHouse(async ({ http }) => {
+    events.push(`open ${http.bind}`);
+    opened.step();
+    return { address: `http://${http.bind}:8600`, close: async () => void events.push(`close ${http.bind}`) };
+  });
+  const file = writeSettings("changing.json", { bind: "127.0.0.1" });
+  const ended = run(["start", "--config", file], terminal, house);
+  const send = await signals;
+  writeSettings("changing.json", { bind: "127.0.0.2" });
+  send("SIGHUP");
+  await opened.reached(2);
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+  assert.deepEqual(events, ["open 127.0.0.1", "close 127.0.0.1", "open 127.0.0.2", "close 127.0.0.2"]);
+  assert.match(
+    printed.join("\n"),
+    /^Reloading: running turns have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
+  );
+});
+
+test("SIGHUP with a wrong configuration, or with an adapter that cannot be made, tells every problem and changes nothing.", async () => {
+  const { terminal, complained, signals, heard } = createScreen();
+  let opened = 0;
+  let faults: readonly Problem[] = [];
+  const house: House = {
+    ...createHouse(async () => {
+      opened++;
+      return { address: "http://127.0.0.1:8600", close: async () => {} };
+    }),
+    tryAdapters: async () => faults,
+  };
+  const file = writeSettings("breaking.json", {});
+  const ended = run(["start", "--config", file], terminal, house);
+  const send = await signals;
+  writeSettings("breaking.json", { prot: 1, bind: "nowhere" });
+  send("SIGHUP");
+  await heard(1);
+  assert.match(
+    complained[0]!,
+    /^The configuration has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway goes on as before\.$/,
+  );
+  writeSettings("breaking.json", {});
+  faults = [{ path: "gateway.adapters.agent", message: "there is no such program" }];
+  send("SIGHUP");
+  await heard(2);
+  assert.match(complained[1]!, /gateway\.adapters\.agent: there is no such program\nThe gateway goes on as before\.$/);
+  assert.equal(opened, 1);
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("A configuration with which the gateway cannot start again gives way to the one before.", async () => {
+  const { terminal, complained, signals } = createScreen();
+  const binds: string[] = [];
+  const opened = createSteps();
+  const house = createHouse(async ({ http: { bind } }) => {
+    binds.push(bind);
+    if (bind !== "127.0.0.1") throw Object.assign(new Error("listen"), { code: "EADDRNOTAVAIL", syscall: "listen" });
+    opened.step();
+    return { address: "http://127.0.0.1:8600", close: async () => {} };
+  });
+  const file = writeSettings("failing.json", { bind: "127.0.0.1" });
+  const ended = run(["start", "--config", file], terminal, house);
+  const send = await signals;
+  writeSettings("failing.json", { bind: "127.0.0.9" });
+  send("SIGHUP");
+  await opened.reached(2);
+  assert.deepEqual(binds, ["127.0.0.1", "127.0.0.9", "127.0.0.1"]);
+  assert.match(
+    complained.join("\n"),
+    /this machine has no address 127\.0\.0\.9.*\nThe gateway goes on with the configuration/,
+  );
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("Whoever stops a gateway while it reloads stops it.", async () => {
+  const { terminal, signals } = createScreen();
+  const closing = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  let opened = 0;
+  const house = createHouse(async () => {
+    opened++;
+    const close = () => {
+      asked.resolve();
+      return closing.promise;
+    };
+    return { address: "http://127.0.0.1:8600", close };
+  });
+  const ended = run(["start"], terminal, house);
+  const send = await signals;
+  send("SIGHUP");
+  await asked.promise;
+  send("SIGTERM");
+  closing.resolve();
+  assert.equal(await ended, 0);
+  assert.equal(opened, 1);
 });
 
 for (const [code, sentence] of [

@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import test, { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -25,8 +26,8 @@ interface Ended {
 interface Started {
   readonly child: ChildProcess;
   readonly ended: Promise<Ended>;
-  /** What it has printed by the time the text appears. */
-  said(text: string): Promise<string>;
+  /** What it has printed by the time the text appears, so many times. */
+  said(text: string, times?: number): Promise<string>;
 }
 
 function begin(folder: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Started {
@@ -39,9 +40,9 @@ function begin(folder: string, args: readonly string[], more: NodeJS.ProcessEnv 
   return {
     child,
     ended,
-    said: (text) =>
+    said: (text, times = 1) =>
       new Promise((resolve, reject) => {
-        const look = () => (stdout.includes(text) ? resolve(stdout) : undefined);
+        const look = () => (stdout.split(text).length > times ? resolve(stdout) : undefined);
         child.stdout.on("data", look);
         child.once("close", () => reject(new Error(`It ended before it said '${text}': ${stdout}${stderr}`)));
         look();
@@ -106,6 +107,34 @@ test("The specification's configuration starts.", async () => {
   assert.ok(!text.includes(token));
 });
 
+test(
+  "SIGHUP makes a service read its file again: a new token opens, and the old one no longer does.",
+  { skip: process.platform === "win32" && "there is no such signal" },
+  async () => {
+    const folder = newFolder();
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    const toFile = (value: string) => ({
+      gateway: { http: { port, auth_token: value, endpoints: { compat_chat: true } } },
+    });
+    const statusOf = async (value: string) =>
+      (await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${value}` } })).status;
+    write(folder, toFile(token));
+    const started = begin(folder, ["start"]);
+    await started.said("config ");
+    assert.equal(await statusOf(token), 200);
+    write(folder, toFile(`${token}-new`));
+    started.child.kill("SIGHUP");
+    await started.said("Reloading");
+    await started.said(`listens on http://127.0.0.1:${port}`, 2);
+    assert.deepEqual([await statusOf(token), await statusOf(`${token}-new`)], [401, 200]);
+    started.child.kill("SIGTERM");
+    assert.equal((await started.ended).code, 0);
+  },
+);
+
 test("With both endpoints off the gateway opens no listener and runs until it is stopped.", async () => {
   const folder = newFolder();
   write(folder, { gateway: { http: { auth_token: token } } });
@@ -165,7 +194,11 @@ test("init writes a file for its owner alone that check accepts, and never overw
   assert.equal(gateway.data_dir, join(folder, ".portico"));
   // What it offers in comments is right too.
   writeFileSync(file, text.replaceAll(/^( *)\/\/ (?=["} ])/gm, "$1"));
-  const whole = await portico(folder, ["check"], { NOTES_APP_TOKEN: `${token}-notes`, OPENAI_API_KEY: "sk-upstream" });
+  const whole = await portico(folder, ["check"], {
+    NOTES_APP_TOKEN: `${token}-notes`,
+    PORTICO_OPERATOR_TOKEN: `${token}-operator`,
+    OPENAI_API_KEY: "sk-upstream",
+  });
   assert.equal(whole.code, 0, whole.stderr);
   assert.match(whole.stdout, /"requests_per_minute": 600/);
   assert.match(whole.stdout, /"default_adapter": "main"/);
@@ -191,6 +224,35 @@ test("A config file that is named but not there is a problem.", async () => {
   assert.equal(code, 1);
   assert.match(stderr, /gone\.json: the config file cannot be read \(ENOENT\)/);
 });
+
+test("check makes every adapter on trial, and names the one that cannot be made.", async () => {
+  const folder = newFolder();
+  const adapters = {
+    agent: { type: "command", argv: ["/no/such/program"] },
+    mine: { type: "module", path: "gone.mjs" },
+    fine: { type: "echo" },
+  };
+  write(folder, { gateway: { http: { auth_token: token }, adapters, default_adapter: "fine" } });
+  const { code, stdout, stderr } = await portico(folder, ["check"]);
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(stderr, /^The configuration has 2 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/);
+  assert.match(stderr, /^ {2}gateway\.adapters\.mine: There is no file .*gone\.mjs/m);
+});
+
+test(
+  "An output that cannot be written is a failure that is told.",
+  { skip: !existsSync("/dev/full") && "this machine has no /dev/full" },
+  async () => {
+    const full = openSync("/dev/full", "w");
+    const child = spawn(process.execPath, [executable, "schema"], { env, stdio: ["ignore", full, "pipe"] });
+    closeSync(full);
+    const said = text(child.stderr!);
+    const [code] = (await once(child, "close")) as [number];
+    assert.equal(code, 1);
+    assert.match(await said, /^The standard output cannot be written: .*ENOSPC/);
+  },
+);
 
 test("check without a file makes nothing.", async () => {
   const folder = newFolder();

@@ -1,11 +1,12 @@
 /** `portico sessions …`, on a store of its own and beside a running gateway's connection. */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import type { House } from "../../src/cli/house.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -14,7 +15,11 @@ import { adapterOptions } from "../config/house.ts";
 import { makeFolder } from "../gateway.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 
-const house = { adapterOptions: async () => adapterOptions, open: () => assert.fail("no gateway may be started") };
+const house: House = {
+  adapterOptions: async () => adapterOptions,
+  tryAdapters: () => assert.fail("no adapter may be made"),
+  open: () => assert.fail("no gateway may be started"),
+};
 
 interface Ended {
   readonly code: number;
@@ -33,7 +38,8 @@ async function sessions(folder: string, ...args: readonly string[]): Promise<End
     print: (line) => void printed.push(line),
     complain: (line) => void complained.push(line),
     probe: async () => false,
-    onStop: () => {},
+    isInteractive: false,
+    onSignal: () => {},
     exit: () => assert.fail("nothing ends the process"),
   };
   const code = await run(["sessions", ...args], terminal, house);
@@ -171,6 +177,18 @@ test("an archive can be piped from one command into the next", async (context) =
   assert.equal(said, "Took in 1 sessions and 2 turns.\n");
 });
 
+test("an archive may come from a pipe with a name", { skip: process.platform === "win32" }, async (context) => {
+  const here = makeHouse(context);
+  await keepThread(openBeside(context, here.file), 2);
+  await sessions(here.folder, "export", "--out", "backup.jsonl");
+  const there = makeHouse(context);
+  const pipe = join(there.folder, "pipe");
+  execFileSync("sh", ["-c", 'mkfifo "$0"', pipe]);
+  const writing = spawn("sh", ["-c", 'cat "$0" > "$1"', join(here.folder, "backup.jsonl"), pipe]);
+  context.after(() => writing.kill());
+  assert.equal((await sessions(there.folder, "import", pipe)).printed, "Took in 1 sessions and 2 turns.");
+});
+
 test("deleted sessions are gone for a gateway that runs beside, and unknown ones are told", async (context) => {
   const { folder, file } = makeHouse(context);
   const store = openBeside(context, file);
@@ -200,16 +218,30 @@ test("prune applies the configured retention and tells what went", async (contex
 
 test("to look makes nothing, and a store in memory has nothing to see", async (context) => {
   const { folder, file } = makeHouse(context);
-  for (const args of [["list"], ["show", "conv_1"], ["export"], ["delete", "conv_1"], ["prune"]]) {
+  for (const args of [["list"], ["prune"]]) {
     const { code, complained } = await sessions(folder, ...args);
     assert.equal(code, 0);
     assert.match(complained, /^There is nothing to see: no store is at /);
   }
+  assert.equal((await sessions(folder, "list", "--json")).printed, "[]");
   assert.equal(existsSync(file), false);
   const memory = makeHouse(context, { store: "memory:" });
   const { code, complained } = await sessions(memory.folder, "list");
   assert.equal(code, 0);
   assert.match(complained, /^There is nothing to see: the store is "memory:"/);
+});
+
+test("where there is no store, whoever wanted something of it has failed", async (context) => {
+  const { folder, file } = makeHouse(context);
+  const memory = makeHouse(context, { store: "memory:" });
+  writeFileSync(join(memory.folder, "backup.jsonl"), "");
+  for (const args of [["show", "conv_1"], ["export"], ["export", "--out", "new.jsonl"], ["delete", "conv_1"]]) {
+    assert.equal((await sessions(folder, ...args)).code, 1, args.join(" "));
+    assert.equal((await sessions(memory.folder, ...args)).code, 1, args.join(" "));
+  }
+  assert.equal((await sessions(memory.folder, "import", "backup.jsonl")).code, 1);
+  assert.equal(existsSync(file), false);
+  assert.equal(existsSync(join(folder, "new.jsonl")), false);
 });
 
 for (const [args, message] of [
@@ -218,6 +250,7 @@ for (const [args, message] of [
   [["delete"], "Something is missing. Usage: portico sessions delete ID… [--config FILE]"],
   [["show", "a", "b"], "Unexpected argument 'b'. See 'portico sessions show --help'."],
   [["list", "--limit", "none"], "The option '--limit' needs a number from 1 to 10000, not 'none'."],
+  [["list", "--json=yes"], "The option '--json' takes no value."],
   [["list", "--jsno"], "Unknown option '--jsno'. Did you mean '--json'? See 'portico sessions list --help'."],
 ] as const) {
   test(`'portico sessions ${args.join(" ")}' is not understood, and the answer helps`, async (context) => {
@@ -230,6 +263,7 @@ test("every command of sessions has its help", async (context) => {
   const group = await sessions(folder, "--help");
   assert.equal(group.code, 0);
   assert.deepEqual(await sessions(folder), group);
+  assert.deepEqual(await sessions(folder, "help"), group);
   for (const name of ["list", "show", "export", "import", "delete", "prune"]) {
     assert.match(group.printed, new RegExp(`^ {2}${name} `, "m"));
     const { code, printed } = await sessions(folder, name, "--help");

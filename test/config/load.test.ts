@@ -267,6 +267,49 @@ test("The effective configuration shows no secret.", async () => {
   assert.match(text, /https:\/\/\*\*\*@host\/v1/);
 });
 
+test("What an adapter passes on to others hides its secrets, whatever their names, lists and arguments look like.", () => {
+  const options = {
+    apikey: "sk-1",
+    "API-KEY": "sk-2",
+    accessKeyId: "sk-3",
+    passphrase: "sk-4",
+    tokens: ["sk-5"],
+    clientSecret: { value: "sk-6" },
+    googleCredentials: { private: ["sk-7"] },
+    baseURL: "https://me:sk@8@host/v1?key=sk-9&alt=sse",
+    budgetTokens: 1024,
+    region: "eu",
+  };
+  const argv = ["agent", "--token=sk-10", "--api-key", "sk-11", "--model", "small"];
+  const adapters = { sdk: { type: "ai-sdk", options }, agent: { type: "command", argv } };
+  const tokens = [{ name: "app", sha256: "ab" }];
+  const masked = maskSecrets({ gateway: { http: { tokens }, adapters } });
+  assert.doesNotMatch(JSON.stringify(masked), /sk-\d|sk@/);
+  assert.deepEqual(masked, {
+    gateway: {
+      http: { tokens },
+      adapters: {
+        sdk: {
+          type: "ai-sdk",
+          options: {
+            apikey: "***",
+            "API-KEY": "***",
+            accessKeyId: "***",
+            passphrase: "***",
+            tokens: ["***"],
+            clientSecret: { value: "***" },
+            googleCredentials: { private: ["***"] },
+            baseURL: "https://***@host/v1?key=***&alt=sse",
+            budgetTokens: 1024,
+            region: "eu",
+          },
+        },
+        agent: { type: "command", argv: ["agent", "--token=***", "--api-key", "***", "--model", "small"] },
+      },
+    },
+  });
+});
+
 test("The example of docs/configuration.md is a right configuration.", async () => {
   const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
   const [, example] = /```json\n([\s\S]*?)```/.exec(page) ?? [];

@@ -83,3 +83,30 @@ test("Every key of the schema stands in docs/configuration.md, with its default.
     [],
   );
 });
+
+test("Every limit stands on the page of errors with its key, its default, and a code that there is.", () => {
+  const page = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
+  const [, table = ""] = /^## Every limit$(.*?)^## /ms.exec(page) ?? [];
+  const codes = new Set([...page.matchAll(/^\| `(\w+)` +\| \d{3} /gm)].map(([, code]) => code));
+  const rows = [...table.matchAll(/^\| `([^`]+)` +\| (\w+) +\| (.*?) +\|$/gm)].map(
+    ([, key, fallback, beyond = ""]) => ({
+      key: `gateway.${key}`,
+      fallback,
+      code: /^`(\w+)`/.exec(beyond)?.[1],
+    }),
+  );
+  for (const { key, fallback, code } of rows) {
+    const forms = keys.filter(([path]) => path === key).map(([, form]) => String(form.default ?? "none"));
+    assert.ok(forms.length > 0, `${key} is no key`);
+    assert.equal(forms[0], fallback, key);
+    assert.ok(code === undefined || codes.has(code), `${key}: ${code} is no code`);
+  }
+  const listed = new Set(rows.map(({ key }) => key));
+  const limits = keys
+    .map(([path]) => path)
+    .filter((path) => /\.(http\.limits|http\.websocket|sessions)\.max_/.test(path));
+  assert.deepEqual(
+    limits.filter((path) => !listed.has(path)),
+    [],
+  );
+});

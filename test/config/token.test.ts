@@ -37,6 +37,15 @@ test("A token file that is empty is a problem, not an open door.", () => {
   );
 });
 
+test("A token file that holds what no header can carry is a problem.", () => {
+  const { file } = keepToken(join(folder, "fourth"));
+  writeFileSync(file, "two words\n");
+  assert.throws(
+    () => keepToken(join(folder, "fourth")),
+    (thrown) => thrown instanceof ConfigError && /no header can carry/.test(thrown.message),
+  );
+});
+
 test("A data folder that cannot be made is a problem that names the file.", () => {
   writeFileSync(join(folder, "file"), "");
   assert.throws(

@@ -112,5 +112,7 @@ test("an upstream is down when it cannot be reached, is late or speaks garbage, 
   for (const code of ["adapter_bad_request", "adapter_refused", "adapter_not_found", "adapter_rate_limit"] as const) {
     assert.equal(outcomeOf(code), "answered", code);
   }
-  for (const code of ["client_closed", "internal_error"] as const) assert.equal(outcomeOf(code), "unknown", code);
+  for (const code of ["client_closed", "internal_error", "invalid_value", "unsupported_parameter"] as const) {
+    assert.equal(outcomeOf(code), "unknown", code);
+  }
 });

@@ -4,70 +4,11 @@ import { suite, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
-import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
+import type { Gateway } from "../../src/core/gateway.ts";
 import { interrupted } from "../../src/core/frame/replay.ts";
-import type { Ask } from "../../src/core/turn.ts";
-import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { makeGateway } from "../making.ts";
-import { createScriptedAdapter, say, type Script } from "../scripted.ts";
-
-const newId = createIds(() => new Date());
-
-/** An adapter that says one word, waits for `go`, and says another. */
-function createSlow() {
-  const gate = Promise.withResolvers<void>();
-  const begun = Promise.withResolvers<void>();
-  const script: Script = async function* (_turn, signal) {
-    yield say("one");
-    begun.resolve();
-    await Promise.race([
-      gate.promise,
-      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
-    ]);
-    yield say(" two");
-  };
-  return { script, go: () => gate.resolve(), begun: begun.promise };
-}
-
-function open(script: Script, store = createMemoryStore(), limits: Parameters<typeof makeGateway>[0]["limits"] = {}) {
-  const adapter = createScriptedAdapter(script);
-  let time = 0;
-  const gateway = makeGateway({ adapter, store, limits, now: () => new Date(time) });
-  const answer = (ask: Partial<Ask> = {}, caller: Partial<Caller> = {}): Promise<Reply> =>
-    gateway.answer(
-      {
-        model: "m",
-        items: [{ type: "message", role: "user", content: "hi" }],
-        itemsParam: "input",
-        settings: { tools: [] },
-        stream: true,
-        keep: "yes",
-        ...ask,
-      },
-      { turnId: newId("resp"), owner: "ann", hint: undefined, signal: new AbortController().signal, ...caller },
-    );
-  return { adapter, gateway, store, answer, setTime: (at: number) => (time = at) };
-}
-
-async function drain(reply: Reply): Promise<Event[]> {
-  const events: Event[] = [];
-  for await (const batch of reply.events) events.push(...batch);
-  return events;
-}
-
-function textOf(events: readonly Event[]): string {
-  return events.flatMap((event) => (event.type === "item-delta" ? [event.text] : [])).join("");
-}
-
-async function codeOf(promise: Promise<unknown>): Promise<string> {
-  return promise.then(
-    () => "none",
-    (thrown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
-  );
-}
-
-const key = { key: "k1", fingerprint: "f1" };
+import { say } from "../scripted.ts";
+import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 
 suite("a request with an idempotency key", () => {
   test("is answered once, and told again exactly when it is repeated", async () => {

@@ -26,7 +26,7 @@ async function tell(
   for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
   const end = events.at(-1);
   if (end?.type !== "turn-end") throw new Error("the turn has no end");
-  const keepsake = { owner: "ann", about, memo: () => "memo", background: false };
+  const keepsake = { owner: "ann", about, memo: () => "memo", background: false, isRetold: true };
   const { told, ...rest } = toLoneTurn(keepsake, [], end.answer);
   const turn = JSON.parse(JSON.stringify({ ...rest, told }));
   return { events, turn: { ...turn, createdAt: about.createdAt, told: { ...turn.told, endedAt: new Date(5) } } };

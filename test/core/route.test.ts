@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
+import { createRoute } from "../../src/core/route/route.ts";
 import type { Tool } from "../../src/core/turn.ts";
 import { failure, hear, lane, open, toTurn, tried } from "./route-lanes.ts";
 
@@ -181,4 +182,28 @@ test("what is left out is told of the lane that answers only", async () => {
   const leftOut: Remark = { type: "left-out", what: "tool web_search" };
   assert.deepEqual((await hear(open([plain]), toTurn([search]))).remarks, [leftOut]);
   assert.deepEqual(plain.turns[0]?.settings.tools, []);
+});
+
+test("an adapter that closes badly does not keep the others open, and its failure is told", async () => {
+  const closed: string[] = [];
+  const bad = { async *stream() {}, close: () => assert.fail("stuck") };
+  const good = {
+    async *stream() {},
+    async close() {
+      closed.push("good");
+    },
+  };
+  const names = createModelNames({});
+  const route = createRoute({
+    lanes: [
+      { name: "bad", adapter: bad, models: names },
+      { name: "good", adapter: good, models: names },
+    ],
+    defaultLane: "bad",
+    now: () => new Date(0),
+    random: () => 0,
+    wait: async () => {},
+  });
+  await assert.rejects(route.close(), /stuck/);
+  assert.deepEqual(closed, ["good"]);
 });

@@ -63,7 +63,11 @@ suite("a request that ends with a trigger", () => {
     const { response } = checkStream((await send("POST", "/v1/responses", short)).text);
     const [item] = response.output;
     assert.deepEqual(response.output, [
-      { id: item?.id, type: "compaction", encrypted_content: seal.seal("Ann asked for 7.") },
+      {
+        id: item?.id,
+        type: "compaction",
+        encrypted_content: seal.seal(JSON.stringify({ summary: "Ann asked for 7." })),
+      },
     ]);
     assert.match(String(item?.id), /^cmp_/);
     const again = await send("GET", `/v1/responses/${String(response["id"])}`);
@@ -119,7 +123,11 @@ suite("the compact route", () => {
             { ...image, detail: "auto" },
           ],
         },
-        { id: compaction.id, type: "compaction", encrypted_content: seal.seal("Ann asked for 7.") },
+        {
+          id: compaction.id,
+          type: "compaction",
+          encrypted_content: seal.seal(JSON.stringify({ summary: "Ann asked for 7." })),
+        },
       ],
       usage: {
         input_tokens: 3,

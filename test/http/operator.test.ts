@@ -114,6 +114,20 @@ suite("the operator's routes", () => {
     assert.equal((await call("sessions")).status, 200);
   });
 
+  test("a parameter that is there twice is a mistake that is named", async (context) => {
+    const { call } = await open(context);
+    for (const [path, param] of [
+      ["sessions?owner=a&owner=b", "owner"],
+      ["sessions?after=a&after=b", "after"],
+      ["export?session=a&session=b", "session"],
+    ] as const) {
+      const response = await call(path);
+      assert.equal(response.status, 400, path);
+      const { error } = (await response.json()) as { error: { code: string; param: string } };
+      assert.deepEqual([error.code, error.param], ["invalid_value", param]);
+    }
+  });
+
   test("sessions are listed page by page, of all owners or of one", async (context) => {
     const { call, store } = await open(context);
     const { thread, other } = await fill(store);

@@ -122,6 +122,26 @@ suite("a repeated request", () => {
     const refused = await post("/v1/responses", { ...response, stream: true }, headers);
     assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
   });
+
+  test("is refused as a whole when the number is wrong, whatever else is wrong with it", async (context) => {
+    const { post, adapter } = await open(context, words);
+    await post("/v1/responses", response, { "idempotency-key": "k" });
+    const headers = { "idempotency-key": "k", "last-event-id": "seven" };
+    const refused = await post("/v1/responses", { ...response, stream: true }, headers);
+    assert.equal(refused.status, 400);
+    assert.equal((await post("/v1/responses", response, { "idempotency-key": "k" })).status, 200);
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("goes on with the answer that was cut, and never with another one", async (context) => {
+    const { post, adapter } = await open(context, words);
+    const headers = { "idempotency-key": "k", "last-event-id": "2" };
+    const refused = await post("/v1/chat/completions", { ...chat, stream: true }, headers);
+    assert.equal(refused.status, 400);
+    assert.equal(JSON.parse(refused.text).error.code, "events_expired");
+    assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
+    assert.equal(adapter.turns.length, 0);
+  });
 });
 
 suite("a response after the fact", () => {

@@ -1,5 +1,6 @@
 /** Gathers the chunks of a chat stream the way a careful client reads them, and throws at what no client should see. */
 import assert from "node:assert/strict";
+import type { WireItem } from "./grammar.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -143,4 +144,15 @@ function hearCall(piece: WireCall, calls: Call[]): void {
 
 export function toCall({ id, type, function: called, custom }: WireCall): Call {
   return { id, type, name: called?.name ?? custom?.name, arguments: called?.arguments ?? custom?.input ?? "" };
+}
+
+/** A call of the responses dialect in the form in which chunks are gathered. */
+export function fromItem(item: WireItem): Call {
+  const isCustom = item.type === "custom_tool_call";
+  return {
+    id: String(item["call_id"]),
+    type: isCustom ? "custom" : "function",
+    name: String(item["name"]),
+    arguments: String(item[isCustom ? "input" : "arguments"]),
+  };
 }

@@ -26,6 +26,10 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
   fc.record({
+    type: fc.constant("message-end" as const),
+    extra: fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } }),
+  }),
+  fc.record({
     type: fc.constant("finish" as const),
     reason: fc.constantFrom("stop", "length", "content-filter", "tool-calls"),
   }),

@@ -66,6 +66,21 @@ suite("a thread that grows too long", () => {
   });
 });
 
+for (const shownExchanges of [1, 2, 3, 5]) {
+  test(`a thread of two turns stays one when its client shows the last ${shownExchanges} exchanges`, async () => {
+    const { ask, store } = open({ maxTurnsPerThread: 2 });
+    const words = ["one", "two", "three", "four", "five", "six", "seven"];
+    for (let said = 0; said < words.length; said++) {
+      const shown = [...talk(...words.slice(Math.max(0, said - shownExchanges), said)), user(words[said] ?? "")];
+      const { seen, about } = await ask(shown);
+      assert.deepEqual(seen.slice(-shown.length), shown);
+      assert.equal(about.history, said === 0 ? "new" : "matched");
+    }
+    const records = await Array.fromAsync(store.exportRecords());
+    assert.equal(records.filter(({ type }) => type === "turn").length, 2);
+  });
+}
+
 suite("a deleted turn", () => {
   test("is not seen by what follows, which goes on", async () => {
     const { ask, gateway } = open();

@@ -122,18 +122,23 @@ async function ask(
 ): Promise<Outcome> {
   adapter.prepare(step, sending);
   const leaving = new AbortController();
-  const reply = await gateway.answer(
-    {
-      model: "m",
-      items: sending.items,
-      itemsParam: "messages",
-      settings: { tools: [] },
-      stream: step.choice % 2 === 0,
-      keep: step.fate === "unstored" ? "no" : client.user !== undefined && step.choice % 3 === 0 ? "yes" : "in-session",
-    },
-    { turnId: words.fresh("resp_"), owner: "ann", hint: client.user, signal: leaving.signal },
-  );
-  const { about, events } = reply;
+  const isHeard = step.fate === "kept" || step.fate === "cut" || step.fate === "unstored";
+  const key = isHeard && step.choice % 4 === 0 ? { key: words.fresh("key"), fingerprint: "f" } : undefined;
+  const send = () =>
+    gateway.answer(
+      {
+        model: "m",
+        items: sending.items,
+        itemsParam: "messages",
+        settings: { tools: [] },
+        stream: step.choice % 2 === 0,
+        keep:
+          step.fate === "unstored" ? "no" : client.user !== undefined && step.choice % 3 === 0 ? "yes" : "in-session",
+        background: step.fate === "kept" && !isStray(sending) && client.user !== undefined && step.choice % 5 === 0,
+      },
+      { turnId: words.fresh("resp_"), owner: "ann", hint: client.user, signal: leaving.signal, key },
+    );
+  const { about, events } = await send();
   let answer: Answer | undefined;
   let text = "";
   try {
@@ -155,7 +160,17 @@ async function ask(
     step.fate as string
   ];
   if (step.fate !== "returns") assert.equal(answer?.status, status ?? "failed", "how the answer ends");
+  if (key !== undefined) await checkRepeated(adapter, await send(), answer);
   return { about, heard: answer?.status === "failed" ? halfOf(text) : (answer?.items ?? halfOf(text)), answer };
+}
+
+/** Sent again with its key, a request gets the same answer, and the model hears nothing of it. */
+async function checkRepeated(adapter: Actor, { isRepeated, events }: Reply, answer: Answer | undefined): Promise<void> {
+  const { seen } = adapter;
+  const last = (await Array.fromAsync(events)).at(-1)?.at(-1);
+  assert.equal(isRepeated, true, "a key makes a request known");
+  assert.deepEqual(last?.type === "turn-end" && last.answer.items, answer?.items, "a key brings the same answer");
+  assert.equal(adapter.seen, seen, "the model is asked once");
 }
 
 function halfOf(text: string): readonly Item[] {

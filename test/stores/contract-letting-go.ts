@@ -7,11 +7,14 @@ import {
   keepSession,
   keepThread,
   makeConversation,
+  makePair,
   makeTold,
   makeTurn,
   newDigest,
+  newSessionId,
   newTurnId,
   pruneAll,
+  toCreate,
   toMove,
 } from "./making.ts";
 
@@ -30,6 +33,28 @@ export function describeDeletion(it: It): void {
     assert.deepEqual(await store.readPath(second!.id), []);
     assert.equal((await store.findSession("alice", "hint"))?.tip, third!.id);
     assert.equal(await store.deleteTurn("alice", second!.id), false);
+  });
+
+  it("deletes with a turn what was shown before it, unless something else follows that", async (store) => {
+    const id = newTurnId();
+    const [shown, turn] = makePair({ id: `${id}_shown`, session: newSessionId() });
+    const asked = { ...turn, id };
+    assert.equal(await store.commit({ turns: [shown, asked], session: toCreate(asked, "hint") }), true);
+    const branch = await keepBelow(store, shown, {});
+    const next = await keepBelow(store, asked, {});
+    assert.equal(await store.deleteTurn("alice", id), true);
+    assert.deepStrictEqual(await store.readPath(branch.id), [shown, branch]);
+    assert.deepStrictEqual(await store.readPath(next.id), [shown, { ...next, parent: shown.id, gap: true }]);
+
+    const other = newTurnId();
+    const [base, below] = makePair({ id: `${other}_shown`, session: newSessionId() });
+    const second = { ...below, id: other };
+    assert.equal(await store.commit({ turns: [base, second], session: toCreate(second, "another") }), true);
+    const last = await keepBelow(store, second, {});
+    assert.equal(await store.deleteTurn("alice", other), true);
+    assert.equal(await store.findTurn("alice", base.id), undefined);
+    assert.deepStrictEqual(await store.readPath(last.id), [{ ...last, parent: undefined, gap: true }]);
+    assert.equal((await store.findSession("alice", "another"))?.tip, undefined);
   });
 
   it("moves a session's tip to the parent of the turn that is deleted, and to nothing from a root", async (store) => {

@@ -2,27 +2,29 @@
 import type { LanguageModelV3FilePart, LanguageModelV3TextPart } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import type { Content, Part } from "../../core/item.ts";
-import { textAt } from "./json.ts";
+import { textAt } from "../json.ts";
+import { readDataUrl } from "../media/data-url.ts";
+import type { MediaLimits } from "../media/limits.ts";
 
 export type WrittenPart = LanguageModelV3TextPart | LanguageModelV3FilePart;
 
 /** Some providers refuse empty texts, so they are left out. */
-export function writeContent(content: Content): WrittenPart[] {
+export function writeContent(content: Content, limits: MediaLimits): WrittenPart[] {
   if (typeof content === "string") return writeText(content);
-  return content.flatMap(writePart);
+  return content.flatMap((part) => writePart(part, limits));
 }
 
-export function writePart(part: Part): WrittenPart[] {
+export function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
   switch (part.type) {
     case "text":
     case "refusal":
       return writeText(part.text);
     case "image":
-      return [writeFile(part.url ?? refuseId("image"), undefined, "image/*")];
+      return [writeFile(part.url ?? refuseId("image"), undefined, "image/*", limits)];
     case "audio":
       return [{ type: "file", mediaType: audioTypes.get(part.format) ?? `audio/${part.format}`, data: part.data }];
     case "file":
-      return [writeFile(part.data ?? part.url ?? refuseId("file"), part.name, "application/octet-stream")];
+      return [writeFile(part.data ?? part.url ?? refuseId("file"), part.name, "application/octet-stream", limits)];
     case "other":
       throw new GatewayError(
         "unsupported_parameter",
@@ -35,16 +37,12 @@ function writeText(text: string): WrittenPart[] {
   return text === "" ? [] : [{ type: "text", text }];
 }
 
-/** `source` is a data: URL, another URL, or plain base64. Whether a URL can be fetched is the provider's to say. */
-function writeFile(source: string, name: string | undefined, otherwise: string): WrittenPart {
+/** `source` is a data: URL, another URL, or plain base64. */
+function writeFile(source: string, name: string | undefined, otherwise: string, limits: MediaLimits): WrittenPart {
   const named = { type: "file", filename: name } as const;
-  const inline = /^data:([^,]*),/.exec(source);
-  if (inline !== null) {
-    const [head, parameters = ""] = inline;
-    const body = source.slice(head.length);
-    const [type = ""] = parameters.split(";", 1);
-    const data = parameters.endsWith(";base64") ? body : toBase64(body);
-    return { ...named, mediaType: toMediaType(type.toLowerCase(), name, otherwise), data };
+  if (/^data:/i.test(source)) {
+    const { bytes, type } = readDataUrl(source, limits, (declared) => toMediaType(declared, name, otherwise));
+    return { ...named, mediaType: type, data: bytes };
   }
   if (/^https?:\/\//i.test(source) && URL.canParse(source)) {
     const url = new URL(source);
@@ -78,15 +76,6 @@ const typeOfEnding: ReadonlyMap<string, string> = new Map([
 ]);
 
 const audioTypes: ReadonlyMap<string, string> = new Map([["mp3", "audio/mpeg"]]);
-
-/** A data: URL may also be written in plain characters. */
-function toBase64(encoded: string): string {
-  try {
-    return Buffer.from(decodeURIComponent(encoded)).toString("base64");
-  } catch {
-    return Buffer.from(encoded).toString("base64");
-  }
-}
 
 function refuseId(what: string): never {
   throw new GatewayError(

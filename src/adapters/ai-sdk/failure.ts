@@ -2,7 +2,7 @@
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
 import { type Scrub, createScrubber, toRefusalError } from "../http/refusal.ts";
-import { type JsonObject, isObject, parseJson, textAt } from "./json.ts";
+import { type JsonObject, isObject, parseJson, textAt } from "../json.ts";
 
 /** `address` stands for the other side where the error names no URL. */
 export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {

@@ -1,6 +1,7 @@
 /** Pulls the parts of a model's stream, in batches, within time limits; an abort or a deadline ends it at once. */
 import { setImmediate as breathe } from "node:timers/promises";
-import { GatewayError } from "../../core/errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { callerLeft } from "../failures.ts";
 import { toLateness } from "../http/failure.ts";
 import { createWatch } from "../http/watch.ts";
 import type { StreamPart } from "./spec.ts";
@@ -109,8 +110,4 @@ async function drain(reader: ReadableStreamDefaultReader<StreamPart>): Promise<v
   } catch {
     // Nobody listens any more.
   }
-}
-
-function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }

@@ -10,12 +10,17 @@ import type {
 import { GatewayError } from "../../core/errors.ts";
 import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
 import { type WrittenPart, writeContent, writePart } from "./content.ts";
-import { isObject, parseJson } from "./json.ts";
+import { isObject, parseJson } from "../json.ts";
+import type { MediaLimits } from "../media/limits.ts";
 import { readSeal } from "./seal.ts";
 
 type AssistantPart = WrittenPart | LanguageModelV3ReasoningPart | LanguageModelV3ToolCallPart;
 
-export function writePrompt(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Prompt {
+export function writePrompt(
+  instructions: string | undefined,
+  items: readonly Item[],
+  limits: MediaLimits,
+): LanguageModelV3Prompt {
   const marks = gatherMarks(items);
   const names = new Map<string, string>();
   const prompt = writeSystem(instructions, items);
@@ -54,7 +59,7 @@ export function writePrompt(instructions: string | undefined, items: readonly It
     const { callId } = item;
     const toolName = names.get(callId) ?? "unknown";
     outputs.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
-    const others = partsBesideText(item.output);
+    const others = partsBesideText(item.output, limits);
     if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
   }
 
@@ -67,8 +72,8 @@ export function writePrompt(instructions: string | undefined, items: readonly It
     if (item.type !== "tool-output") show();
     switch (item.type) {
       case "message":
-        if (item.role === "assistant") say(writeContent(item.content));
-        else if (item.role === "user") addUser(writeContent(item.content));
+        if (item.role === "assistant") say(writeContent(item.content, limits));
+        else if (item.role === "user") addUser(writeContent(item.content, limits));
         break;
       case "reasoning":
         say(writeReasoning(item));
@@ -81,7 +86,7 @@ export function writePrompt(instructions: string | undefined, items: readonly It
         giveBack(item);
         break;
       case "compaction":
-        addUser(writeContent(item.summary === "" ? refuseCompaction() : item.summary));
+        addUser(writeContent(item.summary === "" ? refuseCompaction() : item.summary, limits));
     }
   }
   show();
@@ -131,9 +136,10 @@ function writeOutput(output: Content): LanguageModelV3ToolResultPart["output"] {
   return { type: "text", value: texts.join("\n") };
 }
 
-function partsBesideText(output: Content): readonly WrittenPart[] {
+function partsBesideText(output: Content, limits: MediaLimits): readonly WrittenPart[] {
   if (typeof output === "string") return [];
-  return output.filter((part) => part.type !== "text" && part.type !== "refusal").flatMap(writePart);
+  const others = output.filter((part) => part.type !== "text" && part.type !== "refusal");
+  return others.flatMap((part) => writePart(part, limits));
 }
 
 function refuseCompaction(): never {

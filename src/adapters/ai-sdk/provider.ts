@@ -1,6 +1,6 @@
 /** Finds a provider package in the operator's own node_modules, and makes models with it. */
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { GatewayError } from "../../core/errors.ts";
 import { type LanguageModel, toLanguageModel } from "./spec.ts";
@@ -32,7 +32,7 @@ export function createProvider(choice: ProviderChoice): Provider {
 
 function findPackage(packageName: string, folder: string): string {
   // What is installed beside the gateway counts too.
-  for (const place of [join(folder, "portico.json"), import.meta.filename]) {
+  for (const place of [resolve(folder, "portico.json"), import.meta.filename]) {
     try {
       return createRequire(place).resolve(packageName);
     } catch {

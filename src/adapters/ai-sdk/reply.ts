@@ -23,6 +23,8 @@ export interface ReplySurroundings {
 export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): ReplyReader {
   const thought = createThought();
   const calls = createCallReader(isCustom);
+  let isTextOver = false;
+  let hasSources = false;
   let isFinished = false;
 
   /** Marks on a call are kept with the reasoning before it, or behind the last call when another one is still open. */
@@ -51,7 +53,13 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
         case "text-delta":
           if (part.delta === "") return;
           thought.leave(deltas);
+          // Told when another text begins, and not before: a stream that breaks off has its texts ended too.
+          if (isTextOver) deltas.push({ type: "message-end" });
+          isTextOver = false;
           deltas.push({ type: "text", text: part.delta });
+          return;
+        case "text-end":
+          isTextOver = true;
           return;
         case "reasoning-start":
           return thought.begin(part.id, part.providerMetadata);
@@ -74,8 +82,14 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
           return calls.end(part, deltas);
         case "finish":
           return finish(part, deltas);
+        case "file":
+          return leaveOut(`file of type ${part.mediaType} that the model made`);
+        case "source":
+          if (!hasSources) leaveOut("sources that the model names");
+          hasSources = true;
+          return;
         default:
-          return; // sources, files, metadata: nobody on our side has a word for them
+          return; // metadata, raw chunks: nothing of the answer
       }
     },
     end() {

@@ -7,7 +7,8 @@ import type {
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
 import type { Format, Settings, Turn } from "../../core/turn.ts";
-import { isObject } from "./json.ts";
+import { isObject } from "../json.ts";
+import type { MediaLimits } from "../media/limits.ts";
 import { writePrompt } from "./prompt.ts";
 import type { Call, LanguageModel } from "./spec.ts";
 import { writeTools } from "./tools.ts";
@@ -18,12 +19,13 @@ export function writeRequest(
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
   configured: SharedV3ProviderOptions,
   leaveOut: (what: string) => void,
+  limits: MediaLimits,
 ): Call {
   const { settings } = turn;
   for (const [what, asked] of unknownSettings(settings)) if (asked) leaveOut(what);
   const effort = writeEffort(settings.reasoningEffort, model, leaveOut);
   return {
-    prompt: writePrompt(settings.instructions, turn.items),
+    prompt: writePrompt(settings.instructions, turn.items, limits),
     ...writeTools(settings, leaveOut),
     maxOutputTokens: settings.maxOutputTokens,
     temperature: settings.temperature,

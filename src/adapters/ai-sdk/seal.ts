@@ -1,6 +1,6 @@
 /** What a provider wants back in the next turn, as the text that is kept with reasoning: signatures, hidden thoughts, marks on calls. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
-import { isObject } from "./json.ts";
+import { isObject } from "../json.ts";
 
 export interface Seal {
   /** The blocks of reasoning, each with its whole text: a caller may give back the seal alone. */

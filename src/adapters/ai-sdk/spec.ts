@@ -12,8 +12,12 @@ export interface LanguageModel {
   readonly specificationVersion: SpecVersion;
   /** The provider's name, and after a dot the kind of model: `anthropic.messages`. */
   readonly provider: string;
+  /** The URLs that it takes as they are, by media type. */
+  readonly supportedUrls?: SupportedUrls | PromiseLike<SupportedUrls> | undefined;
   doStream(options: unknown): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;
 }
+
+type SupportedUrls = Readonly<Record<string, readonly RegExp[]>>;
 
 const versions = ["v2", "v3", "v4"] as const;
 type SpecVersion = (typeof versions)[number];

@@ -2,7 +2,7 @@
 import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
-import { isObject, parseJson, textAt } from "./json.ts";
+import { isObject, parseJson, textAt } from "../json.ts";
 
 export interface WrittenTools {
   readonly tools?: LanguageModelV3FunctionTool[];

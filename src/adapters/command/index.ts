@@ -5,14 +5,11 @@ import { type Static, Type } from "typebox";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Turn } from "../../core/turn.ts";
-import { defineAdapter } from "../type.ts";
+import { defineAdapter, milliseconds } from "../type.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
 import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
-
-const milliseconds = (description: string, value: number) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
 
 const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 

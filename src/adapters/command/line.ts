@@ -1,9 +1,9 @@
 /** Reads one line of a program's JSON Lines: a delta, a whole tool call, or the program's own word that it failed. */
 import type { Delta } from "../../core/delta.ts";
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { Finish } from "../../core/turn.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { tellableCodes } from "../failures.ts";
+import { isCount, isObject, type JsonObject as Fields, parseJson } from "../json.ts";
 
 /** Calls without a number of their own are counted as they come, and arguments without one belong to the newest call. */
 export function createLineReader(): (line: string, deltas: Delta[]) => void {
@@ -61,9 +61,13 @@ export function createLineReader(): (line: string, deltas: Delta[]) => void {
       case "finish":
         return void deltas.push({ type: "finish", reason: choiceAt(fields, "reason", finishes) ?? "stop" });
       case "error":
-        throw new GatewayError(choiceAt(fields, "code", failures) ?? "adapter_error", requireText(fields, "message"), {
-          retryAfterSeconds: countAt(fields, "retry_after_seconds"),
-        });
+        throw new GatewayError(
+          choiceAt(fields, "code", tellableCodes) ?? "adapter_error",
+          requireText(fields, "message"),
+          {
+            retryAfterSeconds: countAt(fields, "retry_after_seconds"),
+          },
+        );
       default:
         throw garbage(line, "it is no JSON object of a known type");
     }
@@ -89,24 +93,9 @@ const types: ReadonlySet<string> = new Set([
 
 const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
 
-/** What a program may say of its failure; everything else is the gateway's own to say. */
-const failures = [
-  "adapter_error",
-  "adapter_refused",
-  "adapter_bad_request",
-  "adapter_not_found",
-  "adapter_rate_limit",
-  "adapter_timeout",
-  "overloaded",
-] as const satisfies readonly ErrorCode[];
-
 function readSpoken(line: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(line);
+  return isObject(value) ? value : undefined;
 }
 
 function textAt(fields: Fields, key: string): string | undefined {
@@ -122,7 +111,7 @@ function requireText(fields: Fields, key: string): string {
 function countAt(fields: Fields, key: string): number | undefined {
   const value = fields[key];
   if (value === undefined || value === null) return undefined;
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
+  if (isCount(value)) return value;
   throw misfit(fields, key, "a whole number");
 }
 

@@ -1,6 +1,7 @@
 /** Runs one program in a process group of its own: what it says waits to be pulled, and nothing of it is left behind. */
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
+import { callerLeft } from "../failures.ts";
 import { type Limit, createWatch } from "../http/watch.ts";
 import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
 
@@ -91,7 +92,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     said = true;
     saidBytes += bytes.length;
     if (saidBytes <= limits.maxOutputBytes) return bytes;
-    const message = `The adapter's program said more than ${limits.maxOutputBytes} bytes.`;
+    const message = `The adapter's program said more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
     const excess = new GatewayError("adapter_protocol", message, toDetails());
     stop(excess);
     throw excess;
@@ -162,8 +163,4 @@ function toLateness(limit: Limit, limitMs: number): string {
     leave: "did not end",
   }[limit];
   return `The adapter's program ${what} within ${limitMs} ms.`;
-}
-
-function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }

@@ -1,6 +1,6 @@
 /** Reads what a program writes on its standard output, as plain text or as JSON Lines, into deltas. */
-import { StringDecoder } from "node:string_decoder";
 import type { Delta } from "../../core/delta.ts";
+import { GatewayError } from "../../core/errors.ts";
 import { createLineReader, isSpoken } from "./line.ts";
 
 type OutputForm = "text" | "jsonl";
@@ -16,17 +16,18 @@ export interface ReplyReader {
 
 /** With `auto` the first line decides: one that is a delta begins JSON Lines, any other is the answer itself. */
 export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
-  const decoder = new StringDecoder("utf8");
+  const decoder = new TextDecoder("utf-8", { fatal: true });
   let parser = output === "auto" ? undefined : parsers[output]();
   let undecided = "";
   let failure: unknown;
 
-  function hear(text: string, last: boolean): readonly Delta[] {
+  function hear(bytes: Buffer | undefined): readonly Delta[] {
     const deltas: Delta[] = [];
-    undecided += text;
-    parser ??= chooseParser(undecided, last);
-    if (parser === undefined) return deltas;
+    const last = bytes === undefined;
     try {
+      undecided += decode(bytes);
+      parser ??= chooseParser(undecided, last);
+      if (parser === undefined) return deltas;
       parser.hear(undecided, deltas);
       undecided = "";
       if (last) parser.end(deltas);
@@ -36,9 +37,18 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
     return deltas;
   }
 
+  /** A character put in place of a broken one would be invented; one that is cut waits for its other half. */
+  function decode(bytes: Buffer | undefined): string {
+    try {
+      return decoder.decode(bytes, { stream: bytes !== undefined });
+    } catch (cause) {
+      throw new GatewayError("adapter_protocol", "The adapter's program wrote bytes that are not UTF-8.", { cause });
+    }
+  }
+
   return {
-    read: (bytes) => hear(decoder.write(bytes), false),
-    end: () => hear(decoder.end(), true),
+    read: hear,
+    end: () => hear(undefined),
     check() {
       if (failure !== undefined) throw failure;
     },

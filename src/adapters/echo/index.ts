@@ -2,8 +2,8 @@
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { Type } from "typebox";
 import type { Delta } from "../../core/delta.ts";
-import { GatewayError } from "../../core/errors.ts";
 import type { Turn } from "../../core/turn.ts";
+import { callerLeft } from "../failures.ts";
 import { defineAdapter } from "../type.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";
@@ -59,8 +59,4 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   } catch (thrown) {
     throw callerLeft(thrown);
   }
-}
-
-function callerLeft(cause?: unknown): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
 }

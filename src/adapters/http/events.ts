@@ -18,6 +18,14 @@ export function createEventReader(maxEventBytes: number): EventReader {
   let tailBytes = 0;
   /** The data lines of the event that is not yet whole. */
   let pending: string | undefined;
+  let hasBegun = false;
+
+  /** A mark of the byte order may stand at the very beginning. */
+  function toText(bytes: Buffer): string {
+    requireUtf8(bytes);
+    const text = bytes.toString("utf8");
+    return !hasBegun && text.startsWith("\ufeff") ? text.slice(1) : text;
+  }
 
   function readLines(text: string, events: string[]): void {
     let from = 0;
@@ -35,7 +43,8 @@ export function createEventReader(maxEventBytes: number): EventReader {
   }
 
   function dispatch(events: string[]): void {
-    if (pending !== undefined) events.push(pending);
+    // By the standard an event without data is none; some servers keep a connection awake with them.
+    if (pending !== undefined && pending !== "") events.push(pending);
     pending = undefined;
   }
 
@@ -56,6 +65,7 @@ export function createEventReader(maxEventBytes: number): EventReader {
           tail = [];
           tailBytes = 0;
           readLines(toText(whole), events);
+          hasBegun = true;
         }
         keep(buffer.subarray(cut));
       }
@@ -75,9 +85,4 @@ export function createEventReader(maxEventBytes: number): EventReader {
       return events;
     },
   };
-}
-
-function toText(bytes: Buffer): string {
-  requireUtf8(bytes);
-  return bytes.toString("utf8");
 }

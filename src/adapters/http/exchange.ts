@@ -1,6 +1,7 @@
 /** One request and its answer: bytes wait to be pulled, a full queue pauses the socket, an abort or a deadline closes it. */
 import type { Dispatcher } from "undici";
 import { GatewayError } from "../../core/errors.ts";
+import { callerLeft } from "../failures.ts";
 import { toLateness, toNetworkFailure } from "./failure.ts";
 import type { Route } from "./route.ts";
 import type { Target } from "./target.ts";
@@ -123,8 +124,4 @@ export function startExchange(
   );
   if (controller === undefined && !over) watch.enter("connect", limits.connectMs);
   return promise;
-}
-
-function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }

@@ -3,11 +3,13 @@ import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, t
 
 const where = "the data: URL";
 
-export function readDataUrl(url: string, limits: MediaLimits): Media {
+/** `toType` may know better of which type it is, as by the file's name. */
+export function readDataUrl(url: string, limits: MediaLimits, toType = (type: string) => type || "text/plain"): Media {
   const comma = url.indexOf(",");
   if (!/^data:/i.test(url) || comma === -1) throw refuseMedia(where, "has no comma before its content", limits);
   const header = url.slice("data:".length, comma);
-  const type = readType(header === "" || header.startsWith(";") ? "text/plain" : header, where, limits);
+  const [declared = ""] = header.split(";", 1);
+  const type = readType(toType(declared.trim().toLowerCase()), where, limits);
   const bytes = /;\s*base64\s*$/i.test(header)
     ? readBase64(url, comma + 1, limits)
     : Buffer.from(unescapePercent(url.slice(comma + 1), limits));

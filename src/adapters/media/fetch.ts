@@ -3,6 +3,7 @@ import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { type LookupFunction, isIP } from "node:net";
 import { Agent, type Dispatcher, buildConnector, request } from "undici";
 import { GatewayError } from "../../core/errors.ts";
+import { callerLeft } from "../failures.ts";
 import { readDataUrl } from "./data-url.ts";
 import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
 import { createReach } from "./reach.ts";
@@ -36,7 +37,7 @@ export async function fetchMedia(
       hop = readUrl(location, limits, hop.href);
     }
   } catch (thrown) {
-    if (signal.aborted) throw new GatewayError("client_closed", "The caller left before the end of the answer.");
+    if (signal.aborted) throw callerLeft();
     if (deadline.aborted) throw refuseMedia(hop.host, `did not send it within ${timeoutMs} ms`, limits);
     if (thrown instanceof GatewayError) throw thrown;
     throw refuseMedia(hop.host, "cannot be reached", limits, thrown);

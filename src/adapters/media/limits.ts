@@ -23,7 +23,7 @@ export const defaultMaxBytes = 20 * 1024 * 1024;
 /** A refusal that names where the media would have come from, and nothing else of its URL. */
 export function refuseMedia(where: string, why: string, limits: MediaLimits, cause?: unknown): GatewayError {
   const { param } = limits;
-  const subject = param === undefined ? "The media" : `'${param}'`;
+  const subject = param === undefined ? "A file" : `A file in '${param}'`;
   return new GatewayError("invalid_value", `${subject} cannot be used: ${where} ${why}.`, { param, cause });
 }
 
@@ -31,9 +31,9 @@ export function refuseMedia(where: string, why: string, limits: MediaLimits, cau
 export function readType(header: string, where: string, limits: MediaLimits): string {
   const [essence = ""] = header.split(";", 1);
   const type = essence.trim().toLowerCase();
-  if (/^(image|audio|text)\/[\w.+-]{1,100}$/.test(type) || type === "application/pdf") return type;
+  if (/^(image|audio|video|text)\/(\*|[\w.+-]{1,100})$/.test(type) || type === "application/pdf") return type;
   const found = /^[\w.+/-]{1,100}$/.test(type) ? `is of the type ${type}` : "does not say of which type it is";
-  throw refuseMedia(where, `${found}; allowed are images, audio, text and PDF`, limits);
+  throw refuseMedia(where, `${found}; allowed are images, audio, video, text and PDF`, limits);
 }
 
 export function tooLarge(where: string, limits: MediaLimits): GatewayError {

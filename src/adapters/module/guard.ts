@@ -1,18 +1,28 @@
 /** Stands between the gateway and an operator's adapter: checks what it says, explains what it throws, and waits for nobody. */
 import type { Delta } from "../../core/delta.ts";
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { inspect } from "node:util";
+import { GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Finish, Turn, Usage } from "../../core/turn.ts";
+import { callerLeft, tellableCodes } from "../failures.ts";
+import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
 export function guardAdapter(adapter: Adapter): Adapter {
   return {
     stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell),
     speaks: adapter.speaks,
-    contextWindow: adapter.contextWindow?.bind(adapter),
+    contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter)),
     models: guardCall(adapter.models?.bind(adapter)),
     close: adapter.close?.bind(adapter),
   };
+}
+
+function readWindow(adapter: Adapter, model: string): number | undefined {
+  const found: unknown = adapter.contextWindow?.(model);
+  if (found === undefined || found === null) return undefined;
+  if (isCount(found)) return found;
+  throw unfit("contextWindow must give a number of tokens, or nothing", found);
 }
 
 /** A turn that is called off ends at once, also when the adapter does not heed the signal. */
@@ -42,8 +52,16 @@ async function* guardStream(
     throw signal.aborted ? callerLeft() : toFailure(thrown);
   } finally {
     signal.removeEventListener("abort", leave);
-    // Nobody waits for its cleaning up: it may be stuck, and what it throws has nobody left to hear it.
-    batches?.return?.().then(undefined, () => {});
+    if (batches !== undefined) void dismiss(batches);
+  }
+}
+
+/** Nobody waits for its cleaning up: it may be stuck, and what it throws has nobody left to hear it. */
+async function dismiss(batches: AsyncIterator<unknown>): Promise<void> {
+  try {
+    await batches.return?.();
+  } catch {
+    // See above.
   }
 }
 
@@ -71,41 +89,39 @@ function checkBatch(batch: unknown): readonly Delta[] {
   return batch as readonly Delta[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 function isDelta(value: unknown): boolean {
   if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
   return whole[value["type"] as Delta["type"]](value);
 }
 
 const isText = ({ text }: Fields) => typeof text === "string";
+const isAbsent = (value: unknown) => value === undefined || value === null;
+const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
 
 /** What the core relies on in each delta. */
 const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
-  text: isText,
+  text: (delta) => isText(delta) && (isAbsent(delta["logprobs"]) || Array.isArray(delta["logprobs"])),
   refusal: isText,
-  reasoning: isText,
-  "message-end": () => true,
+  reasoning: (delta) => isText(delta) && (isAbsent(delta["summary"]) || isCount(delta["summary"])),
+  "message-end": ({ extra }) =>
+    isAbsent(extra) || (isObject(extra) && isWord(extra["dialect"]) && isObject(extra["fields"])),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
-  "tool-call": ({ index, name }) => Number.isInteger(index) && typeof name === "string",
+  "tool-call": ({ index, callId, name, kind }) =>
+    Number.isInteger(index) && typeof name === "string" && name !== "" && isWord(callId) && kinds.has(kind),
   "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
   compaction: ({ summary }) => typeof summary === "string",
-  usage: ({ usage }) => isObject(usage) && counts.every((count) => Number.isInteger(usage[count])),
-  notes: ({ notes }) => isObject(notes),
+  usage: ({ usage }) => isObject(usage) && counts.every((count) => isCount(usage[count])),
+  notes: ({ notes }) => isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]),
   finish: ({ reason }) => finishes.some((known) => known === reason),
 };
 
+const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom"]);
 const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
 const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
 
-function isObject(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function unfit(what: string, found: unknown): GatewayError {
-  const text = typeof found === "object" ? JSON.stringify(found) : String(found);
   return new GatewayError("adapter_protocol", "The adapter's module said something that is no answer.", {
-    cause: new Error(`${what}; found: ${text?.slice(0, 200)}`),
+    cause: new Error(`${what}; found: ${inspect(found).slice(0, 200)}`),
   });
 }
 
@@ -116,31 +132,15 @@ function unfit(what: string, found: unknown): GatewayError {
 function toFailure(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (thrown instanceof Error && "code" in thrown) {
-    const code = told.find((known) => known === thrown.code);
+    const code = tellableCodes.find((known) => known === thrown.code);
     const seconds = "retryAfterSeconds" in thrown ? thrown.retryAfterSeconds : undefined;
-    const retryAfterSeconds = typeof seconds === "number" ? seconds : undefined;
+    const retryAfterSeconds = isCount(seconds) ? seconds : undefined;
     // A GatewayError of another copy of the package is none of ours by its class.
     if (code !== undefined) return new GatewayError(code, thrown.message, { retryAfterSeconds, cause: thrown });
   }
   return new GatewayError(
     "adapter_error",
     "The adapter's module failed. The gateway's log has the cause, under this answer's x-request-id.",
-    { cause: thrown instanceof Error ? thrown : new Error(`The module threw ${String(thrown)}`) },
+    { cause: thrown instanceof Error ? thrown : new Error(`The module threw ${inspect(thrown).slice(0, 200)}`) },
   );
-}
-
-const told = [
-  "adapter_error",
-  "adapter_refused",
-  "adapter_protocol",
-  "adapter_bad_request",
-  "adapter_not_found",
-  "adapter_rate_limit",
-  "adapter_timeout",
-  "overloaded",
-  "unsupported_parameter",
-] as const satisfies readonly ErrorCode[];
-
-function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }

@@ -16,7 +16,7 @@ export function loadAdapter(path: string, options: Readonly<Record<string, unkno
   if (made instanceof Promise) {
     throw new Error(`${file} must give its adapter at once, not a promise: open what takes time at the first turn.`);
   }
-  if (isAdapter(made)) return made;
+  if (isAdapter(made)) return checkAdapter(file, made);
   if (typeof exported === "function") {
     throw new Error(`The function that ${file} exports must give an adapter: an object with the method stream.`);
   }
@@ -62,6 +62,21 @@ function isEsModule(loaded: unknown): loaded is Readonly<Record<string, unknown>
 
 function isAdapter(value: unknown): value is Adapter {
   return typeof value === "object" && value !== null && "stream" in value && typeof value.stream === "function";
+}
+
+/** What is wrong with it in any case is told now, not at the first turn. */
+function checkAdapter(file: string, adapter: Adapter): Adapter {
+  const speaks: unknown = adapter.speaks ?? [];
+  if (!Array.isArray(speaks) || !speaks.every((dialect) => dialect === "chat" || dialect === "responses")) {
+    throw new Error(`The adapter of ${file} must have a list in speaks, of "chat" and "responses".`);
+  }
+  for (const name of ["contextWindow", "countTokens", "models", "close"] as const) {
+    const method: unknown = adapter[name] ?? undefined;
+    if (method !== undefined && typeof method !== "function") {
+      throw new Error(`The adapter of ${file} must have a function in ${name}, or nothing.`);
+    }
+  }
+  return adapter;
 }
 
 /** A syntax error says where it is only at the head of its stack. */

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Settings, Tool } from "../../core/turn.ts";
-import { textAt } from "./json.ts";
+import { textAt } from "../json.ts";
 import { fieldsOf } from "./native.ts";
 
 /** How a wire spells a choice. */

@@ -1,7 +1,7 @@
 /** What both wires say alike of content that an upstream cannot take or could not read. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Compaction, Extra } from "../../core/item.ts";
-import { textAt } from "./json.ts";
+import { textAt } from "../json.ts";
 
 /** A part that only another dialect knows is refused, never left out. */
 export function refusePart({ fields }: Extra): never {

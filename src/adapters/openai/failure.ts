@@ -3,7 +3,7 @@ import type { GatewayError } from "../../core/errors.ts";
 import { type Scrub, createScrubber as createSecretScrubber, excerpt, toRefusalError } from "../http/refusal.ts";
 import type { UpstreamResponse } from "../http/upstream.ts";
 import { readStart } from "../http/whole.ts";
-import { type JsonObject, isObject, listAt, objectAt, textAt } from "./json.ts";
+import { type JsonObject, isObject, listAt, objectAt, textAt } from "../json.ts";
 
 export type { Scrub };
 

@@ -8,17 +8,15 @@ import type { Turn } from "../../core/turn.ts";
 import { baseUrlPattern } from "../http/target.ts";
 import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
-import { defineAdapter } from "../type.ts";
+import { defineAdapter, milliseconds } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { writeRequest as writeChatRequest } from "./chat/request.ts";
 import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
-import { isObject, parseJson } from "./json.ts";
+import { isObject } from "../json.ts";
+import { requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
 import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
-
-const milliseconds = (description: string, value: number) =>
-  Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
 
 const options = Type.Object({
   base_url: Type.Optional(
@@ -167,7 +165,7 @@ async function readModels(
   const response = await upstream.send(request, new AbortController().signal);
   try {
     if (response.status !== 200) throw await toRefusal(response, scrub);
-    const list = parseJson((await readWhole(response, 4 * 1024 * 1024)).toString("utf8"), scrub);
+    const list = requireJson((await readWhole(response, 4 * 1024 * 1024)).toString("utf8"), scrub);
     const entries: readonly unknown[] | undefined =
       isObject(list) && Array.isArray(list["data"]) ? list["data"] : undefined;
     if (entries === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");

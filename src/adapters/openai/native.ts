@@ -1,7 +1,7 @@
 /** What is opaque to us goes out only in the dialect it came in, and never what the gateway answers for itself. */
 import type { Dialect, Extra } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
-import type { JsonObject } from "./json.ts";
+import type { JsonObject } from "../json.ts";
 
 /** The caller's own settings, where the upstream speaks the caller's dialect. */
 export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObject | undefined {

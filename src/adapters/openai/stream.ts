@@ -3,7 +3,8 @@ import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import { createEventReader } from "../http/events.ts";
 import type { Scrub } from "./failure.ts";
-import { type JsonObject, isObject, parseJson } from "./json.ts";
+import { type JsonObject, isObject } from "../json.ts";
+import { requireJson } from "./json.ts";
 
 /** What a wire makes of one answer, event by event. */
 export interface AnswerReader {
@@ -36,8 +37,9 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
 
   function hear(texts: readonly string[], deltas: Delta[]): void {
     for (const text of texts) {
-      if (text !== "[DONE]") answer.hear(requireObject(parseJson(text, scrub)), deltas);
-      if (text === "[DONE]" || answer.isOver()) {
+      const isEnd = text.length < 20 && text.trim() === "[DONE]";
+      if (!isEnd) answer.hear(requireObject(requireJson(text, scrub)), deltas);
+      if (isEnd || answer.isOver()) {
         answer.end();
         done = true;
         return;

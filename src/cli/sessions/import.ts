@@ -17,7 +17,9 @@ export const importSessions: Command = {
   async run(given, terminal, house) {
     const [name = "-"] = given.positionals;
     const file = name === "-" ? undefined : resolve(terminal.folder, name);
-    if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
+    const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
+    // A pipe with a name will do: `import <(zcat backup.jsonl.gz)`.
+    if (file !== undefined && (kind === undefined || kind.isDirectory())) {
       terminal.complain(`${file} is not a file that could be read.`);
       return 1;
     }

@@ -2,7 +2,7 @@
 import type { SessionSummary } from "../../core/store.ts";
 import { type Command, UsageError } from "../command.ts";
 import { configOption } from "../settings.ts";
-import { withStore } from "./open.ts";
+import { type Opened, withStore } from "./open.ts";
 import { formatTime, toPlain } from "./text.ts";
 
 const usualLimit = "50";
@@ -23,16 +23,18 @@ export const list: Command = {
   async run(given, terminal, house) {
     const { owner, after, limit: wanted = usualLimit } = given.options;
     const limit = readLimit(wanted);
-    return withStore(given, terminal, house, async ({ store }) => {
+    const asJson = given.flags.has("json");
+    const list = async ({ store }: Opened): Promise<number> => {
       const found = await store.listSessions({ owner, after, limit: limit + 1 });
       const page = found.slice(0, limit);
       const isMore = found.length > limit;
-      if (given.flags.has("json")) terminal.print(JSON.stringify(page, undefined, 2));
+      if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
       else if (page.length === 0) terminal.complain("There are no sessions.");
       else terminal.print(toTable(page));
       if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       return 0;
-    });
+    };
+    return withStore(given, terminal, house, list, () => asJson && terminal.print("[]"));
   },
 };
 

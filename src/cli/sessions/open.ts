@@ -13,25 +13,30 @@ export interface Opened {
   readonly config: SessionsConfig;
 }
 
-/** Gives what `use` gives; where there is nothing to see it says so, and gives 0. */
+/**
+ * Gives what `use` gives. Where there is no store it says so: whoever wanted something of it has failed, whoever only asked
+ * gets an empty answer, and what is to be put in makes one.
+ */
 export async function withStore(
   { options }: Arguments,
   terminal: Terminal,
   house: House,
   use: (opened: Opened) => Promise<number>,
-  whenAbsent: "tell" | "make" = "tell",
+  whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
   const { config } = await readSettings({ config: options["config"] }, terminal, house);
   const { store: place } = config.sessions;
-  if (place.type === "memory") {
-    terminal.complain('There is nothing to see: the store is "memory:", which lives in the running gateway alone.');
+
+  function endWithout(reason: string): number {
+    terminal.complain(`There is nothing to see: ${reason}`);
+    if (typeof whenAbsent !== "function") return 1;
+    whenAbsent();
     return 0;
   }
+
+  if (place.type === "memory") return endWithout('the store is "memory:", which lives in the running gateway alone.');
   // To look at a store must not make one.
-  if (whenAbsent === "tell" && !existsSync(place.file)) {
-    terminal.complain(`There is nothing to see: no store is at ${place.file} yet.`);
-    return 0;
-  }
+  if (whenAbsent !== "make" && !existsSync(place.file)) return endWithout(`no store is at ${place.file} yet.`);
   const { openStore } = await import("../../stores/index.ts");
   const store = openStore(`sqlite:${place.file}`);
   try {

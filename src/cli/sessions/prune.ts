@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
-import { withStore } from "./open.ts";
+import { type Opened, withStore } from "./open.ts";
 
 export const prune: Command = {
   summary: "Apply the configured retention now.",
@@ -14,14 +14,15 @@ export const prune: Command = {
     "A running gateway does it by itself, every gateway.sessions.prune_interval_ms.",
   ],
   async run(given, terminal, house) {
-    return withStore(given, terminal, house, async ({ store, file, config }) => {
+    const prune = async ({ store, file, config }: Opened): Promise<number> => {
       const { pruneAll, toPruneRules } = await import("../../prune.ts");
       const before = sizeOf(file);
       const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
       const shrunk = Math.max(0, before - sizeOf(file));
       terminal.print(`Deleted ${sessions} sessions and ${turns} turns. The store is ${shrunk} bytes smaller.`);
       return 0;
-    });
+    };
+    return withStore(given, terminal, house, prune, () => {});
   },
 };
 

@@ -20,6 +20,20 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   return events;
 }
 
+/** So many events are told at a time, so that a slow reader does not hold all of a long answer's text. */
+const eventsAtOnce = 500;
+
+/** The same, a part at a time. */
+export async function* tellAgain(turn: StoredTurn): AsyncGenerator<readonly Event[], void, void> {
+  const events = replayTurn(turn);
+  for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
+}
+
+/** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
+export function isExact(turn: StoredTurn): boolean {
+  return toAnswer(turn).pieces !== undefined || turn.output.length === 0;
+}
+
 /** What its caller was told before the first word. */
 export function toAbout(turn: StoredTurn): About {
   const { id, createdAt, model, session, told } = turn;
@@ -27,7 +41,7 @@ export function toAbout(turn: StoredTurn): About {
     id,
     createdAt,
     model,
-    session,
+    session: session ?? told?.session,
     history: told?.history,
     contextItems: told?.contextItems,
     omittedItems: told?.omittedItems ?? 0,

@@ -2,14 +2,15 @@
 import { toGatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
-import type { BeginTurn, Caller, Reply } from "../gateway.ts";
+import type { BeginTurn, Caller } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { type Keepsake, toLoneTurn } from "../keep.ts";
-import type { Lives } from "./lives.ts";
-import { findConversation, findPrevious } from "../place/place.ts";
+import type { Live, Lives } from "./lives.ts";
+import { findConversation, findPrevious, placedBy } from "../place/place.ts";
 import type { About } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
 import type { Ask } from "../turn.ts";
+import { truncationOf } from "../window/fit.ts";
 
 export interface BackgroundParts {
   readonly store: SessionStore;
@@ -19,7 +20,7 @@ export interface BackgroundParts {
 }
 
 /** Resolves when the turn is sure to be known ever after; what it says can be followed, or asked for later. */
-export type InBackground = (ask: Ask<Item>, caller: Caller) => Promise<Reply>;
+export type InBackground = (ask: Ask<Item>, caller: Caller) => Promise<Live>;
 
 export function createBackground({ store, lives, begin, now }: BackgroundParts): InBackground {
   return async (ask, caller) => {
@@ -35,11 +36,10 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
       history: undefined,
       contextItems: undefined,
       omittedItems: 0,
-      truncation: ask.truncation ?? "disabled",
+      truncation: truncationOf(ask, placedBy(ask, caller.hint)),
       remarks: [],
     };
-    const keepsake: Keepsake = { owner, about, memo, background: true };
-    await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+    const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
     async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
       yield [{ type: "turn-queued" }];
@@ -56,7 +56,12 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     }
 
     const life = { owner, turnId, input: ask.items, memo, background: true, fingerprint: key?.fingerprint };
-    const { turn } = lives.start(life, undefined, async (signal) => ({ about, events: tell(signal) }));
-    return { about, events: turn.follow(caller.signal) };
+    // Of a turn that finds no room nothing may be kept: nobody would ever end it.
+    const live = lives.start(life, undefined, async (signal) => {
+      await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+      return { about, events: tell(signal) };
+    });
+    await live.turn.placed;
+    return live;
   };
 }

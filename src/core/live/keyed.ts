@@ -1,12 +1,13 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
 import type { InBackground } from "./background.ts";
 import { GatewayError } from "../errors.ts";
-import type { Event } from "../event.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { isKept } from "../keep.ts";
-import type { Live, Lives } from "./lives.ts";
-import { replayTurn, toAbout } from "../frame/replay.ts";
+import { type Follow, join } from "./live.ts";
+import type { Joinable, Lives } from "./lives.ts";
+import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
+import type { About } from "../ports.ts";
 import type { IdempotencyKey, SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
@@ -26,6 +27,15 @@ export type Once = (ask: Ask<Item>, caller: Caller, key: IdempotencyKey) => Prom
 export function createKeyed(parts: KeyedParts): Once {
   const { store, lives, begin, inBackground, keyMs, now } = parts;
 
+  /** The answer that is there already: kept, or on its way in the background. */
+  async function findAnswer(owner: string, key: IdempotencyKey): Promise<Found | undefined> {
+    const kept = await findKept(owner, key);
+    if (kept === undefined) return undefined;
+    const live = lives.find(owner, kept.id);
+    if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
+    return { about: toAbout(kept), follow: () => tellAgain(kept), isExact: isExact(kept) };
+  }
+
   async function findKept(owner: string, { key, fingerprint }: IdempotencyKey): Promise<StoredTurn | undefined> {
     const kept = await store.findKey(owner, key);
     const turn = kept && (await store.findTurn(owner, kept.turnId));
@@ -33,6 +43,14 @@ export function createKeyed(parts: KeyedParts): Once {
       return undefined;
     if (kept.fingerprint !== fingerprint) throw conflict();
     return turn;
+  }
+
+  /** Goes on with the answer that the caller has the beginning of; another one must not be put behind it. */
+  async function resume(running: Joinable | undefined, { owner, signal }: Caller, key: IdempotencyKey): Promise<Reply> {
+    const found = await findAnswer(owner, key);
+    if (found?.isExact === true) return { about: found.about, events: found.follow(signal), isRepeated: true };
+    if (found !== undefined || running === undefined) throw nothingToResume();
+    return { ...(await join(running.turn, signal)), isRepeated: true };
   }
 
   return async (ask, caller, key) => {
@@ -43,27 +61,34 @@ export function createKeyed(parts: KeyedParts): Once {
       await refuseUnlessItFails(running);
       running = lives.findKey(keyName);
     }
+    if (caller.resumes === true) return resume(running, caller, key);
     // Nothing is awaited from here to the start, so that of many at once only one begins.
-    if (running !== undefined) return attach(running, caller, true);
+    if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
     let isRepeated = false;
     const life = { owner, turnId, input: ask.items, memo, background: false, fingerprint: key.fingerprint };
-    const live = lives.start(life, keyName, async (signal, keepsInMemory) => {
-      const kept = await findKept(owner, key);
-      isRepeated = kept !== undefined;
-      const known = kept && lives.find(owner, kept.id);
-      if (known !== undefined) return attach(known, { signal }, true);
-      if (kept !== undefined) return { about: toAbout(kept), events: tellAgain(kept) };
-      if (ask.background === true) return inBackground(ask, { ...caller, signal });
+    const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
+      const found = await findAnswer(owner, key);
+      isRepeated = found !== undefined;
+      if (found !== undefined) return found;
+      if (ask.background === true) {
+        const { turn: background } = await inBackground(ask, { ...caller, signal });
+        return { about: await background.placed, follow: background.follow };
+      }
       if (!isKept(ask, caller, false)) keepsInMemory();
       return begin(ask, { ...caller, signal });
     });
-    await live.turn.placed;
-    return attach(live, caller, isRepeated);
+    return { ...(await join(turn, caller.signal)), isRepeated };
   };
 }
 
+interface Found {
+  readonly about: About;
+  readonly follow: Follow;
+  readonly isExact: boolean;
+}
+
 /** Another request with the same key stands in the way, unless it turns out to be the one that is wrong. */
-async function refuseUnlessItFails({ turn }: Live): Promise<void> {
+async function refuseUnlessItFails({ turn }: Joinable): Promise<void> {
   const isPlaced = await turn.placed.then(
     () => true,
     () => false,
@@ -72,22 +97,18 @@ async function refuseUnlessItFails({ turn }: Live): Promise<void> {
   await turn.ended;
 }
 
-async function attach({ turn }: Live, { signal }: Pick<Caller, "signal">, isRepeated: boolean): Promise<Reply> {
-  return { about: await turn.placed, events: turn.follow(signal), isRepeated };
-}
-
-/** So many events are told at a time, so that a slow reader does not hold all of a long answer's text. */
-const eventsAtOnce = 500;
-
-async function* tellAgain(turn: StoredTurn): AsyncGenerator<readonly Event[], void, void> {
-  const events = replayTurn(turn);
-  for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
-}
-
 function conflict(): GatewayError {
   return new GatewayError(
     "idempotency_conflict",
     "This Idempotency-Key was used for another request. Repeat the same request with it, or choose a new key.",
     { param: "Idempotency-Key" },
+  );
+}
+
+function nothingToResume(): GatewayError {
+  return new GatewayError(
+    "events_expired",
+    "The stream of this Idempotency-Key is no longer there, or no longer event by event: it failed, or is too old. Send the request without 'Last-Event-ID' to get its answer from the beginning.",
+    { param: "Last-Event-ID" },
   );
 }

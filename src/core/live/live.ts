@@ -3,12 +3,12 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Event, OutputItem } from "../event.ts";
 import type { About } from "../ports.ts";
 import type { Reply } from "../gateway.ts";
+import type { Answer } from "../turn.ts";
 
 export interface LiveTurn {
   /** What is known of it; rejects when the turn failed before it had a place. */
   readonly placed: Promise<About>;
-  /** Every event from the first on, and those to come; ends early when the signal aborts. */
-  follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  readonly follow: Follow;
   readonly status: "queued" | "running";
   /** What is said so far, whole items only. */
   readonly items: readonly OutputItem[];
@@ -22,33 +22,34 @@ export interface LiveTurn {
   readonly succeeded: boolean;
 }
 
+/** Every event from the first on, and those to come; ends early when the signal aborts. */
+export type Follow = (signal: AbortSignal) => AsyncGenerator<readonly Event[], void, void>;
+
+/** Where a turn's events come from: a stream that is pulled once and logged, or one that everyone can follow as it is. */
+export type Source = Pick<Reply, "about" | "events"> | { readonly about: About; readonly follow: Follow };
+
 export interface LogLimits {
   readonly maxEvents: number;
   readonly maxCharacters: number;
 }
 
 /** Starts the turn at once; it is pulled to its end whether anybody follows or not. */
-export function goLive(start: (signal: AbortSignal) => Promise<Reply>, limits: LogLimits): LiveTurn {
+export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: LogLimits): LiveTurn {
   const controller = new AbortController();
   const log = createLog(limits);
   const items: OutputItem[] = [];
   let status: LiveTurn["status"] = "queued";
   let succeeded = false;
+  let { follow } = log;
   const placing = Promise.withResolvers<About>();
   placing.promise.catch(() => {}); // told to whoever follows; nobody has to
 
   async function run(): Promise<void> {
     try {
-      const { about, events } = await start(controller.signal);
-      placing.resolve(about);
-      for await (const batch of events) {
-        for (const event of batch) {
-          if (event.type === "turn-start") status = "running";
-          if (event.type === "item-end") items.push(event.item);
-          if (event.type === "turn-end") succeeded = event.answer.error === undefined;
-        }
-        log.add(batch);
-      }
+      const source = await start(controller.signal);
+      if ("follow" in source) ({ follow } = source);
+      placing.resolve(source.about);
+      if ("events" in source) await pull(source.events);
       log.end(undefined);
     } catch (thrown) {
       const failure = toGatewayError(thrown);
@@ -57,9 +58,23 @@ export function goLive(start: (signal: AbortSignal) => Promise<Reply>, limits: L
     }
   }
 
+  async function pull(events: Reply["events"]): Promise<void> {
+    for await (const batch of events) {
+      for (const event of batch) {
+        if (event.type === "turn-start") status = "running";
+        if (event.type === "item-end") items.push(event.item);
+        if (event.type === "turn-end") succeeded = isAnswered(event.answer);
+      }
+      log.add(batch);
+    }
+  }
+
   return {
     placed: placing.promise,
-    follow: log.follow,
+    // The log's own function, so that whoever remembers it does not hold the request too.
+    get follow() {
+      return follow;
+    },
     get status() {
       return status;
     },
@@ -73,6 +88,16 @@ export function goLive(start: (signal: AbortSignal) => Promise<Reply>, limits: L
       return succeeded;
     },
   };
+}
+
+/** Joins a turn that goes on without its caller. */
+export async function join(turn: Pick<LiveTurn, "placed" | "follow">, signal: AbortSignal): Promise<Reply> {
+  const about = await turn.placed;
+  return { about, events: turn.follow(signal) };
+}
+
+function isAnswered({ status }: Answer): boolean {
+  return status === "completed" || status === "incomplete";
 }
 
 /** Events in the order in which they came. When there are too many the oldest are forgotten. */
@@ -100,11 +125,12 @@ function createLog({ maxEvents, maxCharacters }: LogLimits) {
   return {
     size: () => size,
     add(batch: readonly Event[]): void {
+      // Never of the newest batch, however large: whoever keeps up shall not be cut off.
+      if (events.length > maxEvents || size > maxCharacters) forget();
       for (const event of batch) {
         events.push(event);
         size += sizeOf(event);
       }
-      if (events.length > maxEvents || size > maxCharacters) forget();
       announce();
     },
     end(thrown: GatewayError | undefined): void {
@@ -114,35 +140,39 @@ function createLog({ maxEvents, maxCharacters }: LogLimits) {
     },
     async *follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
       let at = 0;
-      for (;;) {
-        signal.throwIfAborted();
-        if (at < forgotten) throw expired();
-        const batch = events.slice(at - forgotten);
-        at += batch.length;
-        if (batch.length > 0) yield batch;
-        else if (failure !== undefined) throw failure;
-        else if (isOver) return;
-        else await Promise.race([news.promise, aborted(signal)]);
+      // One listener for the whole stream: one for each wait makes a long answer take the square of its length.
+      signal.addEventListener("abort", announce);
+      try {
+        for (;;) {
+          signal.throwIfAborted();
+          if (at < forgotten) throw expired();
+          const batch = events.slice(at - forgotten);
+          at += batch.length;
+          if (batch.length > 0) yield batch;
+          else if (failure !== undefined) throw failure;
+          else if (isOver) return;
+          else await news.promise;
+        }
+      } finally {
+        signal.removeEventListener("abort", announce);
       }
     },
   };
 }
 
 function sizeOf(event: Event): number {
-  return event.type === "item-delta" ? event.text.length + eventOverhead : eventOverhead;
+  if (event.type !== "item-delta") return eventOverhead;
+  return event.text.length + (event.logprobs?.length ?? 0) * logprobSize + eventOverhead;
 }
 
 /** What an event takes in memory beside its text, about. */
 const eventOverhead = 64;
+/** What a token's log probabilities take, with some alternatives. */
+const logprobSize = 512;
 
 function expired(): GatewayError {
   return new GatewayError(
     "events_expired",
     "The beginning of this answer's stream is no longer kept, as the answer is too long. Retrieve it without 'stream'.",
   );
-}
-
-/** Resolves when the signal aborts. The listener goes with the signal, which lives as long as one request. */
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

@@ -1,18 +1,15 @@
 /** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
 import { GatewayError } from "../errors.ts";
-import type { Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { goLive, type LiveTurn, type LogLimits } from "./live.ts";
+import { goLive, type LiveTurn, type LogLimits, type Source } from "./live.ts";
 
-export interface Live {
+export interface Live extends Joinable {
   readonly owner: string;
   readonly turnId: string;
   readonly turn: LiveTurn;
   readonly input: readonly Item[];
   readonly memo: (() => string | undefined) | undefined;
   readonly background: boolean;
-  /** Of the request that began it. */
-  readonly fingerprint: string | undefined;
 }
 
 export interface Lives {
@@ -20,13 +17,23 @@ export interface Lives {
   start(life: Omit<Live, "turn">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
   /** The turn that was begun with this key, while it runs; and after that, when its answer is kept nowhere else. */
-  findKey(keyName: string): Live | undefined;
+  findKey(keyName: string): Joinable | undefined;
   /** Lets those that run end until `overdue` resolves, then calls them off. */
   close(overdue: Promise<void>): Promise<void>;
 }
 
+/** What it takes to join a turn; nothing of its request, which may be much longer than its answer. */
+export interface Joinable {
+  readonly turn: Pick<LiveTurn, "placed" | "follow" | "ended">;
+  /** Of the request that began it. */
+  readonly fingerprint: string | undefined;
+}
+
+/** What an answer takes in memory beside its events, about. */
+const answerOverhead = 2_048;
+
 /** `keepsInMemory` is called when the answer will be kept nowhere else. */
-type Begin = (signal: AbortSignal, keepsInMemory: () => void) => Promise<Reply>;
+type Begin = (signal: AbortSignal, keepsInMemory: () => void) => Promise<Source>;
 
 export interface LiveLimits extends LogLimits {
   readonly maxRunning: number;
@@ -39,22 +46,29 @@ export interface LiveLimits extends LogLimits {
 export function createLives(limits: LiveLimits, now: () => Date): Lives {
   const byTurn = new Map<string, Live>();
   const byKey = new Map<string, Live>();
-  const remembered = new Map<string, { readonly live: Live; readonly until: number }>();
+  const remembered = new Map<string, Joinable & { readonly size: number; readonly until: number }>();
+  let rememberedSize = 0;
 
-  function remember(keyName: string, live: Live): void {
-    remembered.set(keyName, { live, until: now().getTime() + limits.keyMs });
-    let total = 0;
-    for (const { live: each } of remembered.values()) total += each.turn.size;
-    for (const [oldest, { live: each, until }] of remembered) {
-      if (total <= limits.maxRememberedCharacters && until > now().getTime()) break;
-      remembered.delete(oldest);
-      total -= each.turn.size;
+  function remember(keyName: string, { turn, fingerprint }: Live): void {
+    const { placed, follow, ended } = turn;
+    const size = turn.size + answerOverhead;
+    remembered.set(keyName, { turn: { placed, follow, ended }, fingerprint, size, until: +now() + limits.keyMs });
+    rememberedSize += size;
+    for (const [oldest, { until }] of remembered) {
+      if (rememberedSize <= limits.maxRememberedCharacters && until > +now()) break;
+      unremember(oldest);
     }
+  }
+
+  function unremember(keyName: string): void {
+    rememberedSize -= remembered.get(keyName)?.size ?? 0;
+    remembered.delete(keyName);
   }
 
   async function forget(live: Live, keyName: string | undefined, isOnlyHere: () => boolean): Promise<void> {
     await live.turn.ended;
-    byTurn.delete(live.turnId);
+    // A turn with a key that goes on in the background has its name.
+    if (byTurn.get(live.turnId) === live) byTurn.delete(live.turnId);
     if (keyName === undefined) return;
     byKey.delete(keyName);
     if (isOnlyHere() && live.turn.succeeded) remember(keyName, live);
@@ -62,7 +76,7 @@ export function createLives(limits: LiveLimits, now: () => Date): Lives {
 
   return {
     start(life, keyName, begin) {
-      if (byTurn.size >= limits.maxRunning) {
+      if (byTurn.size >= limits.maxRunning && !byTurn.has(life.turnId)) {
         throw new GatewayError(
           "overloaded",
           `The gateway already runs ${limits.maxRunning} turns on their own (gateway.sessions.max_background_turns). Try again shortly.`,
@@ -83,8 +97,8 @@ export function createLives(limits: LiveLimits, now: () => Date): Lives {
     },
     findKey(keyName) {
       const held = remembered.get(keyName);
-      if (held !== undefined && held.until <= now().getTime()) remembered.delete(keyName);
-      return byKey.get(keyName) ?? remembered.get(keyName)?.live;
+      if (held !== undefined && held.until <= +now()) unremember(keyName);
+      return byKey.get(keyName) ?? remembered.get(keyName);
     },
     async close(overdue) {
       const running = [...byTurn.values()];

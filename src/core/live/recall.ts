@@ -1,11 +1,12 @@
 /** Turns after the fact: asked for by name, followed, called off, deleted. */
 import { shownSuffix } from "../conversation/address.ts";
 import { GatewayError } from "../errors.ts";
-import type { Event, OutputItem } from "../event.ts";
+import type { OutputItem } from "../event.ts";
 import type { Item } from "../item.ts";
+import type { Follow } from "./live.ts";
 import type { Live, Lives } from "./lives.ts";
 import type { About } from "../ports.ts";
-import { replayTurn, toAbout, toAnswer } from "../frame/replay.ts";
+import { isExact, tellAgain, toAbout, toAnswer } from "../frame/replay.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
@@ -30,7 +31,7 @@ export interface Recalled {
   /** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
   readonly isExact: boolean;
   /** All of its events, those told already and those to come. */
-  follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  readonly follow: Follow;
 }
 
 interface PlacedItem {
@@ -66,7 +67,6 @@ export function createRecall({ store, lives }: { readonly store: SessionStore; r
       live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
       await live?.turn.ended;
       if (!(await store.deleteTurn(owner, turnId)) && live === undefined) throw unknownTurn(turnId);
-      await store.deleteTurn(owner, `${turnId}${shownSuffix}`);
     },
   };
 }
@@ -85,7 +85,6 @@ async function recallLive({ turnId, turn, memo, background, input }: Live): Prom
 }
 
 function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
-  const answer = toAnswer(turn);
   const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
     each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
   );
@@ -94,11 +93,9 @@ function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
     memo: turn.told?.memo,
     background: turn.told?.background === true,
     input,
-    state: { status: "over", answer },
-    isExact: answer.pieces !== undefined || turn.output.length === 0,
-    async *follow() {
-      yield replayTurn(turn);
-    },
+    state: { status: "over", answer: toAnswer(turn) },
+    isExact: isExact(turn),
+    follow: () => tellAgain(turn),
   };
 }
 

@@ -14,7 +14,7 @@ export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
 }
 
 /** What was said on a path, from the last time on that it was made short, without halves that deletion left behind. */
-function talkOf(path: readonly StoredTurn[]): readonly Item[] {
+export function talkOf(path: readonly StoredTurn[]): readonly Item[] {
   const short = path.findLastIndex((turn) => turn.output.some((item) => item.type === "compaction"));
   const items = short === -1 ? itemsOf(path) : [...(path[short]?.output ?? []), ...itemsOf(path.slice(short + 1))];
   return short !== -1 || path.some((turn) => turn.gap === true) ? withoutHalves(items, path.at(-1)) : items;

@@ -57,10 +57,7 @@ async function matchFromRoot(
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = await store.readPath(found.id);
-  if (path.some((turn) => turn.gap === true)) {
-    const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
-    return { isWhole, history, path, instead, ...divide(shown, end) };
-  }
+  if (path.some((turn) => turn.gap === true)) return { isWhole, history, path, ...accountOf(shown, end) };
   return { isWhole, history, path, ...divide(withOwnIds(shown, end, path), end) };
 }
 
@@ -78,13 +75,14 @@ async function matchTail(
   const exchanges = shown.history.filter((run) => run.side === "model").length;
   if (exchanges < sureExchanges && (await store.countRoots(session.id)) > 1) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
-  const matching = paths.filter((path) => endsWith(toRuns(itemsOf(path)), shown.history));
+  const matching = paths.filter((path) => endsAlike(path, shown.history));
   const [path] = matching;
   // The same words at the end of two conversations tell nothing.
   if (path === undefined || matching.some((other) => other[0]?.id !== path[0]?.id)) return undefined;
   const found = await store.findByDigest(session.id, [path.at(-1)?.digest ?? ""]);
   const history = found?.hasChildren === true ? "forked" : "matched";
   const end = shown.history.at(-1)?.end ?? 0;
+  if (toRuns(itemsOf(path)).length <= shown.history.length) return { history, path, ...accountOf(shown, end) };
   return { history, path, ...divide(withOwnIds(shown, end, path), end) };
 }
 
@@ -116,15 +114,21 @@ function callIdsOf(items: readonly Item[]): readonly string[] {
   return items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
 }
 
-function endsWith(runs: readonly Run[], tail: readonly Run[]): boolean {
-  const offset = runs.length - tail.length;
-  return (
-    offset > 0 &&
-    tail.every((run, index) => {
-      const other = runs[offset + index];
-      return other?.side === run.side && other.canon === run.canon;
-    })
-  );
+/** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
+function endsAlike(path: readonly StoredTurn[], shown: readonly Run[]): boolean {
+  const runs = toRuns(itemsOf(path));
+  if (runs.length <= shown.length && path[0]?.gap !== true) return false;
+  const common = Math.min(runs.length, shown.length);
+  const tail = shown.slice(-common);
+  return runs
+    .slice(-common)
+    .every(({ side, canon }, index) => side === tail[index]?.side && canon === tail[index].canon);
+}
+
+/** The caller's own account in place of a path that has lost something. */
+function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | "input"> {
+  const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
+  return { instead, ...divide(shown, end) };
 }
 
 /** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */

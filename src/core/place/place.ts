@@ -65,6 +65,13 @@ export async function findPlace(
   return { history, path: [], base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
 }
 
+/** What a request will be placed by, known before its place is. */
+export function placedBy(ask: Ask<Item>, hint: string | undefined): Place["by"] {
+  if (ask.previousId !== undefined) return "response";
+  if (ask.conversationId !== undefined) return "conversation";
+  return hint === undefined ? "nothing" : "hint";
+}
+
 async function continueResponse(
   { store, queue }: PlaceParts,
   ask: Ask<Item>,

@@ -85,7 +85,12 @@ const downCodes: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** The adapter's own failures, and bugs of ours, tell nothing about the upstream. */
-const silentCodes: ReadonlySet<ErrorCode> = new Set(["client_closed", "internal_error", "unsupported_parameter"]);
+const silentCodes: ReadonlySet<ErrorCode> = new Set([
+  "client_closed",
+  "internal_error",
+  "invalid_value",
+  "unsupported_parameter",
+]);
 
 /** What a failure with this code says about the upstream. */
 export function outcomeOf(code: ErrorCode): Outcome {

@@ -1,6 +1,7 @@
 /** Makes a conversation fit into the model's context window, or says that it does not. */
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
+import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
 import type { Ask, Settings } from "../turn.ts";
 import { countItems, fitWindow, surelyFits } from "./window.ts";
@@ -14,6 +15,11 @@ export interface FitParts {
 export interface Fitted {
   readonly items: readonly Item[];
   readonly omitted: number;
+}
+
+/** What the caller wants; a session that a hint found goes on for ever, so there the window moves by itself. */
+export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]): "auto" | "disabled" {
+  return ask.truncation ?? (by === "hint" ? "auto" : "disabled");
 }
 
 /** Without a known window, or where neither the caller nor its session asks for it, the model itself is the judge. */

@@ -16,8 +16,11 @@ export function readCreate(value: unknown): CreateFrame {
   if (readBoolean(fields, "background") === true) {
     unsupported("background", "A response in the background is asked for with POST /v1/responses.");
   }
+  const generates = readBoolean(fields, "generate") ?? true;
   const { type: _type, generate: _generate, [lane]: _lane, ...body } = fields.values;
-  return { body: { ...body, stream: true }, generates: readBoolean(fields, "generate") ?? true };
+  // Where nothing is generated nothing needs to be said yet.
+  const input = generates ? {} : { input: body["input"] ?? [] };
+  return { body: { ...body, ...input, stream: true }, generates };
 }
 
 /** By it a client that has several readers on one connection tells their events apart. */

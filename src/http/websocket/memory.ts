@@ -1,5 +1,5 @@
 /** What a connection alone remembers: its last response that is kept nowhere else, and the request that was made ready. */
-import { itemsOf } from "../../core/place/chain.ts";
+import { talkOf } from "../../core/place/context.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { StoredTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
@@ -41,8 +41,8 @@ export function createConnectionMemory(maxCharacters: number): ConnectionMemory 
     const whole = completePrepared(ask);
     const before = whole.previousId === undefined ? undefined : find(whole.previousId);
     if (before === undefined || whole.keep === "no") return whole;
-    // What is kept cannot follow what is not, so it begins with all that was said.
-    return { ...whole, previousId: undefined, items: [...itemsOf(before), ...whole.items] };
+    // What is kept cannot follow what is not, so it begins with all that counts of what was said.
+    return { ...whole, previousId: undefined, items: [...talkOf(before), ...whole.items] };
   }
 
   return {

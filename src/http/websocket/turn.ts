@@ -139,7 +139,7 @@ function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked)
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
 async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }: Asked): Promise<Reply> {
-  if (ask.previousId !== undefined && !memory.knows(ask.previousId)) await checkPrevious(parts, owner, ask.previousId);
+  await checkPlace(parts, memory, owner, ask);
   const id = parts.newTurnId();
   memory.prepare(id, ask);
   const createdAt = parts.now();
@@ -149,11 +149,29 @@ async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }:
   return { about, events: emptyTurn(createdAt) };
 }
 
-async function checkPrevious({ gateway }: SocketTurnParts, owner: string, previousId: string): Promise<void> {
-  await gateway.recall(owner, previousId).catch((thrown: unknown) => {
-    if (!(thrown instanceof GatewayError) || thrown.code !== "not_found") throw thrown;
+/** What a request that is made ready goes on from must be there, as a promise to go on from it is given. */
+async function checkPlace(
+  { gateway }: SocketTurnParts,
+  memory: ConnectionMemory,
+  owner: string,
+  { previousId, conversationId }: Ask,
+): Promise<void> {
+  if (previousId !== undefined && !memory.knows(previousId)) {
     const message = `Previous response with id '${previousId}' not found.`;
-    throw new GatewayError("previous_response_not_found", message, { param: "previous_response_id" });
+    const error = new GatewayError("previous_response_not_found", message, { param: "previous_response_id" });
+    await orElse(gateway.recall(owner, previousId), error);
+  }
+  if (conversationId !== undefined) {
+    const message = `Conversation with id '${conversationId}' not found.`;
+    const error = new GatewayError("not_found", message, { param: "conversation" });
+    await orElse(gateway.conversations.read(owner, conversationId), error);
+  }
+}
+
+/** Throws this error when there is no such thing. */
+async function orElse(found: Promise<unknown>, error: GatewayError): Promise<void> {
+  await found.catch((thrown: unknown) => {
+    throw thrown instanceof GatewayError && thrown.code === "not_found" ? error : thrown;
   });
 }
 

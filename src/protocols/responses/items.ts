@@ -56,7 +56,7 @@ function misplacedTrigger(param: string): never {
 
 /** A reference may come without its type: an id, and nothing that a message would have. */
 function isBareReference({ values }: Fields): boolean {
-  return typeof values["id"] === "string" && values["role"] === undefined && values["content"] === undefined;
+  return typeof values["id"] === "string" && (values["role"] ?? values["content"] ?? undefined) === undefined;
 }
 
 const roles: readonly Role[] = ["user", "assistant", "system", "developer"];

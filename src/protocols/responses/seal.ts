@@ -28,34 +28,32 @@ export function openReasoning(
   text: string,
   seal: Seal,
 ): Pick<Reasoning, "text" | "encrypted"> {
-  const opened = sealed === undefined ? undefined : seal.open(sealed);
-  return (opened === undefined ? undefined : readReasoning(opened)) ?? { text, encrypted: sealed };
+  const opened = sealed === undefined ? {} : openFields(sealed, seal);
+  if (typeof opened["text"] !== "string") return { text, encrypted: sealed };
+  const { encrypted } = opened;
+  return { text: opened["text"], encrypted: typeof encrypted === "string" ? encrypted : undefined };
 }
 
-/** A caller may have mixed up what it carries: a conversation made short is no reasoning. */
-function readReasoning(opened: string): Pick<Reasoning, "text" | "encrypted"> | undefined {
-  const value = parse(opened);
-  if (!isObject(value) || typeof value["text"] !== "string") return undefined;
-  const { text, encrypted } = value;
-  return { text, encrypted: typeof encrypted === "string" ? encrypted : undefined };
-}
-
-function parse(text: string): unknown {
+/** A caller may mix up what it carries, so each kind has fields of its own; what was not sealed here has none. */
+function openFields(sealed: string, seal: Seal): Readonly<Record<string, unknown>> {
+  const opened = seal.open(sealed);
+  if (opened === undefined) return {};
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(opened);
+    return isObject(value) ? value : {};
   } catch {
-    return undefined;
+    return {};
   }
 }
 
 /** What only its maker can read stays as it came. */
 export function sealCompaction({ summary, encrypted }: Compaction, seal: Seal): string {
-  return summary === "" && encrypted !== undefined ? encrypted : seal.seal(summary);
+  return summary === "" && encrypted !== undefined ? encrypted : seal.seal(JSON.stringify({ summary }));
 }
 
 export function openCompaction(sealed: string, seal: Seal): Compaction {
-  const summary = seal.open(sealed);
-  return summary === undefined
-    ? { type: "compaction", summary: "", encrypted: sealed }
-    : { type: "compaction", summary };
+  const { summary } = openFields(sealed, seal);
+  return typeof summary === "string"
+    ? { type: "compaction", summary }
+    : { type: "compaction", summary: "", encrypted: sealed };
 }

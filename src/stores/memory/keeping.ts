@@ -1,4 +1,5 @@
 /** How turns come into the memory store, and how they leave it. */
+import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
 import { type Shelf, giveUp, judge } from "../verdict.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
@@ -130,7 +131,10 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
       checkOpen();
       const turn = turns.get(turnId);
       if (turn?.owner !== owner) return false;
+      const shown = turn.parent === `${turnId}${shownSuffix}` ? turns.get(turn.parent) : undefined;
+      const isShared = shown !== undefined && shelves.listed("children", shown.id).size > 1;
       remove(turn, turn.parent);
+      if (shown !== undefined && !isShared) remove(shown, shown.parent);
       return true;
     },
     async deleteSession(owner, sessionId) {

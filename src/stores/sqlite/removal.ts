@@ -1,4 +1,5 @@
 /** How turns and sessions leave the SQLite store: for good, little by little, and with their space given back. */
+import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping } from "../../core/store.ts";
 import { unavailable } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
@@ -92,22 +93,30 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
   const { database, group, recent } = ground;
   const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
   const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
+  const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
   const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
 
+  /** Tells the ids of all that changed. */
   function removeTurn(owner: string, turnId: string): readonly string[] | undefined {
     const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
     if (place === undefined) return undefined;
-    const children = moveChildren.all(place.parent, turnId) as { id: string }[];
-    if (place.session !== null) moveTip.run(place.parent, place.session, turnId);
+    const { session, parent } = place;
+    const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
+    const children = moveChildren.all(parent, turnId) as { id: string }[];
+    if (session !== null) moveTip.run(parent, session, turnId);
     removal.removeTurns([turnId]);
-    removal.giveBack();
-    return [turnId, ...children.map(({ id }) => id)];
+    const changed = [turnId, ...children.map(({ id }) => id)];
+    return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
   }
 
   return {
     async deleteTurn(owner, turnId) {
       const changed = await group.add(
-        () => removeTurn(owner, turnId),
+        () => {
+          const ids = removeTurn(owner, turnId);
+          removal.giveBack();
+          return ids;
+        },
         (ids) => recent.forget(ids ?? []),
       );
       if (changed !== undefined) emptyLog(ground);

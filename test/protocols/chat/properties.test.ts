@@ -7,9 +7,9 @@ import { GatewayError } from "../../../src/core/errors.ts";
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../../../src/protocols/responses/index.ts";
 import { createSeal } from "../../../src/seal.ts";
-import { type Call, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
+import { fromItem, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
 import { batches } from "../deltas.ts";
-import { checkStream, type WireItem } from "../grammar.ts";
+import { checkStream } from "../grammar.ts";
 import { playWith } from "../script.ts";
 import { play } from "./script.ts";
 
@@ -102,14 +102,3 @@ test("both dialects tell the same text, refusal, calls and arguments of the same
     { numRuns: 200 },
   );
 });
-
-/** A call of the responses dialect in the form in which chunks are gathered. */
-function fromItem(item: WireItem): Call {
-  const isCustom = item.type === "custom_tool_call";
-  return {
-    id: String(item["call_id"]),
-    type: isCustom ? "custom" : "function",
-    name: String(item["name"]),
-    arguments: String(item[isCustom ? "input" : "arguments"]),
-  };
-}

@@ -215,7 +215,7 @@ test("a compaction in words is listed sealed, for its caller to carry", () => {
   assert.deepEqual(listed, {
     id: `cmp_${digits}i0000`,
     type: "compaction",
-    encrypted_content: seal.seal("We met."),
+    encrypted_content: seal.seal('{"summary":"We met."}'),
   });
 });
 

@@ -151,6 +151,7 @@ test("reasoning is shown sealed only to a caller who asked for it, also when the
 test("a conversation made short is one sealed item, in the stream as in the object", async () => {
   const { stream, whole } = await play([[{ type: "compaction", summary: "We met." }]]);
   const { output } = whole();
-  assert.deepEqual(output, [{ id: "cmp_ab120000", type: "compaction", encrypted_content: seal.seal("We met.") }]);
+  const encrypted_content = seal.seal('{"summary":"We met."}');
+  assert.deepEqual(output, [{ id: "cmp_ab120000", type: "compaction", encrypted_content }]);
   assert.deepEqual(checkStream(stream).response.output, output);
 });

@@ -123,6 +123,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ metadata: { a: 1 } }, "metadata.a", "invalid_type", "expected a string"],
   [{ metadata: [] }, "metadata", "invalid_type", "expected an object"],
   [{ metadata: { a: "x".repeat(513) } }, "metadata.a", "string_too_long", "at most 512"],
+  [{ metadata: { a: "😀".repeat(513) } }, "metadata.a", "string_too_long", "at most 512 characters, but got 513"],
   [{ text: "json" }, "text", "invalid_type", "expected an object"],
   [{ text: { format: {} } }, "text.format.type", "missing_required_parameter", "text.format.type"],
   [{ text: { format: { type: "xml" } } }, "text.format.type", "invalid_value", "'json_schema'"],
@@ -338,17 +339,45 @@ test("reasoning that was sealed here is opened, whatever the item says in the op
 });
 
 test("what was sealed here as something else is no reasoning", () => {
-  for (const other of ["We met.", "{}", "[1]", '{"text":1}']) {
+  for (const other of ["We met.", '{"summary":"We met."}', "{}", "[1]", '{"text":1}']) {
     const encrypted = seal.seal(other);
     const { items } = ask({ input: [{ type: "reasoning", summary: [], encrypted_content: encrypted }] });
     assert.deepEqual(items, [{ type: "reasoning", summary: [], text: "", encrypted }]);
   }
 });
 
+test("what was sealed here as something else is no conversation made short", () => {
+  for (const other of ["We met.", '{"text":"b","encrypted":"opaque"}', "[1]", '{"summary":1}']) {
+    const encrypted = seal.seal(other);
+    const { items } = ask({ input: [{ type: "compaction", encrypted_content: encrypted }] });
+    assert.deepEqual(items, [{ type: "compaction", summary: "", encrypted }]);
+  }
+});
+
+test("an item that is only named may come without its type, and with null for all that a message would have", () => {
+  const input = [
+    { type: "item_reference", id: "msg_1" },
+    { id: "msg_2" },
+    { id: "msg_3", type: null, role: null, content: null },
+  ];
+  assert.deepEqual(
+    ask({ input }).items,
+    input.map(({ id }) => ({ type: "reference", id })),
+  );
+});
+
+test("the length of metadata is counted in characters, whatever a string needs to hold them", () => {
+  const metadata = { ["😀".repeat(64)]: "😀".repeat(512) };
+  assert.deepEqual(
+    JSON.parse(protocol.parse({ model: "m", input: "Hi", metadata }).voice.memo() ?? "").metadata,
+    metadata,
+  );
+});
+
 test("a compaction that was sealed here is opened, one from elsewhere is left to whoever can read it", () => {
   const { items } = ask({
     input: [
-      { type: "compaction", id: "cmp_1", encrypted_content: seal.seal("We met.") },
+      { type: "compaction", id: "cmp_1", encrypted_content: seal.seal('{"summary":"We met."}') },
       { type: "compaction", id: null, encrypted_content: "opaque" },
     ],
   });

@@ -1,11 +1,13 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
-import { isObject, objectAt, textAt } from "../json.ts";
+import { isObject, objectAt, textAt } from "../../json.ts";
 
 interface Call {
   readonly number: number;
   id: string | undefined;
+  /** Its id is another call's, so that it needs one of ours. */
+  readonly isTwin: boolean;
   /** Until the call has a name, it has not begun. */
   begun: boolean;
   /** What came before the name. */
@@ -27,18 +29,20 @@ export function createCallReader(): CallReader {
 
   /** A name together with an id that is new begins another call, even under an index that was used before. */
   function find(index: unknown, id: string | undefined, named: boolean): Call {
-    const known = id === undefined ? undefined : calls.find((call) => call.id === id);
     const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !named ? last : undefined;
+    const known = id === undefined || here?.id === id ? here : calls.find((call) => call.id === id);
     const isOther = here !== undefined && here.begun && id !== undefined && named && here.id !== id;
-    const found = known ?? (isOther ? undefined : here) ?? begin(id);
+    // Some servers give all calls of an answer one id, so that only their places tell them apart.
+    const isTwin = known?.begun === true && named && typeof index === "number" && here === undefined;
+    const found = (isTwin ? undefined : known) ?? (isOther ? undefined : here) ?? begin(id, isTwin);
     if (!found.begun) found.id ??= id;
     if (typeof index === "number") byIndex.set(index, found);
     last = found;
     return found;
   }
 
-  function begin(id: string | undefined): Call {
-    const call: Call = { number: calls.length, id, begun: false, held: "" };
+  function begin(id: string | undefined, isTwin: boolean): Call {
+    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "" };
     calls.push(call);
     return call;
   }
@@ -53,7 +57,7 @@ export function createCallReader(): CallReader {
       if (!call.begun && name !== undefined) {
         call.begun = true;
         const kind = custom === undefined ? "function" : "custom";
-        deltas.push({ type: "tool-call", index: call.number, callId: call.id, name, kind });
+        deltas.push({ type: "tool-call", index: call.number, callId: call.isTwin ? undefined : call.id, name, kind });
       }
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
       call.held = call.begun ? "" : piece;

@@ -3,7 +3,8 @@ import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
 import { type Scrub, toReportedFailure } from "../failure.ts";
-import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "../json.ts";
+import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { requireJson } from "../json.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
 
@@ -16,7 +17,7 @@ export function createReplyReader(scrub: Scrub): ReplyReader {
 export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
   const answer = createAnswerReader(scrub, "message");
-  answer.hear(requireObject(parseJson(body.toString("utf8"), scrub)), deltas);
+  answer.hear(requireObject(requireJson(body.toString("utf8"), scrub)), deltas);
   if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
   answer.end();
   return deltas;
@@ -65,7 +66,8 @@ function createAnswerReader(
       for (const choice of listAt(body, "choices") ?? []) {
         // We ask for one answer; what another says is not ours.
         if (!isObject(choice) || (typeof choice["index"] === "number" && choice["index"] !== 0)) continue;
-        const message = objectAt(choice, word);
+        // Some servers stream an answer that they have whole, in the words of a whole one.
+        const message = objectAt(choice, word) ?? (heard ? undefined : objectAt(choice, "message"));
         if (message !== undefined) {
           const logprobs = objectAt(choice, "logprobs");
           hearMessage(message, logprobs === undefined ? undefined : listAt(logprobs, "content"), deltas);

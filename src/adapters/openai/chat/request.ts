@@ -1,7 +1,7 @@
 /** Writes a turn as the body of a chat completions request. */
 import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
-import { type JsonObject, isObject } from "../json.ts";
+import { type JsonObject, isObject } from "../../json.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { writeMessages } from "./messages.ts";
 

@@ -1,7 +1,7 @@
 /** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
 import type { Content, Item, Message, Part, Role, ToolCall } from "../../../core/item.ts";
 import { refusePart, tellCompaction } from "../content.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
 
 export function writeItems(items: readonly Item[]): readonly unknown[] {

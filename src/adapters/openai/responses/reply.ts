@@ -4,7 +4,8 @@ import { GatewayError } from "../../../core/errors.ts";
 import type { Extra } from "../../../core/item.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
 import { type Scrub, toReportedFailure } from "../failure.ts";
-import { type JsonObject, countAt, isObject, listAt, objectAt, parseJson, textAt } from "../json.ts";
+import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { requireJson } from "../json.ts";
 import { type AnswerReader, type ReplyReader, brokenOff, createStreamReader, requireObject } from "../stream.ts";
 
 /** Reads a stream. */
@@ -15,7 +16,7 @@ export function createReplyReader(scrub: Scrub): ReplyReader {
 /** Reads an answer that came whole: it is what ends a stream, and nothing of it was told before. */
 export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
-  const response = requireObject(parseJson(body.toString("utf8"), scrub));
+  const response = requireObject(requireJson(body.toString("utf8"), scrub));
   createAnswerReader(scrub).hear({ type: endOf(response), response }, deltas);
   return deltas;
 }

@@ -3,7 +3,7 @@ import { GatewayError } from "../../../core/errors.ts";
 import type { Tell } from "../../../core/ports.ts";
 import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
-import { type JsonObject, isObject, listAt, objectAt } from "../json.ts";
+import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { writeItems } from "./items.ts";
 

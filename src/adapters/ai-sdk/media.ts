@@ -1,0 +1,93 @@
+/** Gives a model the bytes of media whose URLs it does not take itself. */
+import type { LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
+import { GatewayError } from "../../core/errors.ts";
+import { fetchMedia } from "../media/fetch.ts";
+import { type Media, type MediaLimits, refuseMedia } from "../media/limits.ts";
+import type { LanguageModel } from "./spec.ts";
+
+export interface MediaRules extends MediaLimits {
+  readonly isEnabled: boolean;
+  /** So many are fetched for one turn. */
+  readonly maxCount: number;
+}
+
+/**
+ * What the caller has just sent must be there, or the turn is refused. Of earlier turns, what is no longer there is left
+ * out and told, so that a picture that its server has taken away does not end a conversation.
+ */
+export async function fetchFiles(
+  prompt: LanguageModelV3Prompt,
+  model: Pick<LanguageModel, "supportedUrls">,
+  rules: MediaRules,
+  leaveOut: (what: string) => void,
+  signal: AbortSignal,
+): Promise<LanguageModelV3Prompt> {
+  const supported = (await model.supportedUrls) ?? {};
+  const answered = prompt.findLastIndex((message) => message.role === "assistant");
+  const isNeeded = (part: unknown): part is UrlPart => isUrlPart(part) && !isSupported(part, supported);
+  const older = urlsOf(prompt.slice(0, answered + 1), isNeeded);
+  const newer = urlsOf(prompt.slice(answered + 1), isNeeded);
+  if (older.size + newer.size === 0) return prompt;
+  if (newer.size > rules.maxCount) throw refuseMedia("it", `has more than ${rules.maxCount} URLs`, rules);
+
+  const inner = new AbortController();
+  const fetchOne = async (url: string) =>
+    [url, await fetchUrl(url, rules, AbortSignal.any([signal, inner.signal]))] as const;
+  const room = rules.maxCount - newer.size;
+  const wanted = [...older].filter((url) => !newer.has(url)).slice(room === 0 ? older.size : -room);
+  try {
+    const fetched = await Promise.all([...newer].map(fetchOne));
+    const others = await Promise.allSettled(wanted.map(fetchOne));
+    signal.throwIfAborted();
+    const found = new Map([...fetched, ...others.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))]);
+    return prompt.map((message) => withMedia(message, isNeeded, found, leaveOut));
+  } finally {
+    inner.abort();
+  }
+}
+
+type UrlPart = LanguageModelV3FilePart & { readonly data: URL };
+
+function isUrlPart(part: unknown): part is UrlPart {
+  return typeof part === "object" && part !== null && "data" in part && part.data instanceof URL;
+}
+
+/** As the specification says: types like `image/*` or `*`, each with the patterns of its URLs. */
+function isSupported({ mediaType, data }: UrlPart, supported: Readonly<Record<string, readonly RegExp[]>>): boolean {
+  return Object.entries(supported).some(([key, patterns]) => {
+    const [start = ""] = key.toLowerCase().split("*", 1);
+    const fits = key.includes("*") ? mediaType.startsWith(start === "/" ? "" : start) : mediaType === key.toLowerCase();
+    return fits && patterns.some((pattern) => data.href.search(pattern) !== -1);
+  });
+}
+
+function urlsOf(messages: LanguageModelV3Prompt, isNeeded: (part: unknown) => part is UrlPart): ReadonlySet<string> {
+  const parts = messages.flatMap<unknown>(({ content }) => (typeof content === "string" ? [] : content));
+  return new Set(parts.filter(isNeeded).map(({ data }) => data.href));
+}
+
+async function fetchUrl(url: string, rules: MediaRules, signal: AbortSignal): Promise<Media> {
+  if (rules.isEnabled) return fetchMedia(url, rules, signal);
+  throw new GatewayError(
+    "invalid_value",
+    "The model behind this gateway takes no image or file by this URL. Send its content instead, as a data: URL.",
+    { param: rules.param },
+  );
+}
+
+function withMedia(
+  message: LanguageModelV3Message,
+  isNeeded: (part: unknown) => part is UrlPart,
+  found: ReadonlyMap<string, Media>,
+  leaveOut: (what: string) => void,
+): LanguageModelV3Message {
+  if (message.role !== "user") return message;
+  const content = message.content.map((part) => {
+    if (!isNeeded(part)) return part;
+    const media = found.get(part.data.href);
+    if (media !== undefined) return { ...part, mediaType: media.type, data: media.bytes };
+    leaveOut(`file of ${part.data.host}`);
+    return { type: "text", text: "[A file stood here that can no longer be fetched.]" } as const;
+  });
+  return { ...message, content };
+}

@@ -1,0 +1,42 @@
+/** Reads what callers, upstreams and programs wrote, without trusting its shape. */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The value of a JSON text; nothing when it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function objectAt(from: JsonObject, key: string): JsonObject | undefined {
+  const value = from[key];
+  return isObject(value) ? value : undefined;
+}
+
+/** A string that is not empty. */
+export function textAt(from: JsonObject, key: string): string | undefined {
+  const value = from[key];
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+export function listAt(from: JsonObject, key: string): readonly unknown[] | undefined {
+  const value = from[key];
+  return Array.isArray(value) ? value : undefined;
+}
+
+/** A whole number of things; what cannot be one counts as none. */
+export function countAt(from: JsonObject | undefined, key: string): number {
+  const value = from?.[key];
+  return isCount(value) ? value : 0;
+}
+
+export function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,169 @@
+/** One turn on its way: the lanes of a path are asked one after the other, each again where that is safe, until one says a word. */
+import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
+import type { Delta } from "../delta.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
+import type { Lane, RetrySettings, Station } from "./lane.ts";
+import type { Remark, Tell } from "../ports.ts";
+import { suit } from "./suit.ts";
+import type { Turn } from "../turn.ts";
+
+export interface Chance {
+  readonly now: () => Date;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Ends early when the signal aborts. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+interface Journey extends Chance {
+  readonly path: readonly Station[];
+  readonly turn: Turn;
+  readonly signal: AbortSignal;
+  readonly tell: Tell;
+}
+
+type Deltas = AsyncIterator<readonly Delta[]>;
+type First = IteratorResult<readonly Delta[]>;
+const over: First = { done: true, value: undefined };
+
+/** Until a lane says its first word others may be asked; from then on the caller pulls from that lane itself. */
+export function travel({ path, turn, signal, tell, now, random, wait }: Journey): Deltas {
+  /** The one that is asked now. */
+  let deltas: Deltas | undefined;
+  let pass: Pass | undefined;
+  let opening: Promise<First> | undefined;
+  let isOpen = false;
+  let isLeft = false;
+
+  async function open(): Promise<First> {
+    const failures: GatewayError[] = [];
+    for (const station of path) {
+      const first = await tryLane(station);
+      if (!(first instanceof GatewayError)) {
+        isOpen = true;
+        return first;
+      }
+      failures.push(first);
+    }
+    throw failureToTell(failures);
+  }
+
+  /** The first word, or why there is none; throws what no other lane could mend. */
+  async function tryLane(station: Station): Promise<First | GatewayError> {
+    const { lane, breaker } = station;
+    const isFirst = station === path[0];
+    const began = now().getTime();
+    for (let times = 0; ; times++) {
+      try {
+        return await ask(station);
+      } catch (thrown) {
+        if (signal.aborted || isLeft) throw thrown;
+        const failure = toGatewayError(thrown);
+        if (!isLanesFault(failure.code, lane, turn.model, isFirst)) throw failure;
+        tell({ type: "tried", adapter: lane.name, code: failure.code });
+        const isDown = breaker !== undefined && breaker.state().state !== "closed";
+        const retry = isFirst && !isDown ? lane.retry : undefined;
+        const waitMs = retryMs(retry, failure, times, now().getTime() - began, random);
+        if (waitMs === undefined) return failure;
+        await wait(waitMs, signal);
+      }
+    }
+  }
+
+  async function ask({ lane, breaker }: Station): Promise<First> {
+    signal.throwIfAborted();
+    if (isLeft) return over;
+    // What an adapter cannot take is only worth telling when that adapter answers.
+    const remarks: Remark[] = [];
+    const hear: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
+    const suited = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
+    pass = breaker?.enter();
+    if (breaker !== undefined && pass === undefined) throw keptAway(lane, breaker.state(), now());
+    try {
+      deltas = lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator]();
+      let first = await deltas.next();
+      // A batch without a delta says nothing yet.
+      while (first.done !== true && first.value.length === 0) first = await deltas.next();
+      pass?.(signal.aborted ? "unknown" : "answered");
+      for (const remark of remarks) tell(remark);
+      return first;
+    } catch (thrown) {
+      deltas = undefined;
+      pass?.(signal.aborted ? "unknown" : outcomeOf(toGatewayError(thrown).code));
+      throw thrown;
+    }
+  }
+
+  const iterator: Deltas = {
+    next() {
+      if (isOpen) return deltas?.next() ?? Promise.resolve(over);
+      if (opening !== undefined) return opening.then(() => iterator.next());
+      return (opening = open());
+    },
+    async return() {
+      isLeft = true;
+      pass?.("unknown");
+      await deltas?.return?.();
+      return over;
+    },
+  };
+  return iterator;
+}
+
+function keptAway({ name }: Lane, { opensUntil = 0 }: BreakerState, now: Date): GatewayError {
+  return new GatewayError("overloaded", `The adapter '${name}' has failed too often and rests for a moment.`, {
+    retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
+  });
+}
+
+/** How long to wait before the lane is asked again, if it should be. */
+function retryMs(
+  retry: RetrySettings | undefined,
+  failure: GatewayError,
+  times: number,
+  spentMs: number,
+  random: () => number,
+): number | undefined {
+  if (retry === undefined || !passingFaults.has(failure.code)) return undefined;
+  const { times: maxTimes = 2, baseMs = 200, maxWaitMs = 1_000 } = retry;
+  if (times >= maxTimes) return undefined;
+  // Half by chance, so that turns that failed together do not come again together.
+  const backOffMs = baseMs * 2 ** times * (0.5 + random() / 2);
+  const waitMs = Math.max(backOffMs, (failure.retryAfterSeconds ?? 0) * 1000);
+  return spentMs + waitMs <= maxWaitMs ? waitMs : undefined;
+}
+
+/** Faults that may be gone in a moment. Who ran out of time has tried the caller's patience already. */
+const passingFaults: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_rate_limit", "overloaded"]);
+
+/** Faults of one lane that another need not have: also a wrong key, garbage instead of an answer, a bug. */
+const lanesFaults: ReadonlySet<ErrorCode> = new Set([
+  ...passingFaults,
+  "adapter_timeout",
+  "adapter_protocol",
+  "adapter_refused",
+  "internal_error",
+]);
+
+function isLanesFault(code: ErrorCode, lane: Lane, model: string, isFirst: boolean): boolean {
+  // What the caller asked for it asked of the first lane; a lane behind it may well be unable.
+  if (code === "unsupported_parameter") return !isFirst;
+  // A model that is not there is the caller's mistake, unless the operator has put the name.
+  if (code === "adapter_not_found") return !isFirst || lane.models.resolve(model) !== model;
+  return lanesFaults.has(code);
+}
+
+/** The caller asked for the first lane and reads what happened there; if that is to come back later, when anyone may answer. */
+function failureToTell(failures: readonly GatewayError[]): GatewayError {
+  return failures.reduce((told, other) =>
+    asksToWait(told) && asksToWait(other) && waitOf(other) < waitOf(told) ? other : told,
+  );
+}
+
+function asksToWait({ code }: GatewayError): boolean {
+  return code === "adapter_rate_limit" || code === "overloaded";
+}
+
+function waitOf({ retryAfterSeconds }: GatewayError): number {
+  return retryAfterSeconds ?? Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,131 @@
+/** Images and files by their URLs: fetched for models that do not take URLs, within the operator's rules. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item, Part } from "../../src/core/item.ts";
+import { startGateway } from "../gateway.ts";
+import { type Script, startUpstream } from "../upstream.ts";
+import { tell, tellWell } from "../whole/talk.ts";
+import { type AiSdkOptions, answerStream, createAdapter, google, root } from "./ai-sdk-wires.ts";
+
+const allowed = { allow_private: ["127.0.0.1"] };
+const sendPicture: Script = (_, response) =>
+  void response.writeHead(200, { "content-type": "image/png" }).end("PICTURE");
+
+interface Content {
+  readonly parts: readonly { readonly text?: string; readonly inlineData?: { mimeType: string; data: string } }[];
+}
+
+/** A model that takes no URLs of the world, and a server that has pictures. */
+async function startBoth(context: TestContext, pictures: Script = sendPicture) {
+  const model = await startUpstream(answerStream(google.begin(), google.say(["Nice."]), google.end("stop")));
+  const gallery = await startUpstream(pictures);
+  context.after(() => Promise.all([model.close(), gallery.close()]));
+  return {
+    gallery,
+    model,
+    shown: () => (model.received.at(-1)!.json as { readonly contents: readonly Content[] }).contents,
+    async ask(items: readonly Item[], fetch_media: AiSdkOptions["fetch_media"] = allowed) {
+      const adapter = createAdapter(google, model.url, { fetch_media });
+      const turn = { id: "resp_1", model: "model-1", items, settings: { tools: [] }, stream: true };
+      const remarks: string[] = [];
+      const hear = (remark: { readonly type: string; readonly what?: string }) =>
+        void remarks.push(String(remark.what));
+      for await (const _ of adapter.stream(turn, new AbortController().signal, hear)); // its answer does not matter here
+      return remarks;
+    },
+  };
+}
+
+function user(...content: Part[]): Item {
+  return { type: "message", role: "user", content };
+}
+
+const answer: Item = { type: "message", role: "assistant", content: "Nice." };
+
+async function refusalOf(pending: Promise<unknown>): Promise<GatewayError> {
+  const thrown: unknown = await pending.then(
+    () => assert.fail("It was not refused."),
+    (failure: unknown) => failure,
+  );
+  assert.ok(thrown instanceof GatewayError, String(thrown));
+  assert.deepEqual([thrown.code, thrown.param], ["invalid_value", "messages"]);
+  return thrown;
+}
+
+for (const on of ["chat", "responses"] as const) {
+  test(`${on}: a picture by its URL is fetched where the operator allows it, and refused with its place elsewhere`, async (context) => {
+    const { gallery, model, shown } = await startBoth(context);
+    const url = `${gallery.url}/cat.jpg`;
+    const part = on === "chat" ? { type: "image_url", image_url: { url } } : { type: "input_image", image_url: url };
+    const say = [{ role: "user", content: [part] }];
+    const toGateway = async (fetch_media: unknown) => {
+      const options = google.toOptions(model.url);
+      const adapters = { model: { type: "ai-sdk", package: google.packageName, options, fetch_media } };
+      return (await startGateway(context, { adapters, sessions: { store: "memory:" } })).address;
+    };
+    await tellWell(await toGateway(allowed), { on, say });
+    const data = Buffer.from("PICTURE").toString("base64");
+    assert.deepEqual(shown()[0]?.parts, [{ inlineData: { mimeType: "image/png", data } }]);
+
+    const refused = await tell(await toGateway({}), { on, say });
+    assert.equal(refused.status, 400);
+    assert.equal(refused.error?.["param"], on === "chat" ? "messages" : "input");
+    assert.match(String(refused.error?.["message"]), /no address of the public internet/);
+    assert.equal(gallery.received.length, 1);
+    assert.equal(model.received.length, 1);
+  });
+}
+
+test("where nothing is fetched, the caller is told to send the content", async (context) => {
+  const { ask, gallery } = await startBoth(context);
+  const refused = await refusalOf(ask([user({ type: "image", url: gallery.url })], { ...allowed, enabled: false }));
+  assert.match(refused.message, /as a data: URL/);
+  assert.equal(gallery.received.length, 0);
+});
+
+test("no more are fetched for one turn than may be, and one that is named twice is fetched once", async (context) => {
+  const { ask, gallery } = await startBoth(context);
+  const pictures = (...names: string[]) =>
+    user(...names.map((name): Part => ({ type: "image", url: `${gallery.url}/${name}` })));
+  const rules = { ...allowed, max_count: 2 };
+  assert.match((await refusalOf(ask([pictures("a", "b", "c")], rules))).message, /more than 2 URLs/);
+  assert.equal(gallery.received.length, 0);
+  assert.deepEqual(await ask([pictures("a", "b", "a")], rules), []);
+  assert.equal(gallery.received.length, 2);
+});
+
+test("a picture of an earlier turn that is gone, or one too many, is left out and told; a new one is refused", async (context) => {
+  const { ask, gallery, shown } = await startBoth(context, (received, response) =>
+    received.path === "/new" ? sendPicture(received, response) : void response.writeHead(404).end(),
+  );
+  const old = user({ type: "image", url: `${gallery.url}/old` });
+  const fresh = user({ type: "image", url: `${gallery.url}/new` });
+  const { host } = new URL(gallery.url);
+  assert.deepEqual(await ask([old, answer, fresh]), [`file of ${host}`]);
+  assert.match(shown()[0]?.parts[0]?.text ?? "", /can no longer be fetched/);
+  assert.equal(shown()[2]?.parts[0]?.inlineData?.mimeType, "image/png");
+  assert.deepEqual(await ask([old, answer, fresh], { ...allowed, max_count: 1 }), [`file of ${host}`]);
+  assert.match((await refusalOf(ask([fresh, answer, old]))).message, /status 404/);
+});
+
+test("data: URLs are held against the same rules", async (context) => {
+  const { ask, shown } = await startBoth(context);
+  const rules = { max_bytes: 3 };
+  await ask([user({ type: "image", url: "data:image/png;base64,AAAA" })], rules);
+  assert.deepEqual(shown()[0]?.parts, [{ inlineData: { mimeType: "image/png", data: "AAAA" } }]);
+  for (const [url, why] of [
+    ["data:image/png;base64,AAAAAA", /larger than 3 bytes/],
+    ["data:application/zip;base64,AAAA", /type application\/zip/],
+    ["data:image/png;base64,!!!", /not written in base64/],
+  ] as const) {
+    assert.match((await refusalOf(ask([user({ type: "image", url })], rules))).message, why);
+  }
+});
+
+test("a network that is none is told when the adapter is made", () => {
+  assert.throws(
+    () => createAdapter(google, root, { fetch_media: { allow_private: ["everything"] } }),
+    /'everything' is neither/,
+  );
+});

@@ -1,0 +1,21 @@
+/** A certificate for localhost that nobody trusts unless told to, made for tests and good for nothing else. */
+
+export const certificate = `-----BEGIN CERTIFICATE-----
+MIIBoTCCAUegAwIBAgIUZRRNBBthqP+SC8zztR2Gm9uB0qowCgYIKoZIzj0EAwIw
+FzEVMBMGA1UEAwwMcG9ydGljbyB0ZXN0MCAXDTI2MTExNTA3MjgzMVoYDzIxMjYx
+MDIyMDcyODMxWjAXMRUwEwYDVQQDDAxwb3J0aWNvIHRlc3QwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAARiOhVyYg6+RZhg2kRayaQmQX6o7N6K94TJ92ELYjmUjbpO
+Ax1f5swNtCBt3isfLU+qQ7I6kznOhjUokOA44Aujo28wbTAdBgNVHQ4EFgQUdbXV
++5PVFBx0ZPahclR636NG2d0wHwYDVR0jBBgwFoAUdbXV+5PVFBx0ZPahclR636NG
+2d0wDwYDVR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEw
+CgYIKoZIzj0EAwIDSAAwRQIgZwhCV1jUCJ1T+JbdWqVEIwmo4t0ZbWIuGSRs1Ioo
+8ZwCIQDu7aZ3BVzstlfZ3CpuhClkTcZvCF6apfWINi3gj/8Ixg==
+-----END CERTIFICATE-----
+`;
+
+export const privateKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgS2Jc4xSy1kzWjD4Q
+MF2gj/8AelJYGE8I1xloBe6+Y6GhRANCAARiOhVyYg6+RZhg2kRayaQmQX6o7N6K
+94TJ92ELYjmUjbpOAx1f5swNtCBt3isfLU+qQ7I6kznOhjUokOA44Auj
+-----END PRIVATE KEY-----
+`;

@@ -1,0 +1,72 @@
+/** Requests to a gateway without a socket, for tests of turns that go on without their callers. */
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import type { Caller, Reply } from "../../src/core/gateway.ts";
+import type { Ask } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter, say, type Script } from "../scripted.ts";
+
+const newId = createIds(() => new Date());
+
+/** An adapter that says one word, waits for `go`, and says another. */
+export function createSlow() {
+  const gate = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const script: Script = async function* (_turn, signal) {
+    yield say("one");
+    begun.resolve();
+    await Promise.race([
+      gate.promise,
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+    ]);
+    yield say(" two");
+  };
+  return { script, go: () => gate.resolve(), begun: begun.promise };
+}
+
+/** A gateway with a clock that is set by hand, and a request that differs where a test cares. */
+export function open(
+  script: Script,
+  store = createMemoryStore(),
+  limits: Parameters<typeof makeGateway>[0]["limits"] = {},
+) {
+  const adapter = createScriptedAdapter(script);
+  let time = 0;
+  const gateway = makeGateway({ adapter, store, limits, now: () => new Date(time) });
+  const answer = (ask: Partial<Ask> = {}, caller: Partial<Caller> = {}): Promise<Reply> =>
+    gateway.answer(
+      {
+        model: "m",
+        items: [{ type: "message", role: "user", content: "hi" }],
+        itemsParam: "input",
+        settings: { tools: [] },
+        stream: true,
+        keep: "yes",
+        ...ask,
+      },
+      { turnId: newId("resp"), owner: "ann", hint: undefined, signal: new AbortController().signal, ...caller },
+    );
+  return { adapter, gateway, store, answer, setTime: (at: number) => (time = at) };
+}
+
+export async function drain(reply: Reply): Promise<Event[]> {
+  const events: Event[] = [];
+  for await (const batch of reply.events) events.push(...batch);
+  return events;
+}
+
+export function textOf(events: readonly Event[]): string {
+  return events.flatMap((event) => (event.type === "item-delta" ? [event.text] : [])).join("");
+}
+
+export async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => "none",
+    (thrown) => (thrown instanceof GatewayError ? thrown.code : String(thrown)),
+  );
+}
+
+/** An idempotency key. */
+export const key = { key: "k1", fingerprint: "f1" };

@@ -1,0 +1,137 @@
+/** Turns that go on without their callers: what is remembered of them, for how long, and who may go on with them. */
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { suite, test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { say } from "../scripted.ts";
+import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
+
+const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
+
+suite("whoever goes on with a stream", () => {
+  test("is refused when there is none, and no turn begins", async () => {
+    const { adapter, answer } = open([say("x")]);
+    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(adapter.turns.length, 0);
+    assert.equal(textOf(await drain(await answer({}, { key }))), "x");
+  });
+
+  test("is refused when the answer that it has the beginning of has failed", async () => {
+    const { adapter, answer } = open(async function* () {
+      yield say("Half a");
+      throw new GatewayError("adapter_error", "down");
+    });
+    await drain(await answer({}, { key }));
+    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("is refused when its events are no longer kept one by one, and others still get the answer", async () => {
+    const { answer, store } = open([say("Good"), say(" day")]);
+    await drain(await answer({}, { key }));
+    assert.equal(textOf(await drain(await answer({}, { key, resumes: true }))), "Good day");
+    await store.prune({ piecesBefore: new Date(1) });
+    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(textOf(await drain(await answer({}, { key }))), "Good day");
+  });
+
+  test("gets the answer that is on its way, in the background too, and the one that is in memory only", async () => {
+    for (const ask of [{}, { background: true }, { keep: "no" }] as const) {
+      const slow = createSlow();
+      const { adapter, answer } = open(slow.script);
+      const first = drain(await answer(ask, { key }));
+      await slow.begun;
+      const running = drain(await answer(ask, { key, resumes: true }));
+      slow.go();
+      const told = await first;
+      assert.deepEqual(await running, told);
+      assert.equal(textOf(await drain(await answer(ask, { key, resumes: true }))), "one two");
+      assert.equal(adapter.turns.length, 1);
+    }
+  });
+});
+
+suite("an answer with a key", () => {
+  test("is told again whole, however much longer it is than what is remembered of a running one", async () => {
+    const { answer } = open([words(300)], createMemoryStore(), { maxEvents: 100 });
+    const told = await drain(await answer({}, { key }));
+    assert.equal(told.length, 304);
+    assert.equal((await drain(await answer({}, { key }))).length, 304);
+  });
+
+  test("that was called off is not the answer to the next request", async () => {
+    const slow = createSlow();
+    const { answer, gateway } = open(slow.script);
+    const { about, events } = await answer({ keep: "no" }, { key });
+    await slow.begun;
+    await gateway.forget("ann", about.id);
+    assert.equal((await events.next()).value?.[0]?.type, "turn-start");
+    slow.go();
+    const again = await answer({ keep: "no" }, { key });
+    assert.equal(again.isRepeated, false);
+    assert.equal(textOf(await drain(again)), "one two");
+  });
+
+  test("that is in memory only does not hold its request there", async () => {
+    setFlagsFromString("--expose-gc");
+    const collectGarbage: () => void = runInNewContext("gc");
+    const { answer, adapter } = open([say("short")]);
+    const ask = async (): Promise<WeakRef<Item>> => {
+      const item: Item = { type: "message", role: "user", content: "long ".repeat(1_000) };
+      await drain(await answer({ keep: "no", items: [item] }, { key }));
+      return new WeakRef(item);
+    };
+    const request = await ask();
+    adapter.turns.length = 0;
+    await new Promise(setImmediate);
+    collectGarbage();
+    assert.equal(request.deref(), undefined);
+    assert.equal(textOf(await drain(await answer({ keep: "no" }, { key }))), "short");
+  });
+
+  test("in the background counts as one turn, and one that finds no room leaves nothing behind", async () => {
+    const slow = createSlow();
+    const { answer, store } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
+    const first = await answer({ background: true }, { key });
+    const refused = { key: { key: "k2", fingerprint: "f2" }, turnId: "resp_refused" };
+    for (const caller of [refused, { ...refused, key: undefined }]) {
+      assert.equal(await codeOf(answer({ background: true }, caller)), "overloaded");
+    }
+    assert.equal(await store.findTurn("ann", "resp_refused"), undefined);
+    assert.equal(await store.findKey("ann", "k2"), undefined);
+    slow.go();
+    assert.equal(textOf(await drain(first)), "one two");
+  });
+
+  test("has one listener at its caller's signal while it is followed, and none after", async () => {
+    const { signal } = new AbortController();
+    let most = 0;
+    const { answer } = open(async function* () {
+      for (const word of words(50)) {
+        await new Promise(setImmediate);
+        most = Math.max(most, getEventListeners(signal, "abort").length);
+        yield [word];
+      }
+    });
+    await drain(await answer({}, { key, signal }));
+    assert.equal(most, 1);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  });
+});
+
+test("into which pieces an answer was cut is kept when someone may ask for them", async () => {
+  const { answer, store } = open([words(3)]);
+  const isCut = async (caller: Parameters<typeof answer>[1]): Promise<boolean> => {
+    const reply = await answer({}, caller);
+    await drain(reply);
+    return (await store.findTurn("ann", reply.about.id))?.told?.pieces !== undefined;
+  };
+  assert.equal(await isCut({}), false);
+  assert.equal(await isCut({ key }), true);
+  assert.equal(await isCut({ memo: () => "the request" }), true);
+});

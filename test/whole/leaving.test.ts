@@ -1,0 +1,114 @@
+/** A caller who leaves lets go of whoever answers, whatever kind of adapter that is, within 100 ms. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { request as send } from "node:http";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { wires } from "../adapters/ai-sdk-wires.ts";
+import { makeFolder, startGateway, token } from "../gateway.ts";
+import { beginEvents, chunk, type ScriptedUpstream, startUpstream } from "../upstream.ts";
+import { paths, tell, toRequest } from "./talk.ts";
+
+interface Scene {
+  readonly adapter: Record<string, unknown>;
+  /** Resolves when whoever answers has been let go of. */
+  gone(heard: string, address: string): Promise<unknown>;
+}
+
+/** A server that says half an answer and then nothing. */
+async function startHalf(
+  context: TestContext,
+  half: string,
+  toAdapter: (server: ScriptedUpstream) => Record<string, unknown>,
+): Promise<Scene> {
+  const server = await startUpstream((_, response) => {
+    beginEvents(response);
+    response.write(half);
+  });
+  context.after(() => server.close());
+  return { adapter: toAdapter(server), gone: () => once(server.sockets[0]!, "close") };
+}
+
+const say = (event: unknown) => `data: ${JSON.stringify(event)}\n\n`;
+const textDelta = { type: "response.output_text.delta", output_index: 0, content_index: 0, delta: "half" };
+
+const scenes: Readonly<Record<string, (context: TestContext) => Promise<Scene>>> = {
+  "openai (chat)": (context) =>
+    startHalf(context, say(chunk({ content: "half" })), ({ url }) => ({ type: "openai", base_url: `${url}/v1` })),
+  "openai (responses)": (context) =>
+    startHalf(context, say(textDelta), ({ url }) => ({ type: "openai", base_url: `${url}/v1`, wire: "responses" })),
+  ...Object.fromEntries(
+    wires.map((wire) => [
+      `ai-sdk (${wire.packageName})`,
+      (context: TestContext) =>
+        startHalf(context, wire.begin() + wire.say(["half"]), ({ url }) => ({
+          type: "ai-sdk",
+          package: wire.packageName,
+          options: wire.toOptions(url),
+        })),
+    ]),
+  ),
+  async command() {
+    return {
+      adapter: { type: "command", argv: ["sh", "-c", "trap '' TERM; echo half of $$; sleep 300"], output: "text" },
+      async gone(heard) {
+        const processId = Number(/half of (\d+)/.exec(heard)?.[1]);
+        while (isRunning(processId)) await pause(1);
+      },
+    };
+  },
+  async module(context) {
+    const path = join(makeFolder(context), "adapter.mjs");
+    const code = `export default { async *stream(turn, signal) {
+      yield [{ type: "text", text: "half" }];
+      signal.addEventListener("abort", () => process.emit("let-go"));
+      await new Promise(() => {});
+    } };`;
+    writeFileSync(path, code);
+    return { adapter: { type: "module", path }, gone: () => once(process, "let-go") };
+  },
+  async echo() {
+    return {
+      adapter: { type: "echo", delay_ms: 2 },
+      // It holds nothing but its place.
+      async gone(_, address) {
+        while ((await tell(address, { on: "chat", say: "next" })).status === 503);
+      },
+    };
+  },
+};
+
+for (const [name, open] of Object.entries(scenes)) {
+  test(`${name}: a caller who leaves in the middle of a stream lets go of it within 100 ms`, async (context) => {
+    const { adapter, gone } = await open(context);
+    const endpoints = { compat_chat: true, compat_responses: true };
+    const { address } = await startGateway(context, {
+      http: { port: 0, auth_token: token, endpoints, limits: { max_concurrent_turns: 1 } },
+      adapters: { model: adapter },
+      sessions: { store: "memory:" },
+    });
+    const { method, headers, body } = toRequest({ on: "chat", say: "half ".repeat(20_000), stream: true });
+    const request = send(address + paths.chat, { method, headers }).end(body);
+    request.on("error", () => {});
+    const [response] = await once(request, "response");
+    response.on("error", () => {});
+    let heard = "";
+    while (!heard.includes("half")) heard += String((await once(response, "data"))[0]);
+    const from = performance.now();
+    const left = gone(heard, address);
+    request.destroy();
+    await left;
+    const tookMs = performance.now() - from;
+    assert.ok(tookMs < 100, `${tookMs} ms`);
+  });
+}
+
+function isRunning(processId: number): boolean {
+  try {
+    return process.kill(processId, 0);
+  } catch {
+    return false;
+  }
+}
