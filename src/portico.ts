@@ -79,6 +79,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       tokenCounter,
     });
     closers.push((overdue) => gateway.close(overdue));
+    await store.claim();
     await store.endRunning(interrupted, now());
     const pruner = createPruner({
       store,

@@ -6,6 +6,11 @@ import type { History } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export interface SessionStore extends Search, Keeping, Conversations, Archive {
+  /**
+   * Takes the store as the one gateway that works on it, until it is closed. Throws `store_unavailable` when another has it:
+   * two would end each other's running turns, and neither would know of the other's keys and queues.
+   */
+  claim(): Promise<void>;
   /** A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. */
   secret(name: string): Promise<Uint8Array>;
   /** Throws `store_unavailable` when turns cannot be kept now. */

@@ -18,12 +18,16 @@ export function createNumbering({ after = -1, showsIds }: Numbering): (text: str
     // JSON holds no bare line end, so an empty line is the end of a message.
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
       const number = next++;
-      if (number > after) told += (showsIds ? `id: ${number}\n` : "") + text.slice(from, end + 2);
+      // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
+      if (number > after || text.startsWith(endMark, from))
+        told += (showsIds ? `id: ${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
     }
     return told;
   };
 }
+
+const endMark = "data: [DONE]";
 
 /** The number that a caller sends when it takes up a stream again. */
 export function readLastEventId(headers: IncomingHttpHeaders): number | undefined {

@@ -5,7 +5,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { Voice } from "../core/ports.ts";
 import type { Recalled } from "../core/live/recall.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
-import { readPageQuery, toItemPage } from "../protocols/responses/listing.ts";
+import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
 import { watchClient } from "./client.ts";
 import { readStartingAfter } from "./numbering.ts";
 import { sendJson, tellStream } from "./tell.ts";
@@ -67,13 +67,12 @@ export async function listInputItems(parts: ResponseParts, request: FastifyReque
 async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ recalled: Recalled; voice: Voice }> {
   const { id } = request.params as { readonly id: string };
   const recalled = await parts.gateway.recall(request.token.owner, id);
-  return { recalled, voice: voiceOf(parts, recalled) };
+  return { recalled, voice: voiceOf(parts, recalled, showsSeals(request.query as Readonly<Record<string, unknown>>)) };
 }
 
 /** A turn of the other dialect has no memo, and is no response. */
-function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled): Voice {
-  const voice = memo === undefined ? undefined : protocol.recall(memo);
-  if (voice !== undefined) return voice;
+function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled, showsSeals = false): Voice {
+  if (memo !== undefined) return protocol.recall(memo, showsSeals);
   throw new GatewayError("not_found", `Response with id '${about.id}' not found.`);
 }
 

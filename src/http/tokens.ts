@@ -16,7 +16,7 @@ export async function countInputTokens(
   const leave = parts.turns.enter(client);
   try {
     const { value } = await readJsonBody(request.raw, parts.limits);
-    const { ask } = parts.protocol.parse(value);
+    const { ask } = parts.protocol.parse(withModel(value));
     const { tokens, isExact } = await parts.gateway.countTokens(ask, {
       turnId: parts.newTurnId(),
       owner: request.token.owner,
@@ -28,4 +28,11 @@ export async function countInputTokens(
   } finally {
     leave();
   }
+}
+
+/** The model may be left open here: then it is the default adapter's that counts. */
+function withModel(body: unknown): unknown {
+  return typeof body === "object" && body !== null && !Array.isArray(body) && !("model" in body && body.model !== null)
+    ? { ...body, model: "default" }
+    : body;
 }

@@ -27,6 +27,9 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
       secrets.set(name, secret);
       return secret;
     },
+    async claim() {
+      shelves.checkOpen(); // nobody else can reach it
+    },
     async check() {
       shelves.checkOpen();
     },

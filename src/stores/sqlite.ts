@@ -6,6 +6,7 @@ import { openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createKeeping } from "./sqlite/keeping.ts";
+import { type Lock, lockFile } from "./sqlite/lock.ts";
 import { createPrune } from "./sqlite/prune.ts";
 import { createDeletion, createRemoval } from "./sqlite/removal.ts";
 import { createSearch, createShelf } from "./sqlite/search.ts";
@@ -28,6 +29,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
   const ground = createGround(database, now, maxRecentSize);
   const shelf = createShelf(ground);
   const removal = createRemoval(ground);
+  let lock: Lock | undefined;
   const check = database.prepare("SELECT count(*) FROM meta");
   return {
     ...createSearch(ground, shelf),
@@ -40,6 +42,9 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
     async secret(name) {
       return ground.read(() => ground.readSecret(name));
     },
+    async claim() {
+      lock ??= lockFile(file);
+    },
     async check() {
       ground.read(() => check.get());
       checkFile();
@@ -47,6 +52,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
     async close() {
       ground.group.close();
       if (database.isOpen) database.close();
+      lock?.release();
     },
   };
 }

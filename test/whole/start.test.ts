@@ -156,7 +156,8 @@ test("a second gateway on a busy port ends with 1 and one sentence, and the firs
   const address = await first.address();
   await tellWell(address, { on: "chat", say: "one", more: { user: "someone" } });
   const { port } = new URL(address);
-  const second = await runProgram(context, folder, "start", "--config", file, "--port", port).ended;
+  const elsewhere = writeConfig(makeFolder(context), toConfig());
+  const second = await runProgram(context, folder, "start", "--config", elsewhere, "--port", port).ended;
   assert.equal(second.code, 1);
   assert.equal(second.stdout, "");
   assert.match(second.stderr, new RegExp(`^gateway\\.http\\.port: port ${port} of 127\\.0\\.0\\.1 is in use .*\\.\n$`));
@@ -165,10 +166,27 @@ test("a second gateway on a busy port ends with 1 and one sentence, and the firs
   assert.equal((await first.stop()).code, 0);
 });
 
+test("a second gateway on the same store ends with 1 and one sentence, and what the first one does in the background goes on", async (context) => {
+  const folder = makeFolder(context);
+  const file = writeConfig(folder, toConfig({ adapters: { slow: { type: "echo", delay_ms: 200 } } }));
+  const first = runProgram(context, folder, "start", "--config", file);
+  const address = await first.address();
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const body = JSON.stringify({ model: "m", input: "one two three four five six", background: true });
+  const promised = await fetch(`${address}/v1/responses`, { method: "POST", headers, body });
+  const { id } = (await promised.json()) as { id: string };
+  const second = await runProgram(context, folder, "start", "--config", file).ended;
+  assert.equal(second.code, 1);
+  assert.match(second.stderr, /is in use by another gateway\. Stop that one, or name another file/);
+  const told = await (await fetch(`${address}/v1/responses/${id}?stream=true`, { headers })).text();
+  assert.match(told, /event: response\.completed\n/);
+  assert.equal((await first.stop()).code, 0);
+});
+
 test("a gateway listens on a unix socket; the file that a killed one leaves is no hindrance, one in use is", async (context) => {
   const folder = makeFolder(context);
   const socketPath = join(folder, "portico.sock");
-  const file = writeConfig(folder, toConfig({}, { bind: `unix:${socketPath}` }));
+  const file = writeConfig(folder, toConfig({ sessions: { store: "memory:" } }, { bind: `unix:${socketPath}` }));
   const start = () => runProgram(context, folder, "start", "--config", file);
   const check = async (on: Wish["on"]) => {
     const answer = await beginStream({ on, say: "over a socket", stream: true }, { socketPath });
@@ -186,7 +204,7 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   await check("responses");
   const third = await start().ended;
   assert.equal(third.code, 1);
-  assert.match(third.stderr, /^gateway\.http\.bind: cannot listen on the socket \S+ \(EADDRINUSE\)/);
+  assert.match(third.stderr, /^gateway\.http\.bind: cannot listen on the socket \S+ \(EADDRINUSE\)/m);
   await check("chat");
   assert.equal((await second.stop()).code, 0);
   assert.throws(() => statSync(socketPath), { code: "ENOENT" });

@@ -57,8 +57,13 @@ async function matchFromRoot(
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = await store.readPath(found.id);
-  if (path.some((turn) => turn.gap === true)) return { isWhole, history, path, ...accountOf(shown, end) };
+  if (path.some(isAbridged)) return { isWhole, history, path, ...accountOf(shown, end) };
   return { isWhole, history, path, ...divide(withOwnIds(shown, end, path), end) };
+}
+
+/** The path is no longer all that was said: something was deleted, or made short. */
+function isAbridged({ gap, output }: StoredTurn): boolean {
+  return gap === true || output.some((item) => item.type === "compaction");
 }
 
 /** One exchange could have been said in another conversation too; with several in a session it takes two to be sure. */

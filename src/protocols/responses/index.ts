@@ -1,5 +1,5 @@
 /** The responses dialect: a create body in, a response object or its event stream out. */
-import type { Protocol } from "../../core/ports.ts";
+import type { Protocol, Voice } from "../../core/ports.ts";
 import { createVoice, recallVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
 import type { Seal } from "./seal.ts";
@@ -7,6 +7,8 @@ import type { Seal } from "./seal.ts";
 /** What a caller gets to carry is the same on every route of the dialect. */
 export interface ResponsesProtocol extends Protocol {
   readonly seal: Seal;
+  /** `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
+  recall(memo: string, showsSeals?: boolean): Voice;
 }
 
 /** Speaks `POST /v1/responses`. */
@@ -17,6 +19,6 @@ export function createResponsesProtocol({ seal }: { readonly seal: Seal }): Resp
       const { ask, echo } = readRequest(body, seal);
       return { ask, voice: createVoice(echo, seal) };
     },
-    recall: (memo) => recallVoice(memo, seal),
+    recall: (memo, showsSeals) => recallVoice(memo, seal, showsSeals),
   };
 }

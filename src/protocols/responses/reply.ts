@@ -29,7 +29,8 @@ export function createVoice(echo: Echo, seal: Seal): Voice {
 }
 
 /** The voice of a turn that was kept. What it is made of was written by `memo`. */
-export function recallVoice(memo: string, seal: Seal): Voice {
+export function recallVoice(memo: string, seal: Seal, showsSeals = false): Voice {
   const echo = JSON.parse(memo) as Echo;
-  return createVoice({ ...echo, user: echo.user === null ? null : (seal.open(echo.user) ?? null) }, seal);
+  const user = echo.user === null ? null : (seal.open(echo.user) ?? null);
+  return createVoice({ ...echo, user, showsSeals: echo.showsSeals || showsSeals }, seal);
 }

@@ -43,6 +43,9 @@ function writeSettings(settings: Settings): JsonObject {
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
     response_format: writeFormat(settings.format),
+    // Both dialects have these, under the same names.
+    prompt_cache_key: settings.native?.fields["prompt_cache_key"],
+    safety_identifier: settings.native?.fields["safety_identifier"],
   };
 }
 
