@@ -178,6 +178,7 @@ function openGateway(store: SessionStore): Gateway {
     store,
     limits: {
       maxItems: Infinity,
+      maxReferencedCharacters: Infinity,
       maxQueuedPerThread: 16,
       maxTurnsPerThread: Infinity,
       maxEvents: Infinity,

@@ -10,7 +10,10 @@ if (major < 24) {
   );
   process.exitCode = 1;
 } else {
-  process.getBuiltinModule("module").enableCompileCache();
+  /* Kept where only the user writes. Node's own choice is the temporary folder, where others could plant what we would run. */
+  var home = process.env.HOME || process.env.USERPROFILE;
+  if (home && process.getBuiltinModule("fs").existsSync(home))
+    process.getBuiltinModule("module").enableCompileCache(home + "/.cache/portico");
   import("../src/cli/main.ts")
     .catch(function (error) {
       /* The published package has no src/. Anything else that is missing is told as it is. */

@@ -2,8 +2,8 @@
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { adapterTypes } from "./adapters/index.ts";
-import { type AdapterType, type Place, toPlace } from "./adapters/type.ts";
-import type { Config } from "./config/config.ts";
+import { type Place, toPlace } from "./adapters/type.ts";
+import type { AdapterConfig, Config } from "./config/config.ts";
 import { createGateway, type Gateway, type GatewayLimits } from "./core/gateway.ts";
 import { createModelNames } from "./core/route/models.ts";
 import { interrupted } from "./core/frame/replay.ts";
@@ -12,8 +12,8 @@ import { createRoute, type Lane, type Route } from "./core/route/route.ts";
 import { toDigest, type Endpoint, type Token } from "./http/auth.ts";
 import { createDoor } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
+import type { Operator } from "./http/operator.ts";
 import type { HttpSettings } from "./http/settings.ts";
-import { readArchive, writeArchive } from "./archive.ts";
 import { createIds } from "./ids.ts";
 import { createLog } from "./log.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
@@ -63,11 +63,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     const log = surroundings.log ?? openLog();
     const store = openStore(toStoreUrl(config));
     closers.push(() => store.close());
-    const adapter = createAdapterRoute(config, now);
+    const adapter = await createAdapterRoute(config, now);
     closers.push(() => adapter.close());
     const { ready: tokenCounter } = createTokenCounter();
-    // Loading takes a fifth of a second, which the first long conversation should not have to wait for.
-    if (Object.values(config.adapters).some(({ contextWindow }) => contextWindow !== undefined)) void tokenCounter();
     const gateway = createGateway({
       adapter,
       store,
@@ -90,50 +88,67 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     });
     closers.push(() => pruner.close());
     const { compatChat, compatResponses } = config.http.endpoints;
-    if (!compatChat && !compatResponses) return { address: undefined, gateway, close };
-    const door = createDoor({
-      settings: toHttpSettings(config),
-      gateway,
-      protocols: {
-        chat: createChatProtocol({ exposeReasoning: config.http.exposeReasoning }),
-        responses: createResponsesProtocol({ seal: createSeal(await store.secret("seal")) }),
-      },
-      models: () => adapter.models(),
-      adapters: () => adapter.states(),
-      ready: () => store.check(),
-      now,
-      newId,
-      log,
-      operator: { store, prune: pruner.run, writeArchive, readArchive },
-    });
-    closers.push(() => door.close());
-    return { address: await door.listen(), gateway, close };
+    let address: string | undefined;
+    if (compatChat || compatResponses) {
+      const door = createDoor({
+        settings: toHttpSettings(config),
+        gateway,
+        protocols: {
+          chat: createChatProtocol({ exposeReasoning: config.http.exposeReasoning }),
+          responses: createResponsesProtocol({ seal: createSeal(await store.secret("seal")) }),
+        },
+        models: () => adapter.models(),
+        adapters: () => adapter.states(),
+        ready: () => store.check(),
+        now,
+        newId,
+        log,
+        operator: { store, prune: pruner.run, ...archiving },
+      });
+      closers.push(() => door.close());
+      address = await door.listen();
+    }
+    // Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for.
+    if (Object.values(config.adapters).some(({ contextWindow }) => contextWindow !== undefined)) void tokenCounter();
+    return { address, gateway, close };
   } catch (thrown) {
     await close();
     throw thrown;
   }
 }
 
-function createAdapterRoute(config: Config, now: () => Date): Route {
-  const lanes = Object.entries(config.adapters).map(([name, chosen]): Lane => {
-    const type = adapterTypes[chosen.type];
-    if (type === undefined) throw new Error(`the configuration has an adapter of the unknown type '${chosen.type}'`);
+async function createAdapterRoute(config: Config, now: () => Date): Promise<Route> {
+  const lanes: Lane[] = [];
+  for (const [name, chosen] of Object.entries(config.adapters)) {
     const { contextWindow, fallback, retry, breaker } = chosen;
-    const adapter = createAdapter(type, name, chosen.options, toPlace(config.file));
-    return { name, adapter, models: createModelNames(chosen), contextWindow, fallback, retry, breaker };
-  });
+    const adapter = await createAdapter(name, chosen, toPlace(config.file));
+    lanes.push({ name, adapter, models: createModelNames(chosen), contextWindow, fallback, retry, breaker });
+  }
   const { defaultAdapter: defaultLane, models: byModel } = config;
   return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause });
 }
 
-function createAdapter(type: AdapterType, name: string, options: unknown, place: Place): Adapter {
+async function createAdapter(name: string, { type, options }: AdapterConfig, place: Place): Promise<Adapter> {
+  const found = adapterTypes[type];
+  if (found === undefined) throw new Error(`the configuration has an adapter of the unknown type '${type}'`);
+  const maker = await found.load();
   try {
-    return type.create(options, place);
+    return maker.create(options, place);
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw new Error(`The adapter '${name}' cannot be used: ${reason}`, { cause: thrown });
   }
 }
+
+/** Archives are rare, and what judges their lines takes a quarter of a second to load. */
+const archiving: Pick<Operator, "writeArchive" | "readArchive"> = {
+  async *writeArchive(records) {
+    yield* (await import("./archive.ts")).writeArchive(records);
+  },
+  async *readArchive(bytes) {
+    yield* (await import("./archive.ts")).readArchive(bytes);
+  },
+};
 
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return wait(milliseconds, undefined, { signal });
@@ -144,11 +159,13 @@ const forEver = Number.POSITIVE_INFINITY;
 function toLimits({ http, sessions }: Config): GatewayLimits {
   return {
     maxItems: http.limits.maxMessages,
+    maxReferencedCharacters: http.limits.maxBodyBytes,
     maxQueuedPerThread: http.limits.maxQueuedPerThread,
     maxTurnsPerThread: sessions.maxTurnsPerThread,
     maxEvents: sessions.maxEventsPerTurn,
     maxCharacters: sessions.maxEventBytesPerTurn,
     maxRunning: sessions.maxBackgroundTurns,
+    maxUnattendedMs: sessions.maxUnattendedMs,
     keyMs: sessions.idempotencyMs ?? forEver,
     maxRememberedCharacters: sessions.maxReplayBytes,
   };

@@ -10,7 +10,23 @@ type CountTokens = (text: string) => number;
 
 export function createTokenCounter(): TokenCounter {
   let counting: Promise<CountTokens> | undefined;
-  return { ready: () => (counting ??= load()) };
+  return { ready: async () => withinBudget(await (counting ??= load())) };
+}
+
+/** So many characters are counted for one request; of what goes beyond, the length is taken for its measure. */
+const maxCountedPerRequest = 262_144;
+
+function withinBudget(count: CountTokens): CountTokens {
+  let characters = 0;
+  let tokens = 0;
+  return (text) => {
+    if (characters > maxCountedPerRequest) return Math.ceil(text.length * (tokens / characters));
+    const counted = count(text);
+    // Of a longer text only stretches were counted.
+    characters += Math.min(text.length, maxCountedLength);
+    tokens += text.length <= maxCountedLength ? counted : counted * (maxCountedLength / text.length);
+    return counted;
+  };
 }
 
 async function load(): Promise<CountTokens> {

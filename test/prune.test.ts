@@ -151,6 +151,7 @@ test("the rules are the operator's durations, counted back from now; what is kep
     maxEventBytesPerTurn: 1,
     maxBackgroundTurns: 1,
     maxReplayBytes: 1,
+    maxUnattendedMs: 1,
   } as const;
   assert.deepEqual(toPruneRules(sessions, new Date(10_000)), {
     idleBefore: new Date(5_000),

@@ -1,17 +1,24 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { before, suite, test } from "node:test";
+import { beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { createTokenCounter } from "../src/tokens.ts";
 
+const counter = createTokenCounter();
+
 suite("the token counter", () => {
   let count: (text: string) => number;
-  before(async () => void (count = await createTokenCounter().ready()));
+  // Each request has a counter of its own, and so has each test.
+  beforeEach(async () => void (count = await counter.ready()));
 
-  test("loads its vocabulary once", async () => {
-    const counter = createTokenCounter();
-    assert.equal(await counter.ready(), await counter.ready());
+  test("counts so much of a request, and takes the length of the rest for its measure", () => {
+    const words = "one two three four five ".repeat(2_000);
+    const first = count(words);
+    for (let times = 0; times < 10; times++) count(`${times} ${words}`);
+    const began = performance.now();
+    assertClose(count("一丁丂七丄丅丆万丈三".repeat(500_000)), (first / words.length) * 5_000_000, 0.05);
+    assert.ok(performance.now() - began < 50, "it was not counted");
   });
 
   test("counts short texts exactly", () => {

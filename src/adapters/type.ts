@@ -1,11 +1,16 @@
-/** What a kind of adapter brings: the schema of its own options, and how to make one. */
+/** What a kind of adapter brings: the schema of its own options, and how to make one. Schemas are read at every start. */
 import { dirname } from "node:path";
-import { type Static, type TObject, Type } from "typebox";
 import type { Adapter } from "../core/ports.ts";
+import type { Given, ObjectSchema } from "../core/schema.ts";
 
+/** A kind in the table: its options are known at once, its code is loaded only where it is needed. */
 export interface AdapterType {
   /** Keys beside `type`, `model` and `models`, which every adapter has. */
-  readonly options: TObject;
+  readonly options: ObjectSchema;
+  load(): Promise<AdapterMaker>;
+}
+
+export interface AdapterMaker {
   /** `options` have passed the schema. */
   create(options: unknown, place?: Place): Adapter;
 }
@@ -21,18 +26,14 @@ export function toPlace(configFile: string | undefined): Place {
   return { folder: configFile === undefined ? process.cwd() : dirname(configFile) };
 }
 
-/** Binds the schema of the options to the function that takes them. */
-export function defineAdapter<Options extends TObject>(
-  options: Options,
-  create: (options: Static<Options>, place: Place) => Adapter,
-): AdapterType {
-  return {
-    options,
-    create: (validated, place = toPlace(undefined)) => create(validated as Static<Options>, place),
-  };
+/** Gives the function that takes validated options their type, by their schema. */
+export function defineAdapter<Options extends ObjectSchema>(
+  create: (options: Given<Options>, place: Place) => Adapter,
+): AdapterMaker {
+  return { create: (validated, place = toPlace(undefined)) => create(validated as Given<Options>, place) };
 }
 
 /** An option that is a time, with what it is when absent; no timer can be set for longer. */
 export function milliseconds(description: string, value: number) {
-  return Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647, default: value, description }));
+  return { type: "integer", minimum: 1, maximum: 2_147_483_647, default: value, description } as const;
 }

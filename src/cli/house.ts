@@ -30,7 +30,8 @@ export const house: House = {
     const problems: Problem[] = [];
     for (const [name, { type, options }] of Object.entries(adapters)) {
       try {
-        await adapterTypes[type]?.create(options, toPlace(file)).close?.();
+        const maker = await adapterTypes[type]?.load();
+        await maker?.create(options, toPlace(file)).close?.();
       } catch (thrown) {
         const reason = thrown instanceof Error ? thrown.message : String(thrown);
         problems.push(problem(["gateway", "adapters", name], reason));

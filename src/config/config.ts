@@ -36,6 +36,7 @@ export interface SessionsConfig {
   readonly maxEventBytesPerTurn: number;
   readonly maxBackgroundTurns: number;
   readonly maxReplayBytes: number;
+  readonly maxUnattendedMs: number;
 }
 
 interface WebSocketConfig {

@@ -1,5 +1,5 @@
 /** The schema of the file as editors and other programs read it. */
-import type { TSchema } from "typebox";
+import type { Schema } from "../core/schema.ts";
 import { isSecret, type Path } from "./path.ts";
 import { type AdapterOptions, adapterSchema, fileSchema } from "./schema.ts";
 
@@ -21,20 +21,18 @@ export function toJsonSchema(adapterOptions: AdapterOptions): object {
 
 type Plain = Record<string, unknown>;
 
-function toEditorSchema(schema: TSchema, path: Path): Plain {
+function toEditorSchema(schema: Schema, path: Path): Plain {
   const plain: Plain = { ...(schema as Plain) };
   if (plain.type === "string" && isSecret(path)) return orFile(plain);
   const properties = plain.properties as Record<string, Plain> | undefined;
   if (properties !== undefined) {
     plain.properties = mapValues(properties, (key, value) => toEditorSchema(value, [...path, key]));
-    plain.required = (plain.required as string[] | undefined)?.filter((key) => properties[key]?.default === undefined);
-    if (Array.isArray(plain.required) && plain.required.length === 0) delete plain.required;
   }
   const patterns = plain.patternProperties as Record<string, Plain> | undefined;
   if (patterns !== undefined) {
     plain.patternProperties = mapValues(patterns, (_, value) => toEditorSchema(value, [...path, "*"]));
   }
-  if (plain.items !== undefined) plain.items = toEditorSchema(plain.items as TSchema, [...path, 0]);
+  if (plain.items !== undefined) plain.items = toEditorSchema(plain.items as Schema, [...path, 0]);
   return plain;
 }
 

@@ -1,8 +1,8 @@
 /** Text and environment in, one complete configuration out, or everything that is wrong with it. */
 import { dirname, resolve } from "node:path";
-import { Value } from "typebox/value";
 import type { Config } from "./config.ts";
 import { detectAdapter, type Environment } from "./detect.ts";
+import { fillDefaults } from "./fill.ts";
 import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
 import { isObject, isSecret, type Path } from "./path.ts";
@@ -50,7 +50,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
     env: surroundings.env,
     readSecret: (file) => surroundings.readText(resolve(folder, file)),
   });
-  const complete = Value.Default(fileSchema, value);
+  const complete = fillDefaults(fileSchema, value);
   const found = [
     ...problems,
     ...validate(fileSchema, complete, [], shown),
@@ -107,7 +107,7 @@ function completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: 
       return [misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}${question}`)];
     }
     const schema = adapterSchema(type, options);
-    adapters[name] = Value.Default(schema, adapter);
+    adapters[name] = fillDefaults(schema, adapter);
     return validate(schema, adapters[name], path, shown);
   });
 }
@@ -126,7 +126,7 @@ async function chooseAdapter(
   const type = String(detected.adapter.type);
   const options = environment.adapterOptions[type];
   if (options === undefined) throw new Error(`There is no adapter of the type '${type}' to fall back on.`);
-  adapters[detected.name] = Value.Default(adapterSchema(type, options), { ...detected.adapter });
+  adapters[detected.name] = fillDefaults(adapterSchema(type, options), { ...detected.adapter });
   return detected;
 }
 

@@ -114,6 +114,7 @@ function toSessions(sessions: FileShape["gateway"]["sessions"]): SessionsConfig 
     maxEventBytesPerTurn: sessions.max_event_bytes_per_turn,
     maxBackgroundTurns: sessions.max_background_turns,
     maxReplayBytes: sessions.max_replay_bytes,
+    maxUnattendedMs: sessions.max_unattended_ms,
   };
 }
 

@@ -1,51 +1,33 @@
 /** Holds a value against a schema and tells everything that does not fit, each with its path. */
-import type { TSchema } from "typebox";
-import { Value } from "typebox/value";
+import type { Schema } from "../core/schema.ts";
 import { nearest } from "./nearest.ts";
 import { formatPath, isObject, type Path } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 import { type Shown, unresolved } from "./references.ts";
 
-/**
- * Objects and lists are walked here and only single values are left to the library, because it stops after a few errors
- * and does not say which key was meant.
- */
-export function validate(schema: TSchema, value: unknown, path: Path, shown: Shown): readonly Problem[] {
-  const form = schema as Form;
+/** Of a schema with choices all of them are told: nobody knows which was meant. */
+export function validate(schema: Schema, value: unknown, path: Path, shown: Shown): readonly Problem[] {
   if (value === unresolved) return [];
-  if (Array.isArray(value) && form.items !== undefined) {
-    const { items } = form;
+  if (Array.isArray(value) && schema.items !== undefined) {
+    const { items } = schema;
     return value.flatMap((entry, index) => validate(items, entry, [...path, index], shown));
   }
-  if (isObject(value) && form.properties !== undefined) {
-    return walkProperties(form.properties, form.required ?? [], value, path, shown);
+  if (isObject(value) && schema.properties !== undefined) {
+    return walkProperties(schema.properties, schema.required ?? [], value, path, shown);
   }
-  const each = Object.values(form.patternProperties ?? {})[0];
+  const each = Object.values(schema.patternProperties ?? {})[0];
   if (isObject(value) && each !== undefined) {
     return Object.entries(value).flatMap(([key, entry]) => validate(each, entry, [...path, key], shown));
   }
-  return Value.Check(schema, value) ? [] : [misfit(path, shown(path, value), describeSchema(form))];
-}
-
-/** The part of JSON Schema that the walk and the descriptions read. */
-interface Form {
-  readonly type?: string;
-  readonly title?: string;
-  readonly properties?: Readonly<Record<string, TSchema>>;
-  readonly patternProperties?: Readonly<Record<string, TSchema>>;
-  readonly required?: readonly string[];
-  readonly items?: TSchema;
-  readonly anyOf?: readonly TSchema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minLength?: number;
-  readonly pattern?: string;
+  const isRight =
+    schema.anyOf === undefined
+      ? isFitting(schema, value)
+      : schema.anyOf.some((choice) => validate(choice, value, path, shown).length === 0);
+  return isRight ? [] : [misfit(path, shown(path, value), describeSchema(schema))];
 }
 
 function walkProperties(
-  properties: Readonly<Record<string, TSchema>>,
+  properties: Readonly<Record<string, Schema>>,
   required: readonly string[],
   value: Readonly<Record<string, unknown>>,
   path: Path,
@@ -59,7 +41,7 @@ function walkProperties(
   }
   for (const key of required) {
     if (Object.hasOwn(value, key)) continue;
-    problems.push(problem([...path, key], `missing; required: ${describeSchema((properties[key] ?? {}) as Form)}`));
+    problems.push(problem([...path, key], `missing; required: ${describeSchema(properties[key] ?? {})}`));
   }
   return problems;
 }
@@ -71,9 +53,9 @@ function unknownKey(path: Path, key: string, known: readonly string[]): Problem 
   return problem(path, `unknown key;${question} Known ${place}: ${known.join(", ")}`.replace("; Known", "; known"));
 }
 
-function describeSchema(form: Form): string {
+function describeSchema(form: Schema): string {
   if (form.title !== undefined) return form.title;
-  if (form.anyOf !== undefined) return form.anyOf.map((choice) => describeSchema(choice as Form)).join(" or ");
+  if (form.anyOf !== undefined) return form.anyOf.map((choice) => describeSchema(choice)).join(" or ");
   if (form.enum !== undefined) return form.enum.map((choice) => JSON.stringify(choice)).join(", ");
   if (form.const !== undefined) return JSON.stringify(form.const);
   switch (form.type) {
@@ -94,8 +76,36 @@ function describeSchema(form: Form): string {
   }
 }
 
-function describeRange({ minimum, maximum }: Form): string {
+function describeRange({ minimum, maximum }: Schema): string {
   if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
   if (minimum !== undefined) return ` of at least ${minimum}`;
   return maximum === undefined ? "" : ` of at most ${maximum}`;
+}
+
+function isFitting(schema: Schema, value: unknown): boolean {
+  if (schema.const !== undefined && value !== schema.const) return false;
+  if (schema.enum !== undefined && !schema.enum.includes(value)) return false;
+  switch (schema.type) {
+    case "string":
+      return typeof value === "string" && isFittingText(schema, value);
+    case "integer":
+    case "number":
+      return typeof value === "number" && isFittingNumber(schema, value);
+    case "boolean":
+      return typeof value === "boolean";
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return isObject(value);
+    default:
+      return true;
+  }
+}
+
+function isFittingText({ minLength = 0, pattern }: Schema, text: string): boolean {
+  return text.length >= minLength && (pattern === undefined || new RegExp(pattern, "u").test(text));
+}
+
+function isFittingNumber({ type, minimum = -Infinity, maximum = Infinity }: Schema, number: number): boolean {
+  return (type === "number" || Number.isInteger(number)) && number >= minimum && number <= maximum;
 }

@@ -6,7 +6,7 @@ export type Event =
   /** A turn in the background waits for its place. */
   | { readonly type: "turn-queued" }
   | { readonly type: "turn-start" }
-  /** `item` is still empty; `index` counts the answer's items from 0. */
+  /** `item` is still empty; `index` counts the answer's items from 0, those too that were deleted since. */
   | { readonly type: "item-start"; readonly index: number; readonly item: OutputItem }
   | ItemDelta
   | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }

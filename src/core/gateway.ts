@@ -10,7 +10,7 @@ import type { Event } from "./event.ts";
 import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
-import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn } from "./keep.ts";
+import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn, whyNotKept } from "./keep.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
@@ -44,8 +44,8 @@ export interface Caller extends Seeker {
   readonly memo?: (() => string | undefined) | undefined;
   /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
   readonly key?: IdempotencyKey | undefined;
-  /** It has the beginning of the answer to its key already, so that no other answer will do. */
-  readonly resumes?: boolean | undefined;
+  /** It has the beginning of an answer to its key already, so that no other will do: tells whether it may be this turn's. */
+  readonly resumes?: ((turnId: string) => boolean) | undefined;
 }
 
 export interface Reply {
@@ -73,6 +73,8 @@ export interface GatewayParts {
 
 export interface GatewayLimits extends LiveLimits {
   readonly maxItems: number;
+  /** How many characters the items that a request only names may have together. */
+  readonly maxReferencedCharacters: number;
   readonly maxQueuedPerThread: number;
   readonly maxTurnsPerThread: number;
 }
@@ -84,9 +86,11 @@ export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends = false } = parts;
   const chain = createChain(parts.digest);
   const placing = { store, chain, queue: createQueue(limits.maxQueuedPerThread), newSessionId, alwaysResends };
+  const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
+    resolveReferences(store, owner, ask, limits.maxReferencedCharacters);
   const lives = createLives(limits, now);
   const inBackground = createBackground({ store, lives, begin, now });
-  const once = createKeyed({ store, lives, begin, inBackground, keyMs: limits.keyMs, now });
+  const once = createKeyed({ store, lives, begin, inBackground, resolve, keyMs: limits.keyMs, now });
 
   async function begin(ask: Ask<Item>, caller: Caller, begun = false): Promise<Reply> {
     const { turnId: id, owner, signal, key, memory } = caller;
@@ -123,7 +127,8 @@ export function createGateway(parts: GatewayParts): Gateway {
           signal.throwIfAborted();
           if (!kept) return memory?.keep([...place.path, toTurn(chain, keepsake, place, answer)]);
           const commit = toCommit(chain, keepsake, place, answer, limits.maxTurnsPerThread);
-          if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun }))) throw sessionMoved();
+          if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun })))
+            throw await whyNotKept(store, place);
         },
         async abandon(answer) {
           // A store that fails now leaves the turn as running, and that is told as interrupted.
@@ -144,8 +149,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   return {
     async answer(ask, caller) {
       checkSize(ask, limits.maxItems);
-      const resolved = await resolveReferences(store, caller.owner, ask);
-      if (caller.key !== undefined) return once(resolved, caller, caller.key);
+      // What it names may be gone when a request is repeated, so a key is looked for first.
+      if (caller.key !== undefined) return once(ask, caller, caller.key);
+      const resolved = await resolve(ask, caller.owner);
       if (ask.background !== true) return begin(resolved, caller);
       const { turn } = await inBackground(resolved, caller);
       return join(turn, caller.signal);
@@ -153,7 +159,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     async countTokens(ask, caller) {
       checkSize(ask, limits.maxItems);
       const { turnId: id, owner, signal } = caller;
-      const resolved = await resolveReferences(store, owner, ask);
+      const resolved = await resolve(ask, owner);
       const place = await findPlace({ ...placing, queue: noQueue }, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
@@ -166,14 +172,6 @@ export function createGateway(parts: GatewayParts): Gateway {
 
 /** Who takes no turn of a thread has nobody to wait for. */
 const noQueue: Queue = { enter: async () => () => {}, isFree: () => true };
-
-function sessionMoved(): GatewayError {
-  return new GatewayError(
-    "session_busy",
-    "The session changed while this turn ran, so the turn was not kept. Send it again.",
-    { retryAfterSeconds: 1 },
-  );
-}
 
 /** A generator that was never pulled runs none of its own `finally`. */
 function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(events: Events, leave: () => void): Events {

@@ -1,11 +1,12 @@
-/** Makes of a turn what the store keeps of it. */
+/** Makes of a turn what the store keeps of it, and tells why it was not kept. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
+import { type ErrorCode, GatewayError } from "./errors.ts";
 import type { Item } from "./item.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { toStoredFailure } from "./frame/replay.ts";
-import type { Commit, IdempotencyKey, StoredTurn, Told } from "./store.ts";
+import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
 
 /** What is known of a turn beside its place and its answer. */
@@ -20,7 +21,7 @@ export interface Keepsake {
 
 /** A key asks for the answer to be there when the request comes again, so it is kept unless the caller forbids it. */
 export function isKept(
-  ask: Ask<Item>,
+  ask: Pick<Ask, "keep">,
   caller: { readonly key?: IdempotencyKey | undefined },
   isPlaced: boolean,
 ): boolean {
@@ -90,6 +91,27 @@ export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: A
     told: { ...toTold(keepsake, answer), ...(about.session !== undefined && { session: about.session }) },
     ...unmarked,
   };
+}
+
+/** What a turn goes on from is gone, or something else was said behind it while the turn ran. */
+export async function whyNotKept(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
+  if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
+    return wasDeleted("not_found", `Conversation with id '${session.id}'`, "conversation");
+  }
+  const previous = path.at(-1);
+  if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
+    const what = `Previous response with id '${previous.id}'`;
+    return wasDeleted("previous_response_not_found", what, "previous_response_id");
+  }
+  return new GatewayError(
+    "session_busy",
+    "The session changed while this turn ran, so the turn was not kept. Send it again.",
+    { retryAfterSeconds: 1 },
+  );
+}
+
+function wasDeleted(code: ErrorCode, what: string, param: string): GatewayError {
+  return new GatewayError(code, `${what} was deleted while this turn ran, so the turn was not kept.`, { param });
 }
 
 function toTold({ about, memo, background, isRetold }: Keepsake, answer: Answer | undefined): Told {

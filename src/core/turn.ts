@@ -110,6 +110,8 @@ export interface Answer {
   readonly status: "completed" | "incomplete" | "failed" | "cancelled";
   readonly finish: Finish;
   readonly items: readonly OutputItem[];
+  /** The index that each item had when it was said, where others were deleted since; absent: the one it has now. */
+  readonly places?: readonly number[] | undefined;
   readonly usage: Usage | undefined;
   readonly error: GatewayError | undefined;
   readonly notes: Notes;

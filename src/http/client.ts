@@ -67,7 +67,6 @@ export function createSseWriter(
       clearInterval(beat);
       open();
       response.end(text);
-      cutWhenStalled(response, limits.stalledClientTimeoutMs);
     },
     stop() {
       clearInterval(beat);
@@ -75,7 +74,7 @@ export function createSseWriter(
   };
 }
 
-/** What the caller has not taken yet must move; Node sets the socket's time-out anew for the next request. */
+/** For an answer that is all written: what the caller has not taken yet must move; Node sets the socket's time-out anew for the next request. */
 export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs: number): void {
   if (response.writableLength > 0) response.socket?.setTimeout(stalledClientTimeoutMs);
 }

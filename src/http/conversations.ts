@@ -23,10 +23,15 @@ import type { ResponseParts } from "./responses.ts";
 
 /** `POST /v1/conversations`; also without a body. */
 export async function createConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
-  const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
-  const { metadata, items } = readNewConversation(body, parts.protocol.seal);
-  const addition = { turnId: parts.newTurnId(), items };
-  return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
+  const leave = parts.turns.enter(new AbortController());
+  try {
+    const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
+    const { metadata, items } = readNewConversation(body, parts.protocol.seal);
+    const addition = { turnId: parts.newTurnId(), items };
+    return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
+  } finally {
+    leave();
+  }
 }
 
 /** `GET /v1/conversations/{id}` */
@@ -37,8 +42,13 @@ export async function retrieveConversation({ gateway }: ResponseParts, request: 
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
-  const { value } = await readJsonBody(request.raw, parts.limits);
-  return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, readNewMetadata(value)));
+  const leave = parts.turns.enter(new AbortController());
+  try {
+    const metadata = readNewMetadata((await readJsonBody(request.raw, parts.limits)).value);
+    return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, metadata));
+  } finally {
+    leave();
+  }
 }
 
 /** `DELETE /v1/conversations/{id}`: all that was said in it goes with it. */

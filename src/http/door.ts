@@ -6,8 +6,10 @@ import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import { createGuard, type Token } from "./auth.ts";
+import { cutWhenStalled } from "./client.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
+import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { createRateLimit } from "./rate.ts";
 import { addRoutes } from "./routes.ts";
@@ -69,7 +71,8 @@ export function createDoor(parts: DoorParts): Door {
   const turns = createTurns(limits.maxConcurrentTurns);
   const guard = createGuard(settings.tokens, limits.maxAuthFailuresPerMinute, now);
   const rate = createRateLimit(limits.rate, now);
-  const journal = createJournal(parts.log);
+  const metrics = createMetrics({ adapters: parts.adapters, turns: () => turns.count });
+  const journal = createJournal(parts.log, metrics.count);
   const sockets = createWebSockets({
     ...parts,
     ...settings,
@@ -123,20 +126,27 @@ export function createDoor(parts: DoorParts): Door {
   app.decorateRequest("isUpgraded", false);
   sockets.install(app);
   app.addHook("onRequest", (request, reply, done) => {
-    reply.header("x-request-id", request.id);
+    // No cache on the way keeps what a token has opened; streams say the same in their own words.
+    reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
+    reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, limits.stalledClientTimeoutMs));
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
     done();
   });
   if (settings.corsOrigins.length > 0) {
-    app.register(cors, {
+    const shared = {
       origin: [...settings.corsOrigins],
       methods: ["GET", "POST", "DELETE"],
       exposedHeaders: [...exposedHeaders],
       maxAge: 600,
       strictPreflight: false,
+    };
+    // The endpoints are for pages, the operator's routes for none.
+    app.register(cors, {
+      delegator: async ({ routeOptions: { url } }: FastifyRequest) =>
+        url?.startsWith("/operator/") === true ? { origin: false } : shared,
     });
   }
   app.addHook("onRequest", (request, _reply, done) => {
@@ -154,7 +164,7 @@ export function createDoor(parts: DoorParts): Door {
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   // As a plugin, so that they come after those that change how routes are added.
-  app.register(async (rooms) => addRoutes(rooms, { ...parts, turns, sockets, report: journal.report }));
+  app.register(async (rooms) => addRoutes(rooms, { ...parts, turns, sockets, metrics, report: journal.report }));
 
   return {
     async listen() {

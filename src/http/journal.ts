@@ -1,7 +1,8 @@
-/** The log of the door: one line for every request that ended, however it ended, and one for every failure of ours. */
+/** The log of the door: one line for every request that ended, however it ended, and one for every failure of ours; the former are counted. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
+import type { Metrics } from "./metrics.ts";
 
 /** Where the lines go. */
 export interface DoorLog {
@@ -38,8 +39,10 @@ interface Entry {
   readonly failure?: GatewayError | undefined;
 }
 
-export function createJournal(log: DoorLog): Journal {
+export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
   function write({ request, method, status, ms, about, failure }: Entry): void {
+    // What was asked for at random must not become a name of its own.
+    count(request.routeOptions.url ?? "unknown", status, ms);
     const fields = {
       requestId: request.id,
       method,

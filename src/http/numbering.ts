@@ -5,12 +5,13 @@ import { GatewayError } from "../core/errors.ts";
 export interface Numbering {
   /** The number of the last message that the caller has; the stream goes on behind it. */
   readonly after: number | undefined;
-  /** Each message tells its number, as an `id:` line. */
+  /** Each message tells its turn and its number, as an `id:` line. */
   readonly showsIds: boolean;
 }
 
 /** Takes a speaker's text, which is whole messages, and gives what of it the caller lacks. */
-export function createNumbering({ after = -1, showsIds }: Numbering): (text: string) => string {
+export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): (text: string) => string {
+  const name = toName(turnId);
   let next = 0;
   return (text) => {
     let told = "";
@@ -20,7 +21,7 @@ export function createNumbering({ after = -1, showsIds }: Numbering): (text: str
       const number = next++;
       // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
       if (number > after || text.startsWith(endMark, from))
-        told += (showsIds ? `id: ${number}\n` : "") + text.slice(from, end + 2);
+        told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
     }
     return told;
@@ -29,10 +30,24 @@ export function createNumbering({ after = -1, showsIds }: Numbering): (text: str
 
 const endMark = "data: [DONE]";
 
-/** The number that a caller sends when it takes up a stream again. */
-export function readLastEventId(headers: IncomingHttpHeaders): number | undefined {
+/** The end of a turn's id, which is chance: enough to tell the attempts at one request apart. */
+function toName(turnId: string): string {
+  return turnId.slice(-8);
+}
+
+/** The last message that a caller has of a stream. */
+interface LastEvent {
+  readonly number: number;
+  /** Whether it may be one of this turn's. */
+  readonly isOf: (turnId: string) => boolean;
+}
+
+/** What a caller sends when it takes up a stream again: the id of a message, or its number alone. */
+export function readLastEventId(headers: IncomingHttpHeaders): LastEvent | undefined {
   const value = headers["last-event-id"];
-  return value === undefined || value === "" ? undefined : toNumber(value, "Last-Event-ID");
+  if (value === undefined || value === "") return undefined;
+  const [, name, number = value] = /^([0-9a-f]{8})-(.*)$/.exec(String(value)) ?? [];
+  return { number: toNumber(number, "Last-Event-ID"), isOf: (turnId) => name === undefined || name === toName(turnId) };
 }
 
 /** The same as a query parameter. */

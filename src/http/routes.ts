@@ -6,6 +6,7 @@ import type { Endpoint } from "./auth.ts";
 import { compact } from "./compact.ts";
 import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
+import type { Metrics } from "./metrics.ts";
 import * as operator from "./operator.ts";
 import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
 import { countInputTokens } from "./tokens.ts";
@@ -38,6 +39,7 @@ interface Route {
 export interface RouteParts extends DoorParts {
   readonly turns: Turns;
   readonly sockets: WebSockets;
+  readonly metrics: Metrics;
   readonly report: TurnParts["report"];
 }
 
@@ -145,6 +147,16 @@ function toTable(parts: RouteParts): readonly Route[] {
         },
       },
       endpoints: ["chat", "responses"],
+    },
+    {
+      path: "/metrics",
+      methods: {
+        async GET(_request, reply) {
+          const { contentType, text } = await parts.metrics.read();
+          return reply.header("content-type", contentType).send(text);
+        },
+      },
+      endpoints: ["operator"],
     },
     ...(parts.operator === undefined ? [] : toOperatorTable({ operator: parts.operator, ...turn })),
     { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },

@@ -65,7 +65,8 @@ export async function tellStream(
 ): Promise<FastifyReply> {
   let placed: Reply | undefined;
   let spoke = false;
-  const number = numbering === undefined ? (text: string) => text : createNumbering(numbering);
+  const numberFor = ({ id }: Pick<About, "id">) =>
+    numbering === undefined ? (text: string) => text : createNumbering(numbering, id);
   const writer = createSseWriter(
     reply.raw,
     () => {
@@ -81,6 +82,7 @@ export async function tellStream(
     reply.request.about = about;
     let step = await events.next();
     const say = voice.stream(about);
+    const number = numberFor(about);
     for (; !step.done; step = await events.next()) {
       const text = number(say(step.value));
       spoke = true;
@@ -100,7 +102,7 @@ export async function tellStream(
     if (spoke) reply.raw.destroy();
     else {
       const about = placed?.about ?? { ...nowhere, ...unplaced, createdAt: parts.now() };
-      writer.end(number(voice.stream(about)(failedTurn(error, parts.now()))));
+      writer.end(numberFor(about)(voice.stream(about)(failedTurn(error, parts.now()))));
     }
   } finally {
     writer.stop();

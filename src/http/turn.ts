@@ -35,7 +35,8 @@ export async function answerTurn(
     const hint = readHint(parts.hints, headers, ask.user);
     const key = readIdempotencyKey(headers, request.url, hint, bytes);
     // All that can be refused at once comes first: a turn that was begun must not be left alone.
-    const numbering = key && ask.stream ? { after: readLastEventId(headers), showsIds: true } : undefined;
+    const last = key && ask.stream ? readLastEventId(headers) : undefined;
+    const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
     const answering = parts.gateway.answer(ask, {
       turnId,
       owner: request.token.owner,
@@ -43,7 +44,7 @@ export async function answerTurn(
       signal: client.signal,
       memo: voice.memo,
       key,
-      resumes: numbering?.after !== undefined,
+      resumes: last?.isOf,
     });
     if (ask.stream) {
       return await tellStream(

@@ -9,6 +9,8 @@ export interface Turns {
   /** Calls off those that still run. */
   abort(): void;
   readonly draining: boolean;
+  /** How many run now. */
+  readonly count: number;
 }
 
 export function createTurns(maxConcurrent: number): Turns {
@@ -32,6 +34,9 @@ export function createTurns(maxConcurrent: number): Turns {
     },
     abort() {
       for (const turn of running) turn.abort(drainingError());
+    },
+    get count() {
+      return running.size;
     },
     get draining() {
       return draining;

@@ -43,6 +43,15 @@ export function requireName(fields: Fields, key: string): string {
   );
 }
 
+const maxModelLength = 1_000;
+
+/** The name of a model. Any will do, but every piece of an answer repeats it, so it may not be long. */
+export function requireModel(fields: Fields): string {
+  const model = requireName(fields, "model");
+  if (model.length <= maxModelLength) return model;
+  throw tooLong(pathOf(fields, "model"), "string too long", `at most ${maxModelLength} characters`, model.length);
+}
+
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
   const value = fields.values[key];
   if (value === undefined || value === null) return undefined;
@@ -105,10 +114,11 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
   const entries = Object.entries(metadata.values);
   if (entries.length > 16) throw tooLong(metadata.path, "too many properties", "at most 16 properties", entries.length);
   for (const [name, value] of entries) {
-    if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
-    const [keyLength, length] = [countCharacters(name), countCharacters(value)];
+    const keyLength = countCharacters(name);
     if (keyLength > 64)
       throw tooLong(pathOf(metadata, name), "key too long", "a key of at most 64 characters", keyLength);
+    if (typeof value !== "string") throw wrongType(pathOf(metadata, name), "a string", value);
+    const length = countCharacters(value);
     if (length > 512) throw tooLong(pathOf(metadata, name), "string too long", "at most 512 characters", length);
   }
   return metadata.values as Readonly<Record<string, string>>;
@@ -116,9 +126,21 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
 
 /** As people count: one outside the basic plane is one, though a string holds two units of it. */
 function countCharacters(text: string): number {
-  return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0);
+  let count = text.length;
+  for (let at = 1; at < text.length; at++) {
+    // A list of all the pairs would take a second for a body of nothing else.
+    if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--;
+  }
+  return count;
 }
 
+function isHigh(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+
+function isLow(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
+}
 export function toFields(value: unknown, path: string): Fields {
   if (isObject(value)) return { path, values: value };
   throw wrongType(path, "an object", value);

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { createOpenai, openai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { options } from "../../src/adapters/openai/options.ts";
 import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -388,7 +389,7 @@ test("the models are those that the upstream lists", async () => {
 });
 
 test("every option says what it is for", () => {
-  for (const [name, schema] of Object.entries(openai.options.properties)) {
+  for (const [name, schema] of Object.entries(options.properties)) {
     assert.ok("description" in schema && typeof schema.description === "string", name);
   }
 });

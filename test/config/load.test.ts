@@ -86,6 +86,7 @@ test("A file that says nothing but a token gets every default.", async () => {
       maxEventBytesPerTurn: 16 * 1024 * 1024,
       maxBackgroundTurns: 1_000,
       maxReplayBytes: 32 * 1024 * 1024,
+      maxUnattendedMs: 3_600_000,
     },
     log: { level: "info" },
   });

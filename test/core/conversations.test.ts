@@ -4,6 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import type { Gateway } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
+import type { Ask } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { makeGateway } from "../making.ts";
@@ -39,10 +40,18 @@ async function textsOf(gateway: Gateway, id: string, owner = "a"): Promise<unkno
 }
 
 async function ask(gateway: Gateway, conversationId: string, ...items: readonly Item[]): Promise<string> {
+  return goOn(gateway, { conversationId }, ...items);
+}
+
+async function goOn(
+  gateway: Gateway,
+  from: Pick<Ask, "conversationId" | "previousId">,
+  ...items: readonly Item[]
+): Promise<string> {
   const turnId = newId("resp");
   const settings = { tools: [] };
   const { events } = await gateway.answer(
-    { model: "m", items, itemsParam: "input", settings, stream: false, conversationId, keep: "yes" },
+    { model: "m", items, itemsParam: "input", settings, stream: false, ...from, keep: "yes" },
     { turnId, owner: "a", hint: undefined, signal },
   );
   for await (const batch of events) {
@@ -169,6 +178,29 @@ test("an item of an answer can be deleted, and the answer is told without it", a
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello"]);
   const { state } = await gateway.recall("a", turnId);
   assert.deepEqual(state.status === "over" && state.answer.items.map(({ type }) => type), ["message"]);
+});
+
+test("a turn is told that what it goes on from was deleted while it ran", async () => {
+  const whileRunning: (() => Promise<unknown>)[] = [];
+  const gateway = make(async function* () {
+    yield say("Hello");
+    await whileRunning.pop()?.();
+  });
+  const { id } = await gateway.conversations.create("a", {}, add(said("one")));
+  const previousId = await ask(gateway, id, said("two"));
+  const missing = "was deleted while this turn ran, so the turn was not kept.";
+  whileRunning.push(() => gateway.forget("a", previousId));
+  await assert.rejects(goOn(gateway, { previousId }, said("three")), {
+    code: "previous_response_not_found",
+    param: "previous_response_id",
+    message: `Previous response with id '${previousId}' ${missing}`,
+  });
+  whileRunning.push(() => gateway.conversations.delete("a", id));
+  await assert.rejects(goOn(gateway, { conversationId: id }, said("three")), {
+    code: "not_found",
+    param: "conversation",
+    message: `Conversation with id '${id}' ${missing}`,
+  });
 });
 
 test("an item is deleted from its own conversation only", async () => {

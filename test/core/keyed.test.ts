@@ -50,6 +50,37 @@ suite("a request with an idempotency key", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
+  test("is told again when an item that it names was deleted meanwhile", async () => {
+    const { adapter, answer, gateway } = open([say("hello")]);
+    const named = await answer();
+    await drain(named);
+    const items = [{ type: "reference", id: `msg_${named.about.id.slice("resp_".length)}0000` }] as const;
+    const first = await answer({ items }, { key });
+    await drain(first);
+    await gateway.forget("ann", named.about.id);
+    const again = await answer({ items }, { key });
+    assert.equal(again.about.id, first.about.id);
+    assert.equal(textOf(await drain(again)), "hello");
+    assert.equal(adapter.turns.length, 2);
+    assert.equal(await codeOf(answer({ items }, { key: { ...key, key: "k2" } })), "not_found");
+  });
+
+  test("tells what it is asked, items that it only names too, while it runs", async () => {
+    const slow = createSlow();
+    const { answer, gateway } = open(slow.script);
+    slow.go();
+    const named = await answer();
+    await drain(named);
+    const items = [{ type: "reference", id: `msg_${named.about.id.slice("resp_".length)}0000` }] as const;
+    const { about, events } = await answer({ items }, { key });
+    const { input } = await gateway.recall("ann", about.id);
+    assert.deepEqual(
+      input.map(({ item }) => item),
+      [{ type: "message", role: "assistant", content: "one two" }],
+    );
+    await Array.fromAsync(events);
+  });
+
   test("is refused with another body, running or finished", async () => {
     const slow = createSlow();
     const { answer } = open(slow.script);

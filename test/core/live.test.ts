@@ -8,15 +8,18 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { say } from "../scripted.ts";
+import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 
 const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
 
+/** Goes on with whatever answer there is. */
+const resumes = (): boolean => true;
+
 suite("whoever goes on with a stream", () => {
   test("is refused when there is none, and no turn begins", async () => {
     const { adapter, answer } = open([say("x")]);
-    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(await codeOf(answer({}, { key, resumes })), "events_expired");
     assert.equal(adapter.turns.length, 0);
     assert.equal(textOf(await drain(await answer({}, { key }))), "x");
   });
@@ -27,16 +30,35 @@ suite("whoever goes on with a stream", () => {
       throw new GatewayError("adapter_error", "down");
     });
     await drain(await answer({}, { key }));
-    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(await codeOf(answer({}, { key, resumes })), "events_expired");
     assert.equal(adapter.turns.length, 1);
+  });
+
+  test("is refused when the answer that it has the beginning of has failed and another one is on its way", async () => {
+    const slow = createSlow();
+    let attempts = 0;
+    const { answer } = open(async function* (turn, signal) {
+      if (attempts++ > 0) return yield* slow.script(turn, signal);
+      yield say("Half a");
+      throw new GatewayError("adapter_error", "down");
+    });
+    const failed = await answer({}, { key });
+    await drain(failed);
+    const running = await answer({}, { key });
+    const isOf = (id: string) => (turnId: string) => turnId === id;
+    assert.equal(await codeOf(answer({}, { key, resumes: isOf(failed.about.id) })), "events_expired");
+    const joined = await answer({}, { key, resumes: isOf(running.about.id) });
+    slow.go();
+    assert.deepEqual(await drain(joined), await drain(running));
+    assert.equal(await codeOf(answer({}, { key, resumes: isOf(failed.about.id) })), "events_expired");
   });
 
   test("is refused when its events are no longer kept one by one, and others still get the answer", async () => {
     const { answer, store } = open([say("Good"), say(" day")]);
     await drain(await answer({}, { key }));
-    assert.equal(textOf(await drain(await answer({}, { key, resumes: true }))), "Good day");
+    assert.equal(textOf(await drain(await answer({}, { key, resumes }))), "Good day");
     await store.prune({ piecesBefore: new Date(1) });
-    assert.equal(await codeOf(answer({}, { key, resumes: true })), "events_expired");
+    assert.equal(await codeOf(answer({}, { key, resumes })), "events_expired");
     assert.equal(textOf(await drain(await answer({}, { key }))), "Good day");
   });
 
@@ -46,11 +68,11 @@ suite("whoever goes on with a stream", () => {
       const { adapter, answer } = open(slow.script);
       const first = drain(await answer(ask, { key }));
       await slow.begun;
-      const running = drain(await answer(ask, { key, resumes: true }));
+      const running = drain(await answer(ask, { key, resumes }));
       slow.go();
       const told = await first;
       assert.deepEqual(await running, told);
-      assert.equal(textOf(await drain(await answer(ask, { key, resumes: true }))), "one two");
+      assert.equal(textOf(await drain(await answer(ask, { key, resumes }))), "one two");
       assert.equal(adapter.turns.length, 1);
     }
   });
@@ -134,4 +156,61 @@ test("into which pieces an answer was cut is kept when someone may ask for them"
   assert.equal(await isCut({}), false);
   assert.equal(await isCut({ key }), true);
   assert.equal(await isCut({ memo: () => "the request" }), true);
+});
+
+suite("a turn that nobody follows", () => {
+  const maxUnattendedMs = 1_000;
+
+  /** Says a word whenever it is told to, for ever. */
+  function createEndless() {
+    let next = Promise.withResolvers<void>();
+    let isCalledOff = false;
+    const script: Script = async function* (_turn, signal) {
+      for (;;) {
+        await next.promise;
+        if (signal.aborted) isCalledOff = true;
+        signal.throwIfAborted();
+        yield say("word ");
+      }
+    };
+    const go = async () => {
+      next.resolve();
+      next = Promise.withResolvers();
+      await new Promise(setImmediate);
+    };
+    return { script, go, isCalledOff: () => isCalledOff };
+  }
+
+  test("may go on for a while, and is then told as interrupted", async () => {
+    const endless = createEndless();
+    const { answer, gateway, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs });
+    const { about } = await answer({ background: true });
+    for (const time of [0, 1_000, 1_001, 1_002]) {
+      setTime(time);
+      await endless.go();
+    }
+    assert.ok(endless.isCalledOff());
+    const { state } = await gateway.recall("ann", about.id);
+    assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
+  });
+
+  test("may go on for as long again once somebody has followed it", async () => {
+    const endless = createEndless();
+    const { answer, setTime } = open(endless.script, createMemoryStore(), { maxUnattendedMs });
+    const { events } = await answer({}, { key });
+    const first = events.next();
+    for (const time of [0, 5_000]) {
+      setTime(time);
+      await endless.go();
+    }
+    await first;
+    await events.return();
+    for (const time of [6_000, 6_000, 6_001]) {
+      setTime(time);
+      assert.ok(!endless.isCalledOff());
+      await endless.go();
+    }
+    await endless.go();
+    assert.ok(endless.isCalledOff());
+  });
 });

@@ -6,6 +6,7 @@ import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createScriptedAdapter } from "../scripted.ts";
 import { makeGateway } from "../making.ts";
+import { open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -187,4 +188,65 @@ test("a thread that ends with all that was shown goes before one that only begin
   const { history, seen } = await say([...talk("hi", "two", "three"), user("four")]);
   assert.equal(history, "matched");
   assert.deepEqual(seen, [...talk("one", "hi", "two", "three"), user("four")]);
+});
+
+/** A model that calls a tool, by another id each time, when a user speaks, and answers when it hears the output. */
+function createCaller() {
+  let calls = 0;
+  const scene = open(async function* (turn) {
+    if (turn.items.at(-1)?.type === "tool-output") return yield [{ type: "text", text: "done" }];
+    yield [{ type: "tool-call", index: 0, callId: `ours-${++calls}`, name: "f" }];
+    yield [{ type: "tool-arguments", index: 0, text: "{}" }];
+  });
+  const send = async (...items: readonly Item[]) => {
+    const { about, events } = await scene.answer({ items, keep: "in-session" }, { hint: "user:u" });
+    await Array.fromAsync(events);
+    return { ...about, seen: scene.adapter.turns.at(-1)?.items ?? [] };
+  };
+  return { ...scene, send };
+}
+
+test("a client that gives all calls the same id answers the newest of them", async () => {
+  const { send } = createCaller();
+  await send(user("one"));
+  const first = [user("one"), called("theirs"), output("theirs")];
+  await send(...first);
+  const second = [...first, assistant("done"), user("two")];
+  await send(...second);
+  const { seen, history } = await send(...second, called("theirs"), output("theirs"));
+  assert.equal(history, "matched");
+  assert.deepEqual(
+    seen.map((item) => (item.type === "tool-call" || item.type === "tool-output" ? item.callId : item.type)),
+    ["message", "ours-1", "ours-1", "message", "message", "ours-2", "ours-2"],
+  );
+});
+
+test("a call that was left open can still be answered after an earlier turn was deleted", async () => {
+  const { send, gateway } = createCaller();
+  const { id } = await send(user("one"));
+  await send(user("two"));
+  await send(user("three"));
+  await gateway.forget("ann", id);
+  const { seen, history } = await send(output("ours-2"));
+  assert.equal(history, "continued");
+  assert.deepEqual(seen, [user("two"), called("ours-2"), output("ours-2"), user("three")]);
+});
+
+test("an output is kept under the id that its call is kept by, after an earlier turn was deleted too", async () => {
+  const { send, gateway, answer, adapter } = createCaller();
+  const { id } = await send(user("one"));
+  const first = [user("one"), called("theirs-1"), output("theirs-1")];
+  await send(...first);
+  const second = [...first, assistant("done"), user("two")];
+  await send(...second);
+  await gateway.forget("ann", id);
+  const third = await send(...second, called("theirs-2"), output("theirs-2"));
+  assert.deepEqual(third.seen.slice(-2), [called("ours-2"), output("ours-2")]);
+  await Array.fromAsync((await answer({ previousId: third.id, items: [user("four")] })).events);
+  assert.deepEqual(adapter.turns.at(-1)?.items.slice(-4), [
+    called("ours-2"),
+    output("ours-2"),
+    assistant("done"),
+    user("four"),
+  ]);
 });

@@ -207,3 +207,12 @@ test("an adapter that closes badly does not keep the others open, and its failur
   await assert.rejects(route.close(), /stuck/);
   assert.deepEqual(closed, ["good"]);
 });
+
+test("an adapter that does not stop talking is left before its answer fills the memory", async () => {
+  const million = "x".repeat(1024 * 1024);
+  const main = lane("main", [{ say: Array.from({ length: 100 }, () => million) }], { retry: {} });
+  const { words, error } = await hear(open([main]));
+  assert.equal(words.length, 63);
+  assert.deepEqual([error?.code, error?.wireCode], ["adapter_protocol", "adapter_answer_too_large"]);
+  assert.equal(main.left(), 1);
+});

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI, { APIError } from "openai";
+import { checkStream } from "../protocols/grammar.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, token } from "../scripted.ts";
 
 const hello: Script = [[...say("Hello"), { type: "finish", reason: "stop" }]];
@@ -120,6 +121,34 @@ test("a response in a conversation sees its items and adds its own", async (cont
     input.map((item) => item.id),
     [listed[2]?.id],
   );
+});
+
+test("a response tells what is left of it when an item of it was deleted, each item by the id that it had", async (context) => {
+  const { client, base } = await open(context, [
+    [
+      { type: "reasoning", text: "hm" },
+      ...say("Let me", " look."),
+      { type: "tool-call", index: 0, callId: "c1", name: "look" },
+      { type: "tool-arguments", index: 0, text: '{"far"' },
+      { type: "finish", reason: "length" },
+    ],
+  ]);
+  const { id: conversation_id } = await client.conversations.create();
+  const first = await client.responses.create({ model: "m", input: "hi", conversation: conversation_id });
+  const [reasoning, , call] = first.output;
+  assert.equal(call?.type === "function_call" && call.status, "incomplete");
+  await client.conversations.items.delete(first.output[1]?.id ?? "", { conversation_id });
+  assert.deepEqual((await client.responses.retrieve(first.id)).output, [reasoning, call]);
+  const url = `${base}/v1/responses/${first.id}?stream=true`;
+  const streamed = await (await fetch(url, { headers: { authorization } })).text();
+  assert.deepEqual(checkStream(streamed).response.output, [reasoning, call]);
+  const gathered = await client.responses.stream({ response_id: first.id }).finalResponse();
+  assert.deepEqual(
+    gathered.output.map(({ id }) => id),
+    [reasoning?.id, call?.id],
+  );
+  const behind = await fetch(`${url}&starting_after=2`, { headers: { authorization } });
+  assert.equal(((await behind.json()) as Body).error.code, "events_expired");
 });
 
 test("the session of a chat with a user is a conversation by the name that its header tells", async (context) => {

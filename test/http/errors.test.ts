@@ -291,6 +291,7 @@ for (const row of cases) {
     assert.deepEqual(Object.keys(answer.error), ["message", "type", "param", "code"]);
     assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
     assert.match(response.headers.get("x-request-id") ?? "", /^req_[0-9a-f]{48}$/);
+    assert.equal(response.headers.get("cache-control"), "no-store");
     for (const [key, expected] of Object.entries(row.error)) {
       if (expected instanceof RegExp) assert.match(String(answer.error[key]), expected);
       else assert.equal(answer.error[key], expected);
@@ -469,4 +470,31 @@ test("a message with more calls than any list may hold is refused by its number"
   const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body });
   assert.match(await response.text(), /comes to 200000 messages, calls and outputs; at most 4096 are allowed/);
   assert.equal(response.status, 400);
+});
+
+test("an error does not send a caller's own megabytes back", async (context) => {
+  const address = await createBox(context, []).listen();
+  const long = "x".repeat(1_000_000);
+  for (const [path, body] of [
+    ["chat/completions", { model: "m", messages: [{ role: long, content: "hi" }] }],
+    ["conversations", { metadata: { [long]: 1 } }],
+    ["responses", { model: "m", input: "hi", previous_response_id: long }],
+  ] as const) {
+    const answer = await fetch(`${address}/v1/${path}`, { method: "POST", headers: asker, body: JSON.stringify(body) });
+    assert.equal(answer.status, 400);
+    assert.ok((await answer.text()).length < 10_000);
+  }
+});
+
+test("an answer of any route is cut off when its caller does not read it", async (context) => {
+  const box = createBox(context, [], { limits: { stalledClientTimeoutMs: 100, maxBodyBytes: 20_000_000 } });
+  const address = await box.listen();
+  const items = [{ type: "message", role: "user", content: "x".repeat(16_000_000) }];
+  const wanted = { method: "POST", headers: asker, body: JSON.stringify({ items }) };
+  const { id } = (await (await fetch(`${address}/v1/conversations`, wanted)).json()) as { id: string };
+  const socket = connect(Number(new URL(address).port), "127.0.0.1").pause();
+  context.after(() => socket.destroy());
+  socket.write(`GET /v1/conversations/${id}/items HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n\r\n`);
+  const isCut = ({ fields }: (typeof box.logged)[number]) => "status" in fields && fields.status === 499;
+  while (!box.logged.some(isCut)) await new Promise(setImmediate);
 });

@@ -30,6 +30,7 @@ async function open(
     readonly store?: SessionStore;
     readonly limits?: Partial<HttpLimits>;
     readonly operator?: Partial<Operator>;
+    readonly corsOrigins?: readonly string[];
   } = {},
 ): Promise<House> {
   const store = wanted.store ?? createMemoryStore();
@@ -47,7 +48,7 @@ async function open(
     endpoints: { chat: true, responses: true },
     tokens: [toToken(general, { opens: new Set(["operator"]) }), toToken(forHttp), toToken(named, { owner: "an-app" })],
     hints: [],
-    corsOrigins: [],
+    corsOrigins: wanted.corsOrigins ?? [],
     limits: { ...defaultLimits, ...wanted.limits },
     webSocket: { enabled: false, maxConnections: 1, maxMinutes: 1 },
   };
@@ -93,6 +94,19 @@ async function fill(store: SessionStore): Promise<{ readonly thread: string; rea
 }
 
 suite("the operator's routes", () => {
+  test("are for no web page, whatever pages may call the endpoints", async (context) => {
+    const origin = "https://chat.example";
+    const { call } = await open(context, { corsOrigins: [origin] });
+    for (const [method, status] of [
+      ["OPTIONS", 405],
+      ["GET", 200],
+    ] as const) {
+      const answer = await call("sessions", { method, headers: { origin, "access-control-request-method": "GET" } });
+      assert.equal(answer.status, status);
+      assert.equal(answer.headers.get("access-control-allow-origin"), null);
+    }
+  });
+
   test("only the general token opens them", async (context) => {
     const { call } = await open(context);
     for (const token of [forHttp, named]) {

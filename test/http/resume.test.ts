@@ -1,6 +1,7 @@
 /** Requests that are repeated, streams that are taken up again, and responses after the fact, over real sockets. */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 
 interface Called {
@@ -55,11 +56,14 @@ suite("a repeated request", () => {
       const again = await post(path, { ...body, stream: true }, headers);
       assert.equal(again.text, first.text);
       const messages = messagesOf(first.text);
-      for (const [index, message] of messages.entries()) assert.match(message, new RegExp(`^id: ${index}\n`));
+      const [, turn] = /^id: ([0-9a-f]{8})-/.exec(first.text) ?? [];
+      for (const [index, message] of messages.entries()) assert.match(message, new RegExp(`^id: ${turn}-${index}\n`));
       for (let seen = 0; seen < messages.length; seen++) {
-        const rest = await post(path, { ...body, stream: true }, { ...headers, "last-event-id": String(seen) });
-        // The end is told in any case, so that nobody takes silence for a cut.
-        assert.deepEqual(messagesOf(rest.text), messages.slice(Math.min(seen + 1, messages.length - 1)));
+        for (const id of [`${turn}-${seen}`, String(seen)]) {
+          const rest = await post(path, { ...body, stream: true }, { ...headers, "last-event-id": id });
+          // The end is told in any case, so that nobody takes silence for a cut.
+          assert.deepEqual(messagesOf(rest.text), messages.slice(Math.min(seen + 1, messages.length - 1)));
+        }
       }
       assert.equal(adapter.turns.length, 1);
     });
@@ -106,7 +110,7 @@ suite("a repeated request", () => {
     );
     gate.resolve();
     const rest = messagesOf((await resumed).text);
-    assert.match(rest[0] ?? "", new RegExp(`^id: ${seen + 1}\n`));
+    assert.match(rest[0] ?? "", new RegExp(`^id: [0-9a-f]{8}-${seen + 1}\n`));
     assert.ok(rest.some((message) => message.includes(" two")));
     assert.match(rest.at(-1) ?? "", /\[DONE\]$/);
     assert.equal(adapter.turns.length, 1);
@@ -119,9 +123,12 @@ suite("a repeated request", () => {
       assert.equal(refused.status, 400, key);
       assert.equal(JSON.parse(refused.text).error.param, "Idempotency-Key");
     }
-    const headers = { "idempotency-key": "k", "last-event-id": "seven" };
-    const refused = await post("/v1/responses", { ...response, stream: true }, headers);
-    assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
+    for (const id of ["seven", "-1", "0123abcd-", "0123abcd-x", "0123-4", "0123abcd-1-2"]) {
+      const headers = { "idempotency-key": "k", "last-event-id": id };
+      const refused = await post("/v1/responses", { ...response, stream: true }, headers);
+      assert.equal(refused.status, 400);
+      assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
+    }
   });
 
   test("is refused as a whole when the number is wrong, whatever else is wrong with it", async (context) => {
@@ -142,6 +149,26 @@ suite("a repeated request", () => {
     assert.equal(JSON.parse(refused.text).error.code, "events_expired");
     assert.equal(JSON.parse(refused.text).error.param, "Last-Event-ID");
     assert.equal(adapter.turns.length, 0);
+  });
+
+  test("is not put behind the beginning of an attempt that failed", async (context) => {
+    let attempts = 0;
+    const gate = Promise.withResolvers<void>();
+    const { post } = await open(context, async function* () {
+      yield say(attempts === 0 ? "Bad" : "Good");
+      if (attempts++ === 0) throw new GatewayError("adapter_error", "down");
+      await gate.promise;
+      yield say(" day");
+    });
+    const send = (headers: object) =>
+      post("/v1/chat/completions", { ...chat, stream: true }, { "idempotency-key": "k", ...headers });
+    const [id = ""] = /(?<=^id: ).*/.exec((await send({})).text) ?? [];
+    const second = send({});
+    const refused = await send({ "last-event-id": id });
+    assert.equal(refused.status, 400);
+    assert.equal(JSON.parse(refused.text).error.code, "events_expired");
+    gate.resolve();
+    assert.match((await second).text, /" day"/);
   });
 });
 

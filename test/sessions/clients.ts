@@ -45,6 +45,8 @@ export interface Step {
   /** A client that does not show the calls that it never answered. */
   readonly forgetsOpenCalls: boolean;
   readonly restart: boolean;
+  /** A turn of the client's session that is deleted before it sends. */
+  readonly deletes: "none" | "newest" | "any";
   readonly distortion: Distortion;
 }
 
@@ -68,6 +70,7 @@ export const stepArbitrary: fc.Arbitrary<Step> = fc.record({
   keepsHalf: fc.boolean(),
   forgetsOpenCalls: seldom,
   restart: seldom,
+  deletes: fc.oneof({ arbitrary: fc.constant("none" as const), weight: 8 }, fc.constantFrom("newest", "any")),
   distortion: fc.record({
     blanks: often,
     lineEnds: often,
@@ -91,6 +94,7 @@ export const kindsArbitrary = fc.array(
 
 /** A request and its answer, as the client remembers them. */
 export interface Exchange {
+  readonly turnId: string;
   readonly after: Exchange | undefined;
   readonly input: readonly Item[];
   readonly output: readonly Item[];

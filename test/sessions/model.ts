@@ -10,6 +10,8 @@ export interface Expectation {
   readonly system: readonly string[];
   /** The kept turn that the request continues. */
   readonly after: Said | undefined;
+  /** What stands before all that is not kept yet. */
+  readonly before: readonly Item[];
   /** What the client showed and the gateway does not know. */
   readonly unknown: readonly Item[];
   readonly fresh: readonly Item[];
@@ -17,21 +19,29 @@ export interface Expectation {
 
 /** One kept turn, or a stretch of history that a client brought along. */
 export interface Said {
-  readonly after: Said | undefined;
+  /** Its name; none of what a client brought along. */
+  readonly turnId: string | undefined;
+  after: Said | undefined;
   readonly items: readonly Item[];
-  /** Of the thread from its root to here. */
+  /** Of the thread from its root to here, as it was said: nothing that was deleted since is left out. */
   readonly script: readonly string[];
+  /** Of itself alone. */
+  readonly lines: readonly string[];
   readonly system: readonly string[];
+  /** What it followed was deleted. */
+  gap: boolean;
 }
 
 export interface KnownSession {
-  readonly said: Said[];
+  said: Said[];
   tip: Said | undefined;
   resends: boolean;
+  /** Something was kept in it, though it may be deleted by now. */
+  isThere: boolean;
 }
 
 export function createKnownSession(): KnownSession {
-  return { said: [], tip: undefined, resends: false };
+  return { said: [], tip: undefined, resends: false, isThere: false };
 }
 
 /** The rule: new items alone go on with the thread, or begin one where clients resend; a history finds its own place. */
@@ -41,12 +51,22 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   const newFrom = items.findLastIndex(isOfModel) + 1;
   const shown = items.slice(0, newFrom);
   const place = (history: History, after: Said | undefined, known: number): Expectation => {
-    const before = pathOf(after).flatMap((said) => said.items);
-    const told = nameLike(before, shown.slice(0, known), items.slice(known));
+    const path = pathOf(after);
+    // A thread that has lost something is told in the client's own words, where it shows all that is left of it.
+    const isAccount = path.some((said) => said.gap) && linesOf(path).length <= toScript(shown.slice(0, known)).length;
+    // Behind a gap calls can no longer be counted, but the newest are the same.
+    const kept = path.some((said) => said.gap) ? path.slice(-1) : path;
+    const named = nameLike(
+      kept.flatMap((said) => said.items),
+      shown.slice(0, known),
+      items,
+    );
+    const before = isAccount ? named.slice(0, known) : path.flatMap((said) => said.items);
+    const told = named.slice(known);
     const [unknown, fresh] = [told.slice(0, newFrom - known), told.slice(newFrom - known)];
     const inForce = pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
     const seen = withoutOpenCalls([...before, ...told]);
-    return { history, after, unknown, fresh, seen, system: own.length > 0 ? own : inForce };
+    return { history, after, before, unknown, fresh, seen, system: own.length > 0 ? own : inForce };
   };
 
   if (shown.length === 0) {
@@ -65,7 +85,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   if (known !== undefined && longest === script.length) {
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
-  const ending = session.said.filter((said) => endsWith(said.script, script));
+  const ending = session.said.filter((said) => endsAlike(pathOf(said), script));
   const newest = ending.at(-1)?.script.join("\0");
   const wider = preferEnds(
     session,
@@ -79,12 +99,20 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
   // Where nothing was said before, nothing can be foreign.
-  return place(session.tip === undefined ? "new" : "foreign", undefined, 0);
+  return place(session.isThere ? "foreign" : "new", undefined, 0);
 }
 
 /** Without a name the model sees what was sent, as it was sent. */
 export function expectStateless(asked: readonly Item[]): Expectation {
-  return { history: "stateless", seen: asked, system: steeringOf(asked), after: undefined, unknown: [], fresh: asked };
+  return {
+    history: "stateless",
+    seen: asked,
+    system: steeringOf(asked),
+    after: undefined,
+    before: [],
+    unknown: [],
+    fresh: asked,
+  };
 }
 
 /** Remembers a turn that the gateway acknowledged. */
@@ -93,18 +121,40 @@ export function keepTurn(
   asked: readonly Item[],
   expected: Expectation,
   answer: readonly Item[],
+  turnId: string,
 ): void {
-  const add = (after: Said | undefined, items: readonly Item[], system: readonly string[]): Said => {
-    const before = after?.items ?? [];
-    const script = toScript([...before, ...items]).slice(toScript(before).length);
-    const said = { after, items, script: [...(after?.script ?? []), ...script], system };
+  let { before } = expected;
+  const add = (
+    id: string | undefined,
+    after: Said | undefined,
+    items: readonly Item[],
+    system: readonly string[],
+  ): Said => {
+    const lines = toScript([...before, ...items]).slice(toScript(before).length);
+    before = [...before, ...items];
+    const script = [...(after?.script ?? []), ...lines];
+    const said = { turnId: id, after, items, script, lines, system, gap: false };
     session.said.push(said);
     return said;
   };
   // System messages are the request's own, so they come with its turn and not with what it showed.
-  const after = expected.unknown.length > 0 ? add(expected.after, expected.unknown, []) : expected.after;
-  session.tip = add(after, [...expected.fresh, ...answer], steeringOf(asked));
+  const after = expected.unknown.length > 0 ? add(undefined, expected.after, expected.unknown, []) : expected.after;
+  session.tip = add(turnId, after, [...expected.fresh, ...answer], steeringOf(asked));
   session.resends ||= asked.some(isOfModel);
+  session.isThere = true;
+}
+
+/** Forgets a turn that was deleted, and with it what its client brought along, unless something else follows that. */
+export function forgetTurn(session: KnownSession, turn: Said): void {
+  const remove = (said: Said): void => {
+    session.said = session.said.filter((other) => other !== said);
+    for (const other of session.said) if (other.after === said) Object.assign(other, { after: said.after, gap: true });
+    if (session.tip === said) session.tip = said.after;
+  };
+  const brought = turn.after?.turnId === undefined ? turn.after : undefined;
+  const isShared = session.said.some((other) => other !== turn && other.after === brought);
+  remove(turn);
+  if (brought !== undefined && !isShared) remove(brought);
 }
 
 /** One line for each thing said, so that harmless differences of writing do not count. */
@@ -202,8 +252,17 @@ function startsWith(script: readonly string[], start: readonly string[]): boolea
   return start.every((line, index) => line === script[index]);
 }
 
-function endsWith(script: readonly string[], end: readonly string[]): boolean {
-  return script.length > end.length && startsWith(script.slice(-end.length), end);
+/** What is shown is the end of the thread; or all that is left of one that has lost its beginning. */
+function endsAlike(path: readonly Said[], shown: readonly string[]): boolean {
+  const lines = linesOf(path);
+  if (lines.length <= shown.length && path[0]?.gap !== true) return false;
+  const common = Math.min(lines.length, shown.length);
+  return startsWith(lines.slice(-common), shown.slice(-common));
+}
+
+/** What is left of a thread. */
+function linesOf(path: readonly Said[]): readonly string[] {
+  return path.flatMap((said) => said.lines);
 }
 
 /** How many of the items make these lines. */
@@ -218,7 +277,9 @@ function nameLike(kept: readonly Item[], shown: readonly Item[], told: readonly 
   );
   const names = new Map(theirs?.map((callId, index) => [callId, ours?.[index] ?? callId]));
   return told.map((item) =>
-    item.type === "tool-output" ? { ...item, callId: names.get(item.callId) ?? item.callId } : item,
+    item.type === "tool-output" || item.type === "tool-call"
+      ? { ...item, callId: names.get(item.callId) ?? item.callId }
+      : item,
   );
 }
 

@@ -13,8 +13,10 @@ import {
   createKnownSession,
   expectStateless,
   expectTurn,
+  forgetTurn,
   keepTurn,
   type KnownSession,
+  type Said,
   steeringOf,
   toScript,
   withoutOpenCalls,
@@ -36,6 +38,13 @@ export async function live(kinds: readonly Kind[], steps: readonly Step[]): Prom
   for (const step of steps) {
     const client = chooseClient(clients, step, sessions);
     const session = sessionOf(sessions, client.user);
+    const deleted = chooseDeleted(session, step, client);
+    if (deleted?.turnId !== undefined) {
+      log.push(() => `${deleted.turnId} is deleted: ${deleted.lines.join(" / ")}`);
+      await gateway.forget("ann", deleted.turnId);
+      forgetTurn(session, deleted);
+      forgetExchange(client, deleted.turnId);
+    }
     const sending = nextSending(client, step, session.tip === undefined || session.resends, words);
     if (step.restart) gateway = openGateway(adapter, store, words);
     const expected = client.user === undefined ? expectStateless(sending.items) : expectTurn(session, sending.items);
@@ -51,7 +60,8 @@ export async function live(kinds: readonly Kind[], steps: readonly Step[]): Prom
       const seen = adapter.seen;
       if (seen === undefined) throw new Error("the adapter was not asked");
       assert.deepEqual(toScript(seen.items), toScript(expected.seen), "what the model sees");
-      if (client.user !== undefined) checkOwnWords(seen.items, client, sending);
+      const isWhole = !session.said.some(({ gap }) => gap);
+      if (client.user !== undefined && isWhole) checkOwnWords(seen.items, client, sending);
       assert.deepEqual(steeringOf(seen.items), expected.system, "the system messages that apply");
       assert.equal(outcome.about.history, history, "what became of the history");
       assert.equal(outcome.about.contextItems, seen.items.length, "how many items the model sees");
@@ -76,6 +86,26 @@ function chooseClient(clients: readonly Client[], step: Step, sessions: Readonly
   if (chosen === undefined) throw new Error("no clients");
   if (chosen.kind !== "constant" || sessions.get("app")?.resends === true) return chosen;
   return clients.find((client) => client.kind === "constant") ?? chosen;
+}
+
+/** Which turn of the session is deleted before the step, if one is. */
+function chooseDeleted({ said, tip }: KnownSession, { deletes, choice }: Step, { kind }: Client): Said | undefined {
+  if (deletes === "none") return undefined;
+  const items = said.flatMap((each) => each.items);
+  const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
+  // For who does not show all of it, outputs without their calls do not tell any more which of several calls they answer.
+  const showsAll = kind === "resending" || kind === "constant";
+  const staysWhole = (turn: Said): boolean =>
+    showsAll || !turn.items.some((item) => item.type === "tool-call" && answered.has(item.callId));
+  const turns = said.filter((each) => each.turnId !== undefined && staysWhole(each));
+  return deletes === "newest" ? tip : turns[choice % turns.length];
+}
+
+/** A client that sends only what is new knows no more than the gateway does. */
+function forgetExchange(client: Client, turnId: string): void {
+  if (client.kind !== "delta") return;
+  const kept = client.exchanges.splice(0).filter((exchange) => exchange.turnId !== turnId);
+  for (const exchange of kept) client.exchanges.push({ ...exchange, after: client.exchanges.at(-1) });
 }
 
 /** Without a name there is no session: each request is on its own. */
@@ -182,15 +212,15 @@ function remember(
   session: KnownSession,
   step: Step,
   { items, after, input }: Sending,
-  { heard, answer }: Outcome,
+  { about, heard, answer }: Outcome,
   isKept: boolean,
   expected: ReturnType<typeof expectTurn>,
 ): void {
-  if (isKept) keepTurn(session, items, expected, answer?.items ?? []);
+  if (isKept) keepTurn(session, items, expected, answer?.items ?? [], about.id);
   const isWhole = answer !== undefined && answer.status !== "failed";
   // A client that sends only what is new has no say in what is remembered.
   const remembers = client.kind === "delta" ? isKept : isWhole || (step.keepsHalf && heard.length > 0);
-  if (remembers) client.exchanges.push({ after, input, output: heard });
+  if (remembers) client.exchanges.push({ turnId: about.id, after, input, output: heard });
 }
 
 function checkSession(ids: Map<string, string>, client: Client, id: string | undefined, isKept: boolean): void {

@@ -1,71 +1,22 @@
 /** The command adapter: a program of this machine answers, one process for each turn. */
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { type Static, Type } from "typebox";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
+import type { Given } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
-import { defineAdapter, milliseconds } from "../type.ts";
+import { defineAdapter } from "../type.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
 import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
+import { defaultEnv, type options } from "./options.ts";
 
-const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
-
-const options = Type.Object({
-  argv: Type.Array(Type.String(), {
-    minItems: 1,
-    description:
-      "The program and its arguments; no shell reads them. {model} and {prompt} in an argument stand for the model's " +
-      "name and the last user's text.",
-  }),
-  cwd: Type.Optional(
-    Type.String({ minLength: 1, format: "path", default: ".", description: "The folder in which the program runs." }),
-  ),
-  env: Type.Optional(
-    Type.Array(Type.String({ minLength: 1 }), {
-      default: defaultEnv,
-      description: "The names of the gateway's own environment variables that the program may see.",
-    }),
-  ),
-  set_env: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: "More environment variables, with their values." }),
-  ),
-  input: Type.Optional(
-    Type.Enum(["json", "text", "none"], {
-      default: "json",
-      description: "What stands on its standard input: the whole turn, the last user's text, or nothing.",
-    }),
-  ),
-  output: Type.Optional(
-    Type.Enum(["auto", "text", "jsonl"], {
-      default: "auto",
-      description:
-        "What it writes on its standard output: text, or deltas as JSON Lines; auto: its first line decides.",
-    }),
-  ),
-  first_byte_timeout_ms: milliseconds("The longest wait for its first byte.", 120_000),
-  idle_timeout_ms: milliseconds("The longest silence within its answer.", 120_000),
-  total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
-  max_output_bytes: Type.Optional(
-    Type.Integer({ minimum: 1024, default: 64 * 1024 * 1024, description: "The most that it may say in one answer." }),
-  ),
-  max_concurrent: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 10_000,
-      default: 16,
-      description: "Programs that may run at the same time; more turns are refused with 503.",
-    }),
-  ),
-});
-
-export const command = defineAdapter(options, (chosen) => createCommand(chosen, process.env));
+export const command = defineAdapter<typeof options>((chosen) => createCommand(chosen, process.env));
 
 /** The same with an environment of the maker's choice, which is read once. */
 export function createCommand(
-  chosen: Static<typeof options>,
+  chosen: Given<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Adapter {
   const cwd = resolve(chosen.cwd ?? ".");

@@ -1,26 +1,15 @@
 /** The echo adapter: a deterministic model in a box that says the caller's text back, word by word. */
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
-import { Type } from "typebox";
 import type { Delta } from "../../core/delta.ts";
 import type { Turn } from "../../core/turn.ts";
 import { callerLeft } from "../failures.ts";
 import { defineAdapter } from "../type.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";
-
-const options = Type.Object({
-  delay_ms: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 60_000,
-      default: 0,
-      description: "Milliseconds to pause before each word; 0 says everything at once.",
-    }),
-  ),
-});
+import type { options } from "./options.ts";
 
 /** For demos, client authors and tests: no network, no clock, no chance. */
-export const echo = defineAdapter(options, ({ delay_ms: delayMs = 0 }) => ({
+export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs = 0 }) => ({
   stream: (turn, signal) => answer(turn, delayMs, signal),
   models: () => Promise.resolve(["echo"]),
 }));

@@ -87,19 +87,20 @@ const mergers: ReadonlyMap<string, (one: unknown, other: unknown) => unknown> = 
 ]);
 
 function mergeTypes(one: unknown, other: unknown): unknown {
-  const others = toList(other);
+  const others = new Set(toList(other));
   const shared = new Set<unknown>();
   for (const type of toList(one)) {
-    if (others.includes(type)) shared.add(type);
-    else if (type === "number" && others.includes("integer")) shared.add("integer");
-    else if (type === "integer" && others.includes("number")) shared.add("integer");
+    if (others.has(type)) shared.add(type);
+    else if (type === "number" && others.has("integer")) shared.add("integer");
+    else if (type === "integer" && others.has("number")) shared.add("integer");
   }
   return shared.size === 0 ? contradiction : [...shared];
 }
 
 function mergeEnums(one: unknown, other: unknown): unknown {
-  const others = toList(other);
-  const shared = toList(one).filter((value) => others.some((known) => isSame(value, known)));
+  // Each with each would take minutes when both lists are long.
+  const others = new Set(toList(other).map((value) => JSON.stringify(value)));
+  const shared = toList(one).filter((value) => others.has(JSON.stringify(value)));
   return shared.length === 0 ? contradiction : shared;
 }
 

@@ -1,14 +1,13 @@
 /** The openai adapter: speaks chat completions, or responses, to any compatible server. */
-import { type Static, Type } from "typebox";
 import { GatewayError } from "../../core/errors.ts";
 import type { Delta } from "../../core/delta.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
+import type { Given } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
-import { baseUrlPattern } from "../http/target.ts";
 import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
-import { defineAdapter, milliseconds } from "../type.ts";
+import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { writeRequest as writeChatRequest } from "./chat/request.ts";
 import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
@@ -17,46 +16,7 @@ import { requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
 import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
-
-const options = Type.Object({
-  base_url: Type.Optional(
-    Type.String({
-      pattern: baseUrlPattern,
-      default: "https://api.openai.com/v1",
-      description:
-        "Where the server is, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
-        "which may go on with a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
-    }),
-  ),
-  wire: Type.Optional(
-    Type.Union([Type.Literal("chat"), Type.Literal("responses")], {
-      default: "chat",
-      description:
-        "What the server is spoken to in: chat (POST /chat/completions) or responses (POST /responses). " +
-        "Only the latter carries reasoning from turn to turn and knows hosted tools.",
-    }),
-  ),
-  api_key: Type.Optional(Type.String({ description: "Sent as Authorization: Bearer. Absent: no such header." })),
-  headers: Type.Optional(
-    Type.Record(Type.String(), Type.String(), { description: "More headers for every request; they win over ours." }),
-  ),
-  organization: Type.Optional(Type.String({ description: "Sent as OpenAI-Organization." })),
-  project: Type.Optional(Type.String({ description: "Sent as OpenAI-Project." })),
-  proxy: Type.Optional(
-    Type.Union([Type.String({ pattern: "^(https?|socks5?)://" }), Type.Literal(false)], {
-      description:
-        "A proxy's URL, or false for none. Absent: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment; " +
-        "loopback addresses and unix sockets are then never proxied.",
-    }),
-  ),
-  connect_timeout_ms: milliseconds("The longest wait for a connection.", 5_000),
-  first_byte_timeout_ms: milliseconds("The longest wait for the first byte of an answer's body.", 120_000),
-  idle_timeout_ms: milliseconds("The longest silence within an answer.", 120_000),
-  total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
-  max_response_bytes: Type.Optional(
-    Type.Integer({ minimum: 1024, default: 64 * 1024 * 1024, description: "The largest whole answer that is read." }),
-  ),
-});
+import type { options } from "./options.ts";
 
 /** A dialect that the upstream is spoken to in. */
 interface Wire {
@@ -81,11 +41,11 @@ const wires: Readonly<Record<Dialect, Wire>> = {
   },
 };
 
-export const openai = defineAdapter(options, (chosen) => createOpenai(chosen, process.env));
+export const openai = defineAdapter<typeof options>((chosen) => createOpenai(chosen, process.env));
 
 /** The same with an environment of the maker's choice, which is read once. */
 export function createOpenai(
-  chosen: Static<typeof options>,
+  chosen: Given<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Adapter {
   const {
@@ -143,7 +103,7 @@ export function createOpenai(
   };
 }
 
-function toHeaders(chosen: Static<typeof options>): Readonly<Record<string, string>> {
+function toHeaders(chosen: Given<typeof options>): Readonly<Record<string, string>> {
   const headers = new Map([
     ["content-type", "application/json"],
     ["accept", "application/json, text/event-stream"],

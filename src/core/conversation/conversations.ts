@@ -47,7 +47,11 @@ export interface ConversationParts {
   readonly store: SessionStore;
   readonly queue: Queue;
   readonly chain: Chain;
-  readonly limits: { readonly maxItems: number; readonly maxTurnsPerThread: number };
+  readonly limits: {
+    readonly maxItems: number;
+    readonly maxReferencedCharacters: number;
+    readonly maxTurnsPerThread: number;
+  };
   readonly now: () => Date;
   readonly newSessionId: () => string;
 }
@@ -69,7 +73,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
     if (items.length > limits.maxItems) throw tooManyItems(items.length, limits.maxItems);
     const ask = { model: "", items, itemsParam, settings: { tools: [] }, stream: false, keep: "no" } as const;
-    return (await resolveReferences(store, owner, ask)).items;
+    return (await resolveReferences(store, owner, ask, limits.maxReferencedCharacters)).items;
   }
 
   function toShown(

@@ -5,8 +5,16 @@ import { type Item, isRemoved } from "../item.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Ask, Reference } from "../turn.ts";
 
-/** The same request with every reference replaced by the item that it names, which must be the owner's. */
-export async function resolveReferences(store: SessionStore, owner: string, ask: Ask): Promise<Ask<Item>> {
+/**
+ * The same request with every reference replaced by the item that it names, which must be the owner's. A few bytes may name a
+ * long item many times, so what they stand for may not be longer than a body could be.
+ */
+export async function resolveReferences(
+  store: SessionStore,
+  owner: string,
+  ask: Ask,
+  maxReferencedCharacters: number,
+): Promise<Ask<Item>> {
   if (!ask.items.some(isReference)) return ask as Ask<Item>;
   const turns = new Map<string, Promise<StoredTurn | undefined>>();
   const find = (turnId: string): Promise<StoredTurn | undefined> => {
@@ -14,11 +22,27 @@ export async function resolveReferences(store: SessionStore, owner: string, ask:
     turns.set(turnId, known);
     return known;
   };
+  const sizes = new Map<Item, number>();
   const items: Item[] = [];
-  for (const [index, item] of ask.items.entries()) {
-    items.push(isReference(item) ? await lookUp(find, item.id, `${ask.itemsParam}[${index}]`) : item);
+  let characters = 0;
+  for (const [index, asked] of ask.items.entries()) {
+    const item = isReference(asked) ? await lookUp(find, asked.id, `${ask.itemsParam}[${index}]`) : asked;
+    items.push(item);
+    if (item === asked) continue;
+    const size = sizes.get(item) ?? JSON.stringify(item).length;
+    sizes.set(item, size);
+    characters += size;
+    if (characters > maxReferencedCharacters) throw tooMuch(maxReferencedCharacters, ask.itemsParam);
   }
   return { ...ask, items };
+}
+
+function tooMuch(maxCharacters: number, param: string): GatewayError {
+  return new GatewayError(
+    "body_too_large",
+    `The items that '${param}' refers to have more than ${maxCharacters} characters together (gateway.http.limits.max_body_bytes). Refer to fewer of them.`,
+    { param },
+  );
 }
 
 function isReference(item: Item | Reference): item is Reference {

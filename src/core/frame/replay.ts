@@ -11,7 +11,8 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   const answer = toAnswer(turn);
   const events: Event[] = turn.told?.background === true ? [{ type: "turn-queued" }] : [];
   events.push({ type: "turn-start" });
-  for (const [index, item] of answer.items.entries()) {
+  for (const [at, item] of answer.items.entries()) {
+    const index = answer.places?.[at] ?? at;
     events.push({ type: "item-start", index, item: toSkeleton(item) });
     for (const delta of cutItem(item, index, answer.pieces?.[index])) events.push(delta);
     events.push({ type: "item-end", index, item, whole: index !== answer.brokenOff });
@@ -31,7 +32,7 @@ export async function* tellAgain(turn: StoredTurn): AsyncGenerator<readonly Even
 
 /** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
 export function isExact(turn: StoredTurn): boolean {
-  return toAnswer(turn).pieces !== undefined || turn.output.length === 0;
+  return turn.output.length === 0 || (turn.told?.pieces !== undefined && !turn.output.some(isRemoved));
 }
 
 /** What its caller was told before the first word. */
@@ -58,13 +59,13 @@ export function toAnswer(turn: StoredTurn): Answer {
     status: status === "running" || status === "shown" ? "failed" : status,
     finish: told?.finish ?? (status === "incomplete" ? "length" : "stop"),
     items: output.filter(isOutput),
+    ...(output.some(isRemoved) && { places: output.flatMap((item, index) => (isOutput(item) ? [index] : [])) }),
     usage,
     error: failure && toError(failure),
     notes: told?.notes ?? {},
     endedAt: told?.endedAt ?? turn.createdAt,
     brokenOff: told === undefined && status === "incomplete" ? output.length - 1 : told?.brokenOff,
-    // Where an item was deleted, the pieces are those of others.
-    pieces: output.some(isRemoved) ? undefined : told?.pieces,
+    pieces: told?.pieces,
   };
 }
 

@@ -55,7 +55,7 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
       }
     }
 
-    const life = { owner, turnId, input: ask.items, memo, background: true, fingerprint: key?.fingerprint };
+    const life = { owner, turnId, input: () => ask.items, memo, background: true, fingerprint: key?.fingerprint };
     // Of a turn that finds no room nothing may be kept: nobody would ever end it.
     const live = lives.start(life, undefined, async (signal) => {
       await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);

@@ -16,16 +16,18 @@ export interface KeyedParts {
   readonly lives: Lives;
   readonly begin: BeginTurn;
   readonly inBackground: InBackground;
+  /** Looks up the items that a request only names. */
+  readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
   /** For how long a key is good. */
   readonly keyMs: number;
   readonly now: () => Date;
 }
 
 /** The answer to the first request with this key, from its beginning: running, or kept. */
-export type Once = (ask: Ask<Item>, caller: Caller, key: IdempotencyKey) => Promise<Reply>;
+export type Once = (ask: Ask, caller: Caller, key: IdempotencyKey) => Promise<Reply>;
 
 export function createKeyed(parts: KeyedParts): Once {
-  const { store, lives, begin, inBackground, keyMs, now } = parts;
+  const { store, lives, begin, inBackground, resolve, keyMs, now } = parts;
 
   /** The answer that is there already: kept, or on its way in the background. */
   async function findAnswer(owner: string, key: IdempotencyKey): Promise<Found | undefined> {
@@ -46,11 +48,16 @@ export function createKeyed(parts: KeyedParts): Once {
   }
 
   /** Goes on with the answer that the caller has the beginning of; another one must not be put behind it. */
-  async function resume(running: Joinable | undefined, { owner, signal }: Caller, key: IdempotencyKey): Promise<Reply> {
+  async function resume(
+    running: Joinable | undefined,
+    { owner, signal }: Caller,
+    key: IdempotencyKey,
+    isMeant: (turnId: string) => boolean,
+  ): Promise<Reply> {
     const found = await findAnswer(owner, key);
-    if (found?.isExact === true) return { about: found.about, events: found.follow(signal), isRepeated: true };
-    if (found !== undefined || running === undefined) throw nothingToResume();
-    return { ...(await join(running.turn, signal)), isRepeated: true };
+    const turn = found ?? (running && { about: await running.turn.placed, follow: running.turn.follow, isExact: true });
+    if (turn?.isExact !== true || !isMeant(turn.about.id)) throw nothingToResume();
+    return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
   return async (ask, caller, key) => {
@@ -61,21 +68,24 @@ export function createKeyed(parts: KeyedParts): Once {
       await refuseUnlessItFails(running);
       running = lives.findKey(keyName);
     }
-    if (caller.resumes === true) return resume(running, caller, key);
+    if (caller.resumes !== undefined) return resume(running, caller, key, caller.resumes);
     // Nothing is awaited from here to the start, so that of many at once only one begins.
     if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
     let isRepeated = false;
-    const life = { owner, turnId, input: ask.items, memo, background: false, fingerprint: key.fingerprint };
+    let input: readonly Item[] = [];
+    const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
     const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
       const found = await findAnswer(owner, key);
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
+      const resolved = await resolve(ask, owner);
+      input = resolved.items;
       if (ask.background === true) {
-        const { turn: background } = await inBackground(ask, { ...caller, signal });
+        const { turn: background } = await inBackground(resolved, { ...caller, signal });
         return { about: await background.placed, follow: background.follow };
       }
       if (!isKept(ask, caller, false)) keepsInMemory();
-      return begin(ask, { ...caller, signal });
+      return begin(resolved, { ...caller, signal });
     });
     return { ...(await join(turn, caller.signal)), isRepeated };
   };

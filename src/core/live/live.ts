@@ -14,6 +14,8 @@ export interface LiveTurn {
   readonly items: readonly OutputItem[];
   /** How many characters its log holds. */
   readonly size: number;
+  /** Somebody has asked for it, which is as good as following it. */
+  attend(): void;
   /** Calls it off. */
   cancel(reason: GatewayError): void;
   /** Resolves when nothing more will be said, however it ended. */
@@ -31,12 +33,17 @@ export type Source = Pick<Reply, "about" | "events"> | { readonly about: About; 
 export interface LogLimits {
   readonly maxEvents: number;
   readonly maxCharacters: number;
+  /** How long a turn may go on that nobody follows; an hour unless told. */
+  readonly maxUnattendedMs?: number | undefined;
 }
 
-/** Starts the turn at once; it is pulled to its end whether anybody follows or not. */
-export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: LogLimits): LiveTurn {
+const hourMs = 3_600_000;
+
+/** Starts the turn at once; it is pulled to its end whether anybody follows or not, but not for ever. */
+export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: LogLimits, now: () => Date): LiveTurn {
+  const { maxUnattendedMs = hourMs } = limits;
   const controller = new AbortController();
-  const log = createLog(limits);
+  const log = createLog(limits, now);
   const items: OutputItem[] = [];
   let status: LiveTurn["status"] = "queued";
   let succeeded = false;
@@ -66,6 +73,8 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
         if (event.type === "turn-end") succeeded = isAnswered(event.answer);
       }
       log.add(batch);
+      // Whoever says nothing is ended by its adapter's own limits, so it is enough to look when something is said.
+      if (log.unattendedMs() > maxUnattendedMs) controller.abort(unattended(maxUnattendedMs));
     }
   }
 
@@ -82,6 +91,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
     get size() {
       return log.size();
     },
+    attend: log.attend,
     cancel: (reason) => controller.abort(reason),
     ended: run(),
     get succeeded() {
@@ -101,13 +111,15 @@ function isAnswered({ status }: Answer): boolean {
 }
 
 /** Events in the order in which they came. When there are too many the oldest are forgotten. */
-function createLog({ maxEvents, maxCharacters }: LogLimits) {
+function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let events: Event[] = [];
   let forgotten = 0;
   let size = 0;
   let isOver = false;
   let failure: GatewayError | undefined;
   let news = Promise.withResolvers<void>();
+  let followers = 0;
+  let leftAt = +now();
 
   function announce(): void {
     news.resolve();
@@ -123,7 +135,12 @@ function createLog({ maxEvents, maxCharacters }: LogLimits) {
   }
 
   return {
+    attend(): void {
+      leftAt = +now();
+    },
     size: () => size,
+    /** For how long nobody has followed. */
+    unattendedMs: () => (followers > 0 ? 0 : +now() - leftAt),
     add(batch: readonly Event[]): void {
       // Never of the newest batch, however large: whoever keeps up shall not be cut off.
       if (events.length > maxEvents || size > maxCharacters) forget();
@@ -142,6 +159,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits) {
       let at = 0;
       // One listener for the whole stream: one for each wait makes a long answer take the square of its length.
       signal.addEventListener("abort", announce);
+      followers++;
       try {
         for (;;) {
           signal.throwIfAborted();
@@ -155,6 +173,8 @@ function createLog({ maxEvents, maxCharacters }: LogLimits) {
         }
       } finally {
         signal.removeEventListener("abort", announce);
+        followers--;
+        leftAt = +now();
       }
     },
   };
@@ -169,6 +189,13 @@ function sizeOf(event: Event): number {
 const eventOverhead = 64;
 /** What a token's log probabilities take, with some alternatives. */
 const logprobSize = 512;
+
+function unattended(maxUnattendedMs: number): GatewayError {
+  return new GatewayError(
+    "interrupted",
+    `Nobody followed this turn for ${maxUnattendedMs} ms, which is as long as it may go on by itself (gateway.sessions.max_unattended_ms).`,
+  );
+}
 
 function expired(): GatewayError {
   return new GatewayError(

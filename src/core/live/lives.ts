@@ -7,7 +7,8 @@ export interface Live extends Joinable {
   readonly owner: string;
   readonly turnId: string;
   readonly turn: LiveTurn;
-  readonly input: readonly Item[];
+  /** What it was asked, known when it has its place. */
+  readonly input: () => readonly Item[];
   readonly memo: (() => string | undefined) | undefined;
   readonly background: boolean;
 }
@@ -84,7 +85,7 @@ export function createLives(limits: LiveLimits, now: () => Date): Lives {
         );
       }
       let isOnlyHere = false;
-      const turn = goLive((signal) => begin(signal, () => (isOnlyHere = true)), limits);
+      const turn = goLive((signal) => begin(signal, () => (isOnlyHere = true)), limits, now);
       const live: Live = { ...life, turn };
       byTurn.set(life.turnId, live);
       if (keyName !== undefined) byKey.set(keyName, live);

@@ -73,11 +73,12 @@ export function createRecall({ store, lives }: { readonly store: SessionStore; r
 
 async function recallLive({ turnId, turn, memo, background, input }: Live): Promise<Recalled> {
   const about = await turn.placed;
+  turn.attend();
   return {
     about,
     memo: memo?.(),
     background,
-    input: input.map((item, index) => ({ turnId, index, item })),
+    input: input().map((item, index) => ({ turnId, index, item })),
     state: { status: turn.status, items: turn.items },
     isExact: true,
     follow: turn.follow,

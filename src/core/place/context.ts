@@ -8,26 +8,28 @@ import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);
-  const items = (place.instead ?? talkOf(place.path)).concat(place.base, place.input);
+  const told = place.base.concat(place.input);
+  const items = (place.instead ?? talkOf(place.path, told)).concat(told);
   const seen = place.by === "hint" ? [...steering(place, ask), ...items.filter((item) => !isSteering(item))] : items;
   return checkTools(seen, place, ask);
 }
 
-/** What was said on a path, from the last time on that it was made short, without halves that deletion left behind. */
-export function talkOf(path: readonly StoredTurn[]): readonly Item[] {
+/**
+ * What was said on a path, from the last time on that it was made short, without halves that deletion left behind. What is
+ * told `next` may answer an older call.
+ */
+export function talkOf(path: readonly StoredTurn[], next: readonly Item[] = []): readonly Item[] {
   const short = path.findLastIndex((turn) => turn.output.some((item) => item.type === "compaction"));
   const items = short === -1 ? itemsOf(path) : [...(path[short]?.output ?? []), ...itemsOf(path.slice(short + 1))];
-  return short !== -1 || path.some((turn) => turn.gap === true) ? withoutHalves(items, path.at(-1)) : items;
+  return short !== -1 || path.some((turn) => turn.gap === true) ? withoutHalves(items, path.at(-1), next) : items;
 }
 
 /** Leaves out outputs whose call is gone, and calls whose output is; those of the newest turn may still be answered. */
-function withoutHalves(items: readonly Item[], newest: StoredTurn | undefined): readonly Item[] {
+function withoutHalves(items: readonly Item[], newest: StoredTurn | undefined, next: readonly Item[]): readonly Item[] {
   const called = new Set<string>();
   const answered = new Set<string>();
-  for (const item of items) {
-    if (item.type === "tool-call") called.add(item.callId);
-    if (item.type === "tool-output") answered.add(item.callId);
-  }
+  for (const item of items) if (item.type === "tool-call") called.add(item.callId);
+  for (const item of items.concat(next)) if (item.type === "tool-output") answered.add(item.callId);
   return items.filter((item) => {
     if (item.type === "tool-output") return called.has(item.callId);
     return (

@@ -1,6 +1,6 @@
 /** Finds the thread of a session that a caller's own account of the conversation belongs to. */
 import { type Chain, itemsOf } from "./chain.ts";
-import { type Item, isSteering } from "../item.ts";
+import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, StoredTurn } from "../store.ts";
 import { type Run, toRuns } from "./runs.ts";
@@ -57,8 +57,8 @@ async function matchFromRoot(
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = await store.readPath(found.id);
-  if (path.some(isAbridged)) return { isWhole, history, path, ...accountOf(shown, end) };
-  return { isWhole, history, path, ...divide(withOwnIds(shown, end, path), end) };
+  const named = withOwnIds(shown, end, path);
+  return { isWhole, history, path, ...(path.some(isAbridged) ? accountOf(named, end) : divide(named, end)) };
 }
 
 /** The path is no longer all that was said: something was deleted, or made short. */
@@ -87,8 +87,9 @@ async function matchTail(
   const found = await store.findByDigest(session.id, [path.at(-1)?.digest ?? ""]);
   const history = found?.hasChildren === true ? "forked" : "matched";
   const end = shown.history.at(-1)?.end ?? 0;
-  if (toRuns(itemsOf(path)).length <= shown.history.length) return { history, path, ...accountOf(shown, end) };
-  return { history, path, ...divide(withOwnIds(shown, end, path), end) };
+  const named = withOwnIds(shown, end, path);
+  const isAllThatIsLeft = toRuns(itemsOf(path)).length <= shown.history.length;
+  return { history, path, ...(isAllThatIsLeft ? accountOf(named, end) : divide(named, end)) };
 }
 
 /** An answer without what it answers can only be the newest one. */
@@ -103,14 +104,19 @@ async function findCandidates(
   return session.tip === undefined ? [] : [session.tip];
 }
 
-/** Outputs name their calls by our ids, though the caller may have given the calls others: the n-th from the end is the same. */
+/** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
 function withOwnIds(shown: Shown, end: number, path: readonly StoredTurn[]): Shown {
-  const theirs = callIdsOf(shown.items.slice(0, end)).toReversed();
-  const ours = callIdsOf(itemsOf(path)).toReversed();
-  const names = new Map(theirs.map((callId, index) => [callId, ours[index] ?? callId]));
-  if (theirs.every((callId, index) => callId === ours[index])) return shown;
-  const items = shown.items.map((item, index) =>
-    index >= end && item.type === "tool-output" ? { ...item, callId: names.get(item.callId) ?? item.callId } : item,
+  // Behind a gap they can no longer be counted, but those that may still be answered are the newest.
+  const known = itemsOf(path.some(({ gap }) => gap) ? path.slice(-1) : path);
+  const ours = known.some(isRemoved) ? [] : callIdsOf(known);
+  const theirs = callIdsOf(shown.items.slice(0, end)).slice(-ours.length);
+  // A caller may use an id again; then the newest call with it is meant.
+  const names = new Map(theirs.map((callId, index) => [callId, ours.at(index - theirs.length) ?? callId]));
+  if ([...names].every(([callId, name]) => callId === name)) return shown;
+  const items = shown.items.map((item) =>
+    item.type === "tool-output" || item.type === "tool-call"
+      ? { ...item, callId: names.get(item.callId) ?? item.callId }
+      : item,
   );
   return { ...shown, items };
 }

@@ -1,4 +1,5 @@
 /** One turn on its way: the lanes of a path are asked one after the other, each again where that is safe, until one says a word. */
+import { bound } from "./bound.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
@@ -80,7 +81,7 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw keptAway(lane, breaker.state(), now());
     try {
-      deltas = lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator]();
+      deltas = bound(lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator]());
       let first = await deltas.next();
       // A batch without a delta says nothing yet.
       while (first.done !== true && first.value.length === 0) first = await deltas.next();

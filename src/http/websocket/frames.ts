@@ -1,6 +1,7 @@
 /** What goes through a WebSocket as text: a create request in each frame of the client, one event in each of ours. */
-import { type GatewayError, toWireError } from "../../core/errors.ts";
+import type { GatewayError } from "../../core/errors.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
+import { toShownError } from "../errors.ts";
 
 export interface CreateFrame {
   /** The body that the same request would have over HTTP. */
@@ -49,7 +50,7 @@ const mark = "data: ";
 
 /** A failure outside of any response; the connection goes on. */
 export function toErrorFrame(error: GatewayError, laneName?: string): string {
-  const { message, type, param, code } = toWireError(error);
+  const { message, type, param, code } = toShownError(error);
   const { status, retryAfterSeconds: seconds } = error;
   const headers = seconds === undefined ? {} : { headers: { "retry-after": String(seconds) } };
   const frame = JSON.stringify({ type: "error", status, error: { code, message, type, param, ...headers } });

@@ -4,10 +4,7 @@ import type { Fields } from "../fields.ts";
 
 /** Everything but the known fields and nulls; nothing when there is nothing. */
 export function toExtra(fields: Fields, known: ReadonlySet<string>): Extra | undefined {
-  let extra: Record<string, unknown> | undefined;
-  for (const key in fields.values) {
-    const value = fields.values[key];
-    if (!known.has(key) && value !== null) (extra ??= {})[key] = value;
-  }
-  return extra === undefined ? undefined : { dialect: "chat", fields: extra };
+  // As entries, because a key may be called `__proto__`.
+  const extra = Object.entries(fields.values).filter(([key, value]) => !known.has(key) && value !== null);
+  return extra.length === 0 ? undefined : { dialect: "chat", fields: Object.fromEntries(extra) };
 }

@@ -15,6 +15,7 @@ import {
   readNumber,
   readObject,
   readString,
+  requireModel,
   requireName,
   requireObject,
   unsupported,
@@ -36,7 +37,7 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
   const stream = readBoolean(fields, "stream") ?? false;
   const store = readBoolean(fields, "store");
   const ask: Ask = {
-    model: requireName(fields, "model"),
+    model: requireModel(fields),
     items: readMessages(fields),
     itemsParam: "messages",
     settings: readSettings(fields),
@@ -77,9 +78,7 @@ function readSettings(fields: Fields): Settings {
 const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
 
 function toNative(fields: Fields): Record<string, unknown> {
-  const native: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(fields.values)) if (value !== null && !ours.has(key)) native[key] = value;
-  return native;
+  return Object.fromEntries(Object.entries(fields.values).filter(([key, value]) => value !== null && !ours.has(key)));
 }
 
 /** What would change the answer and cannot be honoured is refused rather than dropped. */

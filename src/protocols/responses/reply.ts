@@ -8,20 +8,21 @@ import { createSpeaker } from "./stream.ts";
 
 export function createVoice(echo: Echo, seal: Seal): Voice {
   const sealing = { seal, showsSeals: echo.showsSeals };
-  const write = (about: About, items: readonly OutputItem[], statusOf: (index: number) => ItemStatus): string[] =>
-    items.map((item, index) =>
-      JSON.stringify(toWireItem(item, toItemId(about.id, item, index), statusOf(index), sealing)),
-    );
+  const write = (about: About, item: OutputItem, index: number, status: ItemStatus): string =>
+    JSON.stringify(toWireItem(item, toItemId(about.id, item, index), status, sealing));
   return {
     // Whom the caller speaks for is kept in no form that can be read.
     memo: () => JSON.stringify(echo.user === null ? echo : { ...echo, user: seal.seal(echo.user) }),
     whole(about, answer) {
-      const { brokenOff } = answer;
-      const items = write(about, answer.items, (index) => (index === brokenOff ? "incomplete" : "completed"));
+      const { places, brokenOff } = answer;
+      const items = answer.items.map((item, at) => {
+        const index = places?.[at] ?? at;
+        return write(about, item, index, index === brokenOff ? "incomplete" : "completed");
+      });
       return createResponseWriter(about, echo).end(answer, items);
     },
     progress(about, status, items) {
-      const output = write(about, items, () => "completed");
+      const output = items.map((item, index) => write(about, item, index, "completed"));
       return createResponseWriter(about, echo).begin(status === "queued" ? "queued" : "in_progress", output);
     },
     stream: (about) => createSpeaker(about, echo, sealing),

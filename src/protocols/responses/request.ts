@@ -13,6 +13,7 @@ import {
   readNumber,
   readObject,
   readString,
+  requireModel,
   requireName,
   toFields,
   wrongType,
@@ -27,7 +28,7 @@ import { echoTools, readToolChoice, readTools } from "./tools.ts";
 
 export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
-  const model = requireName(fields, "model");
+  const model = requireModel(fields);
   const previousId = readString(fields, "previous_response_id");
   const conversationId = readConversation(fields, previousId);
   const user = readString(fields, "user") || undefined;

@@ -34,17 +34,19 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
 
   function beginItem(item: OutputItem, index: number): string {
     const id = toItemId(about.id, item, index);
-    parts = item.type === "tool-call" ? createCallInput(say, item, id, index) : createParts(say, id, index);
+    // Readers gather the items by these numbers, so they have no gap where an item was deleted; its id does.
+    const at = output.length;
+    parts = item.type === "tool-call" ? createCallInput(say, item, id, at) : createParts(say, id, at);
     const body = JSON.stringify(toWireItem(item, id, "in_progress", sealing));
-    return say.event("response.output_item.added", `"item":${body},"output_index":${index}`);
+    return say.event("response.output_item.added", `"item":${body},"output_index":${at}`);
   }
 
   function endItem(item: OutputItem, index: number, whole: boolean): string {
     const said = parts?.close() ?? "";
     const id = toItemId(about.id, item, index);
     const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", sealing));
-    output.push(body);
-    return said + say.event("response.output_item.done", `"item":${body},"output_index":${index}`);
+    const at = output.push(body) - 1;
+    return said + say.event("response.output_item.done", `"item":${body},"output_index":${at}`);
   }
 
   /** The wire has no event for a response that was called off, so it is told as one that failed, but not as an error. */

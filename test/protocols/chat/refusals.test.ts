@@ -21,6 +21,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ model: undefined }, "model", "missing_required_parameter", "Missing required parameter: 'model'."],
   [{ model: null }, "model", "missing_required_parameter", "Missing required parameter: 'model'."],
   [{ model: "" }, "model", "empty_string", "at least one character"],
+  [{ model: "m".repeat(1_001) }, "model", "string_too_long", "at most 1000 characters, but got 1001"],
   [{ model: 5 }, "model", "invalid_type", "expected a string, but got an integer"],
   [{ messages: undefined }, "messages", "missing_required_parameter", "Missing required parameter: 'messages'."],
   [{ messages: null }, "messages", "missing_required_parameter", "Missing required parameter: 'messages'."],

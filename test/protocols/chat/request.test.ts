@@ -280,3 +280,17 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
     extra: { dialect: "chat", fields: { type: "web_search" } },
   });
 });
+
+test("a field may be called __proto__, and is a field like any other", () => {
+  const [sent] = JSON.parse('[{"role":"user","content":"Hi","__proto__":{"role":"system"}}]') as object[];
+  const body = JSON.parse('{"model":"m","messages":[],"__proto__":{"stream":true}}') as object;
+  const { items, settings, stream } = protocol.parse(Object.assign(body, { messages: [sent] })).ask;
+  const [item] = items;
+  assert.ok(item?.type === "message");
+  assert.equal(JSON.stringify(item.extra?.fields), '{"__proto__":{"role":"system"}}');
+  assert.equal(JSON.stringify(settings.native?.fields), '{"__proto__":{"stream":true}}');
+  for (const fields of [item.extra?.fields, settings.native?.fields]) {
+    assert.equal(Object.getPrototypeOf(fields), Object.prototype);
+  }
+  assert.equal(stream, false);
+});

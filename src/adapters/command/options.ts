@@ -1,0 +1,64 @@
+/** The options of the command adapter. */
+import { milliseconds } from "../type.ts";
+
+export const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
+
+export const options = {
+  type: "object",
+  required: ["argv"],
+  properties: {
+    argv: {
+      type: "array",
+      items: { type: "string" },
+      minItems: 1,
+      description:
+        "The program and its arguments; no shell reads them. {model} and {prompt} in an argument stand for the model's " +
+        "name and the last user's text.",
+    },
+    cwd: {
+      type: "string",
+      minLength: 1,
+      format: "path",
+      default: ".",
+      description: "The folder in which the program runs.",
+    },
+    env: {
+      type: "array",
+      items: { type: "string", minLength: 1 },
+      default: defaultEnv,
+      description: "The names of the gateway's own environment variables that the program may see.",
+    },
+    set_env: {
+      type: "object",
+      patternProperties: { "^.*$": { type: "string" } },
+      description: "More environment variables, with their values.",
+    },
+    input: {
+      enum: ["json", "text", "none"],
+      default: "json",
+      description: "What stands on its standard input: the whole turn, the last user's text, or nothing.",
+    },
+    output: {
+      enum: ["auto", "text", "jsonl"],
+      default: "auto",
+      description:
+        "What it writes on its standard output: text, or deltas as JSON Lines; auto: its first line decides.",
+    },
+    first_byte_timeout_ms: milliseconds("The longest wait for its first byte.", 120_000),
+    idle_timeout_ms: milliseconds("The longest silence within its answer.", 120_000),
+    total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+    max_output_bytes: {
+      type: "integer",
+      minimum: 1024,
+      default: 64 * 1024 * 1024,
+      description: "The most that it may say in one answer.",
+    },
+    max_concurrent: {
+      type: "integer",
+      minimum: 1,
+      maximum: 10_000,
+      default: 16,
+      description: "Programs that may run at the same time; more turns are refused with 503.",
+    },
+  },
+} as const;

@@ -1,0 +1,20 @@
+/** The options of the module adapter. */
+
+export const options = {
+  type: "object",
+  required: ["path"],
+  properties: {
+    path: {
+      type: "string",
+      minLength: 1,
+      format: "path",
+      description: "The JavaScript or TypeScript file whose default export makes the adapter.",
+    },
+    options: {
+      type: "object",
+      patternProperties: { "^.*$": {} },
+      default: {},
+      description: "What the file's function is called with.",
+    },
+  },
+} as const;

@@ -1,0 +1,54 @@
+/** The options of the openai adapter. */
+import { baseUrlPattern } from "../http/target.ts";
+import { milliseconds } from "../type.ts";
+
+export const options = {
+  type: "object",
+  properties: {
+    base_url: {
+      type: "string",
+      pattern: baseUrlPattern,
+      default: "https://api.openai.com/v1",
+      description:
+        "Where the server is, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
+        "which may go on with a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
+    },
+    wire: {
+      anyOf: [
+        { type: "string", const: "chat" },
+        { type: "string", const: "responses" },
+      ],
+      default: "chat",
+      description:
+        "What the server is spoken to in: chat (POST /chat/completions) or responses (POST /responses). " +
+        "Only the latter carries reasoning from turn to turn and knows hosted tools.",
+    },
+    api_key: { type: "string", description: "Sent as Authorization: Bearer. Absent: no such header." },
+    headers: {
+      type: "object",
+      patternProperties: { "^.*$": { type: "string" } },
+      description: "More headers for every request; they win over ours.",
+    },
+    organization: { type: "string", description: "Sent as OpenAI-Organization." },
+    project: { type: "string", description: "Sent as OpenAI-Project." },
+    proxy: {
+      anyOf: [
+        { type: "string", pattern: "^(https?|socks5?)://" },
+        { type: "boolean", const: false },
+      ],
+      description:
+        "A proxy's URL, or false for none. Absent: HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment; " +
+        "loopback addresses and unix sockets are then never proxied.",
+    },
+    connect_timeout_ms: milliseconds("The longest wait for a connection.", 5_000),
+    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of an answer's body.", 120_000),
+    idle_timeout_ms: milliseconds("The longest silence within an answer.", 120_000),
+    total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+    max_response_bytes: {
+      type: "integer",
+      minimum: 1024,
+      default: 64 * 1024 * 1024,
+      description: "The largest whole answer that is read.",
+    },
+  },
+} as const;

@@ -1,0 +1,67 @@
+/** What a start does not wait for: code that its configuration does not need. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const root = new URL("..", import.meta.url);
+
+/** Opens a gateway in a process of its own, and gives the modules that were loaded before it listened. */
+function modulesOf(adapter: object): readonly string[] {
+  const settings = {
+    gateway: {
+      http: { port: 0, auth_token: "sk-test-0123456789abcdef", endpoints: { compat_chat: true } },
+      adapters: { only: adapter },
+      sessions: { store: "memory:" },
+      log: { level: "silent" },
+    },
+  };
+  const script = `
+    import { registerHooks } from "node:module";
+    const loaded = [];
+    registerHooks({
+      load(url, context, next) {
+        if (!process.getActiveResourcesInfo().includes("TCPServerWrap")) loaded.push(url);
+        return next(url, context);
+      },
+    });
+    const { openPortico } = await import(${JSON.stringify(new URL("src/index.ts", root).href)});
+    const portico = await openPortico(${JSON.stringify(settings)});
+    process.stdout.write(JSON.stringify(loaded));
+    await portico.close();
+  `;
+  const child = spawnSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8" });
+  assert.equal(child.status, 0, child.stderr);
+  return JSON.parse(child.stdout) as string[];
+}
+
+const loaded = modulesOf({ type: "openai", base_url: "http://127.0.0.1:9/v1", context_window: 1000 });
+
+test("A start loads the code of the adapters that the configuration names, and of the others only the options.", () => {
+  const code = loaded.flatMap((url) => /\/src\/adapters\/([\w-]+)\/(?!options\.ts)[^/]+$/.exec(url)?.[1] ?? []);
+  assert.deepEqual([...new Set(code)].toSorted(), ["http", "media", "openai"]);
+});
+
+test("A start loads neither the library that judges archives nor the vocabulary that counts tokens.", () => {
+  assert.ok(loaded.some((url) => url.includes("/node_modules/fastify/")));
+  assert.deepEqual(
+    loaded.filter((url) => /\/node_modules\/(typebox|gpt-tokenizer)\//.test(url)),
+    [],
+  );
+});
+
+test("What was compiled is kept in the user's own folder, and never where others could plant code.", (context) => {
+  const folder = mkdtempSync(join(tmpdir(), "portico-"));
+  context.after(() => rmSync(folder, { recursive: true }));
+  const [home, temporary] = [join(folder, "home"), join(folder, "temporary")];
+  for (const made of [home, temporary]) mkdirSync(made);
+  const bin = fileURLToPath(new URL("bin/portico.js", root));
+  const env = { PATH: process.env.PATH, HOME: home, TMPDIR: temporary };
+  const child = spawnSync(process.execPath, [bin, "--version"], { encoding: "utf8", env });
+  assert.equal(child.status, 0, child.stderr);
+  assert.deepEqual(readdirSync(temporary), []);
+  assert.ok(existsSync(join(home, ".cache", "portico")));
+});
