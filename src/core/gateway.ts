@@ -41,7 +41,7 @@ export interface Caller extends Seeker {
   /** When it was asked, if that is not now. */
   readonly createdAt?: Date | undefined;
   /** What its dialect needs to tell the answer again. */
-  readonly memo?: (() => string | undefined) | undefined;
+  readonly memo?: (() => string) | undefined;
   /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
   readonly key?: IdempotencyKey | undefined;
   /** It has the beginning of an answer to its key already, so that no other will do: tells whether it may be this turn's. */

@@ -13,9 +13,9 @@ import type { Answer, Ask } from "./turn.ts";
 export interface Keepsake {
   readonly owner: string;
   readonly about: About;
-  readonly memo: (() => string | undefined) | undefined;
+  readonly memo: (() => string) | undefined;
   readonly background: boolean;
-  /** Someone may ask for it again, event by event. */
+  /** Someone may ask for it again; of any other turn only what was said is kept. */
   readonly isRetold: boolean;
 }
 
@@ -69,7 +69,7 @@ export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: A
     output: answer.items,
     status: answer.status,
     usage: answer.usage,
-    told: toTold(keepsake, answer),
+    ...(keepsake.isRetold && { told: toTold(keepsake, answer) }),
     ...(move === undefined || place.base.length > 0 ? unmarked : chain.mark(move.id, path, input, answer.items)),
   };
 }
@@ -114,7 +114,7 @@ function wasDeleted(code: ErrorCode, what: string, param: string): GatewayError 
   return new GatewayError(code, `${what} was deleted while this turn ran, so the turn was not kept.`, { param });
 }
 
-function toTold({ about, memo, background, isRetold }: Keepsake, answer: Answer | undefined): Told {
+function toTold({ about, memo, background }: Keepsake, answer: Answer | undefined): Told {
   const { history, contextItems, omittedItems, truncation } = about;
   return {
     history,
@@ -127,7 +127,7 @@ function toTold({ about, memo, background, isRetold }: Keepsake, answer: Answer 
     ...(background && { background }),
     ...(answer?.error !== undefined && { failure: toStoredFailure(answer.error) }),
     brokenOff: answer?.brokenOff,
-    pieces: isRetold ? answer?.pieces : undefined,
+    pieces: answer?.pieces,
     memo: memo?.(),
   };
 }

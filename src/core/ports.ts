@@ -36,8 +36,6 @@ export type Remark =
 /** A wire dialect: it reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
   parse(body: unknown): Request;
-  /** The voice of a turn that was kept, made of its memo; nothing when the memo is not of this dialect. */
-  recall(memo: string): Voice | undefined;
 }
 
 interface Request {
@@ -46,8 +44,8 @@ interface Request {
 }
 
 export interface Voice {
-  /** What must be kept of a request so that its answer can be told again, as text; nothing: only its repetition can. */
-  memo(): string | undefined;
+  /** What must be kept of a request so that its answer can be asked for again, as text; absent: only its repetition can. */
+  readonly memo?: (() => string) | undefined;
   /** The whole answer as JSON text. Never asked for a failed one. */
   whole(about: About, answer: Answer): string;
   /** A turn that is not over yet, as JSON text, in a dialect that can be asked about one. */

@@ -172,6 +172,18 @@ suite("a repeated request", () => {
   });
 });
 
+test("of a chat turn that nobody can ask for again only what was said is kept", async (context) => {
+  const { post, store } = await open(context, words);
+  const keptOf = async (headers: Record<string, string>) => {
+    const { id } = JSON.parse((await post("/v1/chat/completions", { ...chat, user: "ann" }, headers)).text);
+    return store.findTurn("default", id.replace("chatcmpl-", "resp_"));
+  };
+  const plain = await keptOf({});
+  assert.equal(plain?.output.length, 1);
+  assert.equal(plain?.told, undefined);
+  assert.deepEqual((await keptOf({ "idempotency-key": "order-71" }))?.told?.pieces?.length, 1);
+});
+
 suite("a response after the fact", () => {
   test("is the one that was answered, whole and as a stream from any event on", async (context) => {
     const { post, send } = await open(context, words);

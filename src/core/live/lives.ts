@@ -9,7 +9,7 @@ export interface Live extends Joinable {
   readonly turn: LiveTurn;
   /** What it was asked, known when it has its place. */
   readonly input: () => readonly Item[];
-  readonly memo: (() => string | undefined) | undefined;
+  readonly memo: (() => string) | undefined;
   readonly background: boolean;
 }
 

@@ -14,6 +14,5 @@ export function createChatProtocol(options: ChatOptions): Protocol {
       const { ask, wants } = readRequest(body, options.exposeReasoning);
       return { ask, voice: createVoice(wants) };
     },
-    recall: () => undefined,
   };
 }

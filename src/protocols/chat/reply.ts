@@ -8,7 +8,6 @@ import type { Wants } from "./request.ts";
 
 export function createVoice(wants: Wants): Voice {
   return {
-    memo: () => undefined,
     whole: (about, answer) => JSON.stringify(toCompletion(about, answer, wants)),
     stream: (about) => createSpeaker(about, wants),
   };

@@ -7,7 +7,7 @@ import type { Seal } from "./seal.ts";
 /** What a caller gets to carry is the same on every route of the dialect. */
 export interface ResponsesProtocol extends Protocol {
   readonly seal: Seal;
-  /** `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
+  /** The voice of a turn that was kept, made of its memo. `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
   recall(memo: string, showsSeals?: boolean): Voice;
 }
 

@@ -369,7 +369,7 @@ test("an item that is only named may come without its type, and with null for al
 test("the length of metadata is counted in characters, whatever a string needs to hold them", () => {
   const metadata = { ["😀".repeat(64)]: "😀".repeat(512) };
   assert.deepEqual(
-    JSON.parse(protocol.parse({ model: "m", input: "Hi", metadata }).voice.memo() ?? "").metadata,
+    JSON.parse(protocol.parse({ model: "m", input: "Hi", metadata }).voice.memo?.() ?? "").metadata,
     metadata,
   );
 });
