@@ -10,8 +10,7 @@ import { tellWhole } from "./tell.ts";
 export async function compact(parts: ResponseParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { seal } = parts.protocol;
   const client = watchClient(reply.raw);
-  const leave = parts.turns.enter(client);
-  try {
+  return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
     const placed = await parts.gateway.answer(readCompactRequest(value, seal), {
       turnId: parts.newTurnId(),
@@ -20,13 +19,6 @@ export async function compact(parts: ResponseParts, request: FastifyRequest, rep
       signal: client.signal,
     });
     const { context = [] } = placed;
-    return await tellWhole(
-      parts,
-      placed,
-      { whole: (about, answer) => writeCompaction(about, context, answer, seal) },
-      reply,
-    );
-  } finally {
-    leave();
-  }
+    return tellWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
+  });
 }

@@ -23,15 +23,12 @@ import type { ResponseParts } from "./responses.ts";
 
 /** `POST /v1/conversations`; also without a body. */
 export async function createConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
-  const leave = parts.turns.enter(new AbortController());
-  try {
+  return parts.turns.run(new AbortController(), async () => {
     const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
     const { metadata, items } = readNewConversation(body, parts.protocol.seal);
     const addition = { turnId: parts.newTurnId(), items };
     return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
-  } finally {
-    leave();
-  }
+  });
 }
 
 /** `GET /v1/conversations/{id}` */
@@ -42,13 +39,10 @@ export async function retrieveConversation({ gateway }: ResponseParts, request: 
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
-  const leave = parts.turns.enter(new AbortController());
-  try {
+  return parts.turns.run(new AbortController(), async () => {
     const metadata = readNewMetadata((await readJsonBody(request.raw, parts.limits)).value);
     return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, metadata));
-  } finally {
-    leave();
-  }
+  });
 }
 
 /** `DELETE /v1/conversations/{id}`: all that was said in it goes with it. */
@@ -73,15 +67,12 @@ export async function createItems(
 ): Promise<unknown> {
   const id = readId(request);
   const client = watchClient(reply.raw);
-  const leave = parts.turns.enter(client);
-  try {
+  return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
     const addition = { turnId: parts.newTurnId(), items: readNewItems(value, parts.protocol.seal) };
     const added = await parts.gateway.conversations.append(request.token.owner, id, addition, client.signal);
     return toItemList(added, { seal: parts.protocol.seal, showsSeals: showsSeals(readQuery(request)) });
-  } finally {
-    leave();
-  }
+  });
 }
 
 /** `GET /v1/conversations/{id}/items/{item}` */

@@ -23,18 +23,15 @@ export async function retrieveResponse(
 ): Promise<unknown> {
   const { stream, starting_after } = request.query as { readonly stream?: string; readonly starting_after?: string };
   const { recalled, voice } = await find(parts, request);
-  if (stream !== "true" && stream !== "1") return sendJson(parts, recalled.about, toText(recalled, voice), reply);
+  if (stream !== "true" && stream !== "1") return sendJson(recalled.about, toText(recalled, voice), reply);
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
-  const leave = parts.turns.enter(client);
-  try {
+  return parts.turns.run(client, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
-    return await tellStream(parts, { answering, voice, numbering, unplaced: recalled.about }, reply);
-  } finally {
-    leave();
-  }
+    return tellStream(parts, { answering, voice, numbering, unplaced: recalled.about }, reply);
+  });
 }
 
 /** `POST /v1/responses/{id}/cancel` */
@@ -45,7 +42,7 @@ export async function cancelResponse(
 ): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
   const recalled = await parts.gateway.cancel(request.token.owner, id);
-  return sendJson(parts, recalled.about, toText(recalled, voiceOf(parts, recalled)), reply);
+  return sendJson(recalled.about, toText(recalled, voiceOf(parts, recalled)), reply);
 }
 
 /** `DELETE /v1/responses/{id}` */

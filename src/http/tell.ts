@@ -6,7 +6,7 @@ import { failedTurn } from "../core/frame/frame.ts";
 import type { Reply } from "../core/gateway.ts";
 import type { About, Remark, Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
-import { createSseWriter, cutWhenStalled } from "./client.ts";
+import { createSseWriter } from "./client.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
 import type { HttpLimits } from "./settings.ts";
 
@@ -19,7 +19,6 @@ export interface TellParts {
 
 /** Sends the answer when all of it is there. */
 export async function tellWhole(
-  parts: TellParts,
   { about, events, isRepeated }: Reply,
   voice: Pick<Voice, "whole">,
   reply: FastifyReply,
@@ -32,21 +31,13 @@ export async function tellWhole(
   }
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
-  return sendJson(parts, about, voice.whole(about, answer), reply, isRepeated);
+  return sendJson(about, voice.whole(about, answer), reply, isRepeated);
 }
 
 /** Sends JSON text about a turn. */
-export function sendJson(
-  parts: TellParts,
-  about: About,
-  text: string,
-  reply: FastifyReply,
-  isRepeated = false,
-): FastifyReply {
+export function sendJson(about: About, text: string, reply: FastifyReply, isRepeated = false): FastifyReply {
   reply.headers(toHeaders(about, reply.elapsedTime, isRepeated));
-  reply.header("content-type", "application/json; charset=utf-8").send(text);
-  cutWhenStalled(reply.raw, parts.limits.stalledClientTimeoutMs);
-  return reply;
+  return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }
 
 /** A stream that is asked for: what it answers, how it is numbered, and what is known of it until it has its place. */

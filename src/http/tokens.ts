@@ -13,8 +13,7 @@ export async function countInputTokens(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const leave = parts.turns.enter(client);
-  try {
+  return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
     const { ask } = parts.protocol.parse(withModel(value));
     const { tokens, isExact } = await parts.gateway.countTokens(ask, {
@@ -25,9 +24,7 @@ export async function countInputTokens(
     });
     reply.header("x-portico-tokens", isExact ? "exact" : "estimated");
     return toTokenCount(tokens);
-  } finally {
-    leave();
-  }
+  });
 }
 
 /** The model may be left open here: then it is the default adapter's that counts. */

@@ -26,8 +26,7 @@ export async function answerTurn(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const leave = parts.turns.enter(client);
-  try {
+  return parts.turns.run(client, async () => {
     const { headers } = request;
     const { value, bytes } = await readJsonBody(request.raw, parts.limits);
     const { ask, voice } = protocol.parse(value);
@@ -47,16 +46,10 @@ export async function answerTurn(
       resumes: last?.isOf,
     });
     if (ask.stream) {
-      return await tellStream(
-        parts,
-        { answering, voice, numbering, unplaced: { id: turnId, model: ask.model } },
-        reply,
-      );
+      return tellStream(parts, { answering, voice, numbering, unplaced: { id: turnId, model: ask.model } }, reply);
     }
     const placed = await answering;
-    if (ask.background !== true || voice.progress === undefined) return await tellWhole(parts, placed, voice, reply);
-    return sendJson(parts, placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
-  } finally {
-    leave();
-  }
+    if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);
+    return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
+  });
 }

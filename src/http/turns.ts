@@ -2,8 +2,8 @@
 import { GatewayError } from "../core/errors.ts";
 
 export interface Turns {
-  /** Takes a place for a turn, or a 503. The function it gives must be called once, when the turn is over. */
-  enter(turn: AbortController): () => void;
+  /** Does a turn's work in a place of its own, or a 503 when there is none. Draining calls the turn off. */
+  run<Result>(turn: AbortController, work: () => Promise<Result>): Promise<Result>;
   /** Lets no more turns in. */
   drain(): void;
   /** Calls off those that still run. */
@@ -17,7 +17,7 @@ export function createTurns(maxConcurrent: number): Turns {
   const running = new Set<AbortController>();
   let draining = false;
   return {
-    enter(turn) {
+    async run(turn, work) {
       if (draining) throw drainingError();
       if (running.size >= maxConcurrent) {
         throw new GatewayError(
@@ -27,7 +27,11 @@ export function createTurns(maxConcurrent: number): Turns {
         );
       }
       running.add(turn);
-      return () => running.delete(turn);
+      try {
+        return await work();
+      } finally {
+        running.delete(turn);
+      }
     },
     drain() {
       draining = true;

@@ -51,17 +51,13 @@ export async function answerFrame(
     spoke: false,
     goesOn: false,
   };
-  let leave: (() => void) | undefined;
   try {
     const { owner } = parts.admit(request);
-    leave = parts.turns.enter(client);
-    await take(parts, line, frame, { owner, client, course });
+    await parts.turns.run(client, () => take(parts, line, frame, { owner, client, course }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     parts.journal.report(error, course);
     if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane)]);
-  } finally {
-    leave?.();
   }
   const { failure, about, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
