@@ -14,7 +14,7 @@ import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn, whyNotKept } from 
 import { createKeyed } from "./live/keyed.ts";
 import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
-import { findPlace, type Seeker } from "./place/place.ts";
+import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
@@ -28,6 +28,8 @@ export interface Gateway extends Recall {
    * is thrown, what fails later is told by the one `turn-end`. Whoever asks must pull to the end or call `return()`.
    */
   answer(ask: Ask, caller: Caller): Promise<Reply>;
+  /** Throws when what the request names to go on from is not there. */
+  checkContinued(ask: Ask, owner: string): Promise<void>;
   /** How many tokens the model would read if this were asked now; it waits for no other turn, and nothing is kept. */
   countTokens(ask: Ask, caller: Caller): Promise<TokenCount>;
   readonly conversations: ConversationDesk;
@@ -43,9 +45,21 @@ export interface Caller extends Seeker {
   /** What its dialect needs to tell the answer again. */
   readonly memo?: (() => string) | undefined;
   /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
-  readonly key?: IdempotencyKey | undefined;
-  /** It has the beginning of an answer to its key already, so that no other will do: tells whether it may be this turn's. */
-  readonly resumes?: ((turnId: string) => boolean) | undefined;
+  readonly key?: AskedKey | undefined;
+  /** It has the beginning of an answer to its key already, so that no other will do. */
+  readonly resumes?: Resumption | undefined;
+}
+
+export interface AskedKey extends IdempotencyKey {
+  /** The caller's word for the key, for errors that speak of it. */
+  readonly param: string;
+}
+
+export interface Resumption {
+  /** The caller's word for where it was cut off, for errors that speak of it. */
+  readonly param: string;
+  /** Whether what the caller has may be of this turn. */
+  isOf(turnId: string): boolean;
 }
 
 export interface Reply {
@@ -155,6 +169,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (ask.background !== true) return begin(resolved, caller);
       const { turn } = await inBackground(resolved, caller);
       return join(turn, caller.signal);
+    },
+    async checkContinued(ask, owner) {
+      await findContinued(store, owner, ask);
     },
     async countTokens(ask, caller) {
       checkSize(ask, limits.maxItems);

@@ -2,9 +2,10 @@
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
-import type { IdempotencyKey } from "../core/store.ts";
+import type { AskedKey } from "../core/gateway.ts";
 
 const maxKeyLength = 255;
+const param = "Idempotency-Key";
 
 /**
  * The same request is the same path, the same session and the same bytes. The digest is keyed with the key itself, so that
@@ -15,17 +16,16 @@ export function readIdempotencyKey(
   path: string,
   hint: string | undefined,
   body: Buffer,
-): IdempotencyKey | undefined {
+): AskedKey | undefined {
   const key = headers["idempotency-key"];
   if (key === undefined) return undefined;
   if (typeof key !== "string" || key === "" || key.length > maxKeyLength) {
-    throw new GatewayError("invalid_value", `The header 'Idempotency-Key' must have 1 to ${maxKeyLength} characters.`, {
-      param: "Idempotency-Key",
-    });
+    const message = `The header '${param}' must have 1 to ${maxKeyLength} characters.`;
+    throw new GatewayError("invalid_value", message, { param });
   }
   const fingerprint = createHmac("sha256", key)
     .update(JSON.stringify([path, hint ?? null]))
     .update(body)
     .digest("base64url");
-  return { key, fingerprint };
+  return { key, fingerprint, param };
 }

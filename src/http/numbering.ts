@@ -1,6 +1,7 @@
 /** Numbers the messages of a stream, so that a caller who was cut off can go on behind the last one it has. */
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
+import type { Resumption } from "../core/gateway.ts";
 
 export interface Numbering {
   /** The number of the last message that the caller has; the stream goes on behind it. */
@@ -36,10 +37,8 @@ function toName(turnId: string): string {
 }
 
 /** The last message that a caller has of a stream. */
-interface LastEvent {
+interface LastEvent extends Resumption {
   readonly number: number;
-  /** Whether it may be one of this turn's. */
-  readonly isOf: (turnId: string) => boolean;
 }
 
 /** What a caller sends when it takes up a stream again: the id of a message, or its number alone. */
@@ -47,7 +46,8 @@ export function readLastEventId(headers: IncomingHttpHeaders): LastEvent | undef
   const value = headers["last-event-id"];
   if (value === undefined || value === "") return undefined;
   const [, name, number = value] = /^([0-9a-f]{8})-(.*)$/.exec(String(value)) ?? [];
-  return { number: toNumber(number, "Last-Event-ID"), isOf: (turnId) => name === undefined || name === toName(turnId) };
+  const param = "Last-Event-ID";
+  return { param, number: toNumber(number, param), isOf: (turnId) => name === undefined || name === toName(turnId) };
 }
 
 /** The same as a query parameter. */

@@ -41,15 +41,16 @@ export async function cancelResponse(
   reply: FastifyReply,
 ): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
-  const recalled = await parts.gateway.cancel(request.token.owner, id);
+  const recalled = (await parts.gateway.cancel(request.token.owner, id)) ?? unknownResponse(id);
+  if (!recalled.background) throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
   return sendJson(recalled.about, toText(recalled, voiceOf(parts, recalled)), reply);
 }
 
 /** `DELETE /v1/responses/{id}` */
 export async function deleteResponse(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
-  const { recalled } = await find(parts, request);
-  await parts.gateway.forget(request.token.owner, recalled.about.id);
+  await find(parts, request);
+  if (!(await parts.gateway.forget(request.token.owner, id))) unknownResponse(id);
   return { id, object: "response", deleted: true };
 }
 
@@ -63,14 +64,17 @@ export async function listInputItems(parts: ResponseParts, request: FastifyReque
 
 async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ recalled: Recalled; voice: Voice }> {
   const { id } = request.params as { readonly id: string };
-  const recalled = await parts.gateway.recall(request.token.owner, id);
+  const recalled = (await parts.gateway.recall(request.token.owner, id)) ?? unknownResponse(id);
   return { recalled, voice: voiceOf(parts, recalled, showsSeals(request.query as Readonly<Record<string, unknown>>)) };
 }
 
 /** A turn of the other dialect has no memo, and is no response. */
 function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled, showsSeals = false): Voice {
-  if (memo !== undefined) return protocol.recall(memo, showsSeals);
-  throw new GatewayError("not_found", `Response with id '${about.id}' not found.`);
+  return memo === undefined ? unknownResponse(about.id) : protocol.recall(memo, showsSeals);
+}
+
+function unknownResponse(id: string): never {
+  throw new GatewayError("not_found", `Response with id '${id}' not found.`);
 }
 
 function toText({ about, state }: Recalled, voice: Voice): string {

@@ -43,7 +43,7 @@ export async function answerTurn(
       signal: client.signal,
       memo: voice.memo,
       key,
-      resumes: last?.isOf,
+      resumes: last,
     });
     if (ask.stream) {
       return tellStream(parts, { answering, voice, numbering, unplaced: { id: turnId, model: ask.model } }, reply);

@@ -69,4 +69,4 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /** An idempotency key. */
-export const key = { key: "k1", fingerprint: "f1" };
+export const key = { key: "k1", fingerprint: "f1", param: "Idempotency-Key" };

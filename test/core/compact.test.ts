@@ -127,7 +127,7 @@ suite("a conversation made short", () => {
   test("is told again exactly as it was told", async () => {
     const { talk, gateway } = createScene(model);
     const { id, told } = await talk({ compacts: true }, { memo: () => "how it is told" });
-    const { follow } = await gateway.recall("ann", id);
+    const { follow } = (await gateway.recall("ann", id))!;
     const again: Event[] = [];
     for await (const batch of follow(new AbortController().signal)) for (const event of batch) again.push(event);
     assert.deepEqual(again, told);

@@ -176,7 +176,7 @@ test("an item of an answer can be deleted, and the answer is told without it", a
   const turnId = await ask(gateway, id, said("question"));
   await gateway.conversations.removeItem("a", id, { turnId, side: "output", index: 0 }, signal);
   assert.deepEqual(await textsOf(gateway, id), ["question", "Hello"]);
-  const { state } = await gateway.recall("a", turnId);
+  const { state } = (await gateway.recall("a", turnId))!;
   assert.deepEqual(state.status === "over" && state.answer.items.map(({ type }) => type), ["message"]);
 });
 
@@ -247,7 +247,7 @@ test("deleting a conversation deletes what was said in it", async () => {
   const { id } = await gateway.conversations.create("a", {}, add(said("one")));
   const turnId = await ask(gateway, id, said("two"));
   await gateway.conversations.delete("a", id);
-  await assert.rejects(gateway.recall("a", turnId), { code: "not_found" });
+  assert.equal(await gateway.recall("a", turnId), undefined);
 });
 
 test("items can be named instead of sent, if they are the owner's", async () => {

@@ -14,7 +14,8 @@ import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
 
 /** Goes on with whatever answer there is. */
-const resumes = (): boolean => true;
+const param = "Last-Event-ID";
+const resumes = { param, isOf: () => true };
 
 suite("whoever goes on with a stream", () => {
   test("is refused when there is none, and no turn begins", async () => {
@@ -46,11 +47,11 @@ suite("whoever goes on with a stream", () => {
     await drain(failed);
     const running = await answer({}, { key });
     const isOf = (id: string) => (turnId: string) => turnId === id;
-    assert.equal(await codeOf(answer({}, { key, resumes: isOf(failed.about.id) })), "events_expired");
-    const joined = await answer({}, { key, resumes: isOf(running.about.id) });
+    assert.equal(await codeOf(answer({}, { key, resumes: { param, isOf: isOf(failed.about.id) } })), "events_expired");
+    const joined = await answer({}, { key, resumes: { param, isOf: isOf(running.about.id) } });
     slow.go();
     assert.deepEqual(await drain(joined), await drain(running));
-    assert.equal(await codeOf(answer({}, { key, resumes: isOf(failed.about.id) })), "events_expired");
+    assert.equal(await codeOf(answer({}, { key, resumes: { param, isOf: isOf(failed.about.id) } })), "events_expired");
   });
 
   test("is refused when its events are no longer kept one by one, and others still get the answer", async () => {
@@ -120,7 +121,7 @@ suite("an answer with a key", () => {
     const slow = createSlow();
     const { answer, store } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
     const first = await answer({ background: true }, { key });
-    const refused = { key: { key: "k2", fingerprint: "f2" }, turnId: "resp_refused" };
+    const refused = { key: { ...key, key: "k2" }, turnId: "resp_refused" };
     for (const caller of [refused, { ...refused, key: undefined }]) {
       assert.equal(await codeOf(answer({ background: true }, caller)), "overloaded");
     }
@@ -190,7 +191,7 @@ suite("a turn that nobody follows", () => {
       await endless.go();
     }
     assert.ok(endless.isCalledOff());
-    const { state } = await gateway.recall("ann", about.id);
+    const { state } = (await gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
   });
 

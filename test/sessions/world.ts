@@ -153,7 +153,8 @@ async function ask(
   adapter.prepare(step, sending);
   const leaving = new AbortController();
   const isHeard = step.fate === "kept" || step.fate === "cut" || step.fate === "unstored";
-  const key = isHeard && step.choice % 4 === 0 ? { key: words.fresh("key"), fingerprint: "f" } : undefined;
+  const key =
+    isHeard && step.choice % 4 === 0 ? { key: words.fresh("key"), fingerprint: "f", param: "key" } : undefined;
   const send = () =>
     gateway.answer(
       {

@@ -6,7 +6,7 @@ import type { BeginTurn, Caller } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { type Keepsake, toLoneTurn } from "../keep.ts";
 import type { Live, Lives } from "./lives.ts";
-import { findConversation, findPrevious, placedBy } from "../place/place.ts";
+import { findContinued, placedBy } from "../place/place.ts";
 import type { About } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
 import type { Ask } from "../turn.ts";
@@ -26,13 +26,12 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
   return async (ask, caller) => {
     const { owner, turnId, key, memo } = caller;
     // What it continues is looked for now, as only now its caller can be told that there is no such thing.
-    const previous = ask.previousId === undefined ? undefined : await findPrevious(store, owner, ask.previousId);
-    if (ask.conversationId !== undefined) await findConversation(store, owner, ask.conversationId);
+    const session = await findContinued(store, owner, ask);
     const about: { -readonly [Key in keyof About]: About[Key] } = {
       id: turnId,
       createdAt: now(),
       model: ask.model,
-      session: ask.conversationId ?? previous?.session,
+      session,
       history: undefined,
       contextItems: undefined,
       omittedItems: 0,

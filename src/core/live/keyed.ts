@@ -1,14 +1,14 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
 import type { InBackground } from "./background.ts";
 import { GatewayError } from "../errors.ts";
-import type { BeginTurn, Caller, Reply } from "../gateway.ts";
+import type { AskedKey, BeginTurn, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { isKept } from "../keep.ts";
 import { type Follow, join } from "./live.ts";
 import type { Joinable, Lives } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
 import type { About } from "../ports.ts";
-import type { IdempotencyKey, SessionStore, StoredTurn } from "../store.ts";
+import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
 export interface KeyedParts {
@@ -24,13 +24,13 @@ export interface KeyedParts {
 }
 
 /** The answer to the first request with this key, from its beginning: running, or kept. */
-export type Once = (ask: Ask, caller: Caller, key: IdempotencyKey) => Promise<Reply>;
+export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
 
 export function createKeyed(parts: KeyedParts): Once {
   const { store, lives, begin, inBackground, resolve, keyMs, now } = parts;
 
   /** The answer that is there already: kept, or on its way in the background. */
-  async function findAnswer(owner: string, key: IdempotencyKey): Promise<Found | undefined> {
+  async function findAnswer(owner: string, key: AskedKey): Promise<Found | undefined> {
     const kept = await findKept(owner, key);
     if (kept === undefined) return undefined;
     const live = lives.find(owner, kept.id);
@@ -38,12 +38,12 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: toAbout(kept), follow: () => tellAgain(kept), isExact: isExact(kept) };
   }
 
-  async function findKept(owner: string, { key, fingerprint }: IdempotencyKey): Promise<StoredTurn | undefined> {
-    const kept = await store.findKey(owner, key);
+  async function findKept(owner: string, key: AskedKey): Promise<StoredTurn | undefined> {
+    const kept = await store.findKey(owner, key.key);
     const turn = kept && (await store.findTurn(owner, kept.turnId));
     if (kept === undefined || turn === undefined || now().getTime() - turn.createdAt.getTime() >= keyMs)
       return undefined;
-    if (kept.fingerprint !== fingerprint) throw conflict();
+    if (kept.fingerprint !== key.fingerprint) throw conflict(key);
     return turn;
   }
 
@@ -51,12 +51,12 @@ export function createKeyed(parts: KeyedParts): Once {
   async function resume(
     running: Joinable | undefined,
     { owner, signal }: Caller,
-    key: IdempotencyKey,
-    isMeant: (turnId: string) => boolean,
+    key: AskedKey,
+    resumption: Resumption,
   ): Promise<Reply> {
     const found = await findAnswer(owner, key);
     const turn = found ?? (running && { about: await running.turn.placed, follow: running.turn.follow, isExact: true });
-    if (turn?.isExact !== true || !isMeant(turn.about.id)) throw nothingToResume();
+    if (turn?.isExact !== true || !resumption.isOf(turn.about.id)) throw nothingToResume(key, resumption);
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
@@ -65,7 +65,7 @@ export function createKeyed(parts: KeyedParts): Once {
     const keyName = JSON.stringify([owner, key.key]);
     let running = lives.findKey(keyName);
     while (running !== undefined && running.fingerprint !== key.fingerprint) {
-      await refuseUnlessItFails(running);
+      await refuseUnlessItFails(running, key);
       running = lives.findKey(keyName);
     }
     if (caller.resumes !== undefined) return resume(running, caller, key, caller.resumes);
@@ -98,27 +98,27 @@ interface Found {
 }
 
 /** Another request with the same key stands in the way, unless it turns out to be the one that is wrong. */
-async function refuseUnlessItFails({ turn }: Joinable): Promise<void> {
+async function refuseUnlessItFails({ turn }: Joinable, key: AskedKey): Promise<void> {
   const isPlaced = await turn.placed.then(
     () => true,
     () => false,
   );
-  if (isPlaced) throw conflict();
+  if (isPlaced) throw conflict(key);
   await turn.ended;
 }
 
-function conflict(): GatewayError {
+function conflict({ param }: AskedKey): GatewayError {
   return new GatewayError(
     "idempotency_conflict",
-    "This Idempotency-Key was used for another request. Repeat the same request with it, or choose a new key.",
-    { param: "Idempotency-Key" },
+    `This ${param} was used for another request. Repeat the same request with it, or choose a new key.`,
+    { param },
   );
 }
 
-function nothingToResume(): GatewayError {
+function nothingToResume(key: AskedKey, { param }: Resumption): GatewayError {
   return new GatewayError(
     "events_expired",
-    "The stream of this Idempotency-Key is no longer there, or no longer event by event: it failed, or is too old. Send the request without 'Last-Event-ID' to get its answer from the beginning.",
-    { param: "Last-Event-ID" },
+    `The stream of this ${key.param} is no longer there, or no longer event by event: it failed, or is too old. Send the request without '${param}' to get its answer from the beginning.`,
+    { param },
   );
 }

@@ -200,6 +200,6 @@ function unattended(maxUnattendedMs: number): GatewayError {
 function expired(): GatewayError {
   return new GatewayError(
     "events_expired",
-    "The beginning of this answer's stream is no longer kept, as the answer is too long. Retrieve it without 'stream'.",
+    "The beginning of this answer's stream is no longer kept, as the answer is too long. Ask for it as a whole.",
   );
 }

@@ -11,12 +11,12 @@ import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
 export interface Recall {
-  /** A turn of the owner that is kept, or runs on its own. Throws `not_found`. */
-  recall(owner: string, turnId: string): Promise<Recalled>;
-  /** Calls off a turn in the background and waits until it is over; one that is over stays as it is. */
-  cancel(owner: string, turnId: string): Promise<Recalled>;
-  /** Deletes a turn for good; one that runs is called off first. */
-  forget(owner: string, turnId: string): Promise<void>;
+  /** A turn of the owner that is kept, or runs on its own. */
+  recall(owner: string, turnId: string): Promise<Recalled | undefined>;
+  /** Calls off a turn in the background and waits until it is over; any other stays as it is. */
+  cancel(owner: string, turnId: string): Promise<Recalled | undefined>;
+  /** Deletes a turn for good; one that runs is called off first. False: the owner has no such turn. */
+  forget(owner: string, turnId: string): Promise<boolean>;
 }
 
 export interface Recalled {
@@ -41,11 +41,11 @@ interface PlacedItem {
 }
 
 export function createRecall({ store, lives }: { readonly store: SessionStore; readonly lives: Lives }): Recall {
-  async function recall(owner: string, turnId: string): Promise<Recalled> {
+  async function recall(owner: string, turnId: string): Promise<Recalled | undefined> {
     const live = lives.find(owner, turnId);
     if (live !== undefined) return recallLive(live);
     const turn = await store.findTurn(owner, turnId);
-    if (turn === undefined || turn.status === "shown") throw unknownTurn(turnId);
+    if (turn === undefined || turn.status === "shown") return undefined;
     const shown = turn.parent === `${turn.id}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
     return recallKept(turn, shown);
   }
@@ -58,15 +58,13 @@ export function createRecall({ store, lives }: { readonly store: SessionStore; r
         live.turn.cancel(new GatewayError("cancelled", "The turn was cancelled."));
         await live.turn.ended;
       }
-      const recalled = await recall(owner, turnId);
-      if (recalled.background) return recalled;
-      throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
+      return recall(owner, turnId);
     },
     async forget(owner, turnId) {
       const live = lives.find(owner, turnId);
       live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
       await live?.turn.ended;
-      if (!(await store.deleteTurn(owner, turnId)) && live === undefined) throw unknownTurn(turnId);
+      return (await store.deleteTurn(owner, turnId)) || live !== undefined;
     },
   };
 }
@@ -98,8 +96,4 @@ function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
     isExact: isExact(turn),
     follow: () => tellAgain(turn),
   };
-}
-
-function unknownTurn(turnId: string): GatewayError {
-  return new GatewayError("not_found", `Response with id '${turnId}' not found.`);
 }

@@ -98,8 +98,18 @@ async function continueResponse(
   return { history: "continued", path, base: [], input: ask.items, session, move, by: "response" };
 }
 
+/** Throws when what a request names to go on from is not there; gives its session. */
+export async function findContinued(
+  store: SessionStore,
+  owner: string,
+  { previousId, conversationId }: Pick<Ask, "previousId" | "conversationId">,
+): Promise<string | undefined> {
+  if (previousId !== undefined) return (await findPrevious(store, owner, previousId)).session;
+  return conversationId === undefined ? undefined : (await findConversation(store, owner, conversationId)).id;
+}
+
 /** The turn that a request names as the one before it. */
-export async function findPrevious(store: SessionStore, owner: string, previousId: string): Promise<StoredTurn> {
+async function findPrevious(store: SessionStore, owner: string, previousId: string): Promise<StoredTurn> {
   const previous = await store.findTurn(owner, previousId);
   if (previous !== undefined && (previous.status === "completed" || previous.status === "incomplete")) return previous;
   const why = previous === undefined ? "not found" : isOver(previous) ? "has no answer to go on from" : "still runs";
@@ -129,7 +139,7 @@ async function continueConversation(
 }
 
 /** The owner's session of this id. */
-export async function findConversation(store: SessionStore, owner: string, conversationId: string): Promise<Session> {
+async function findConversation(store: SessionStore, owner: string, conversationId: string): Promise<Session> {
   const session = await store.readSession(conversationId);
   if (session?.owner === owner) return session;
   throw new GatewayError("not_found", `Conversation with id '${conversationId}' not found.`, { param: "conversation" });

@@ -135,7 +135,8 @@ function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked)
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
 async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }: Asked): Promise<Reply> {
-  await checkPlace(parts, memory, owner, ask);
+  // A promise to go on from something is given only if it is there.
+  if (ask.previousId === undefined || !memory.knows(ask.previousId)) await parts.gateway.checkContinued(ask, owner);
   const id = parts.newTurnId();
   memory.prepare(id, ask);
   const createdAt = parts.now();
@@ -143,32 +144,6 @@ async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }:
   const truncation = ask.truncation ?? "disabled";
   const about: About = { id, createdAt, model: ask.model, ...nowhere, truncation, remarks: [] };
   return { about, events: emptyTurn(createdAt) };
-}
-
-/** What a request that is made ready goes on from must be there, as a promise to go on from it is given. */
-async function checkPlace(
-  { gateway }: SocketTurnParts,
-  memory: ConnectionMemory,
-  owner: string,
-  { previousId, conversationId }: Ask,
-): Promise<void> {
-  if (previousId !== undefined && !memory.knows(previousId)) {
-    const message = `Previous response with id '${previousId}' not found.`;
-    const error = new GatewayError("previous_response_not_found", message, { param: "previous_response_id" });
-    await orElse(gateway.recall(owner, previousId), error);
-  }
-  if (conversationId !== undefined) {
-    const message = `Conversation with id '${conversationId}' not found.`;
-    const error = new GatewayError("not_found", message, { param: "conversation" });
-    await orElse(gateway.conversations.read(owner, conversationId), error);
-  }
-}
-
-/** Throws this error when there is no such thing. */
-async function orElse(found: Promise<unknown>, error: GatewayError): Promise<void> {
-  await found.catch((thrown: unknown) => {
-    throw thrown instanceof GatewayError && thrown.code === "not_found" ? error : thrown;
-  });
 }
 
 async function* emptyTurn(endedAt: Date): Reply["events"] {
