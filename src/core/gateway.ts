@@ -5,7 +5,7 @@ import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { GatewayError, toGatewayError } from "./errors.ts";
+import { toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
@@ -18,6 +18,7 @@ import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall } from "./live/recall.ts";
+import { checkSize } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Turn } from "./turn.ts";
@@ -198,13 +199,4 @@ function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(event
     return end(value);
   };
   return events;
-}
-
-function checkSize(ask: Ask, maxItems: number): void {
-  if (ask.items.length <= maxItems) return;
-  throw new GatewayError(
-    "too_many_messages",
-    `'${ask.itemsParam}' comes to ${ask.items.length} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
-    { param: ask.itemsParam },
-  );
 }

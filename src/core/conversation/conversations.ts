@@ -5,6 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
 import type { Queue } from "../place/queue.ts";
 import { resolveReferences } from "./references.ts";
+import { checkSize } from "../size.ts";
 import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "../store.ts";
 import type { Reference } from "../turn.ts";
 
@@ -71,9 +72,8 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
-    if (items.length > limits.maxItems) throw tooManyItems(items.length, limits.maxItems);
-    const ask = { model: "", items, itemsParam, settings: { tools: [] }, stream: false, keep: "no" } as const;
-    return (await resolveReferences(store, owner, ask, limits.maxReferencedCharacters)).items;
+    checkSize({ items, itemsParam }, limits.maxItems);
+    return (await resolveReferences(store, owner, { items, itemsParam }, limits.maxReferencedCharacters)).items;
   }
 
   function toShown(
@@ -200,13 +200,5 @@ function conversationMoved(): GatewayError {
     "session_busy",
     "The conversation changed while items were added to it, so they were not kept. Send them again.",
     { retryAfterSeconds: 1 },
-  );
-}
-
-function tooManyItems(count: number, maxItems: number): GatewayError {
-  return new GatewayError(
-    "too_many_messages",
-    `'${itemsParam}' comes to ${count} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
-    { param: itemsParam },
   );
 }

@@ -9,13 +9,13 @@ import type { Ask, Reference } from "../turn.ts";
  * The same request with every reference replaced by the item that it names, which must be the owner's. A few bytes may name a
  * long item many times, so what they stand for may not be longer than a body could be.
  */
-export async function resolveReferences(
+export async function resolveReferences<Asked extends Pick<Ask, "items" | "itemsParam">>(
   store: SessionStore,
   owner: string,
-  ask: Ask,
+  ask: Asked,
   maxReferencedCharacters: number,
-): Promise<Ask<Item>> {
-  if (!ask.items.some(isReference)) return ask as Ask<Item>;
+): Promise<Asked & { readonly items: readonly Item[] }> {
+  if (hasNoReference(ask)) return ask;
   const turns = new Map<string, Promise<StoredTurn | undefined>>();
   const find = (turnId: string): Promise<StoredTurn | undefined> => {
     const known = turns.get(turnId) ?? store.findTurn(owner, turnId);
@@ -43,6 +43,12 @@ function tooMuch(maxCharacters: number, param: string): GatewayError {
     `The items that '${param}' refers to have more than ${maxCharacters} characters together (gateway.http.limits.max_body_bytes). Refer to fewer of them.`,
     { param },
   );
+}
+
+function hasNoReference<Asked extends Pick<Ask, "items">>(
+  ask: Asked,
+): ask is Asked & { readonly items: readonly Item[] } {
+  return !ask.items.some(isReference);
 }
 
 function isReference(item: Item | Reference): item is Reference {
