@@ -5,8 +5,8 @@ export function callerLeft(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
 }
 
-/** What an operator's own program or module may say of its failure; everything else is the gateway's own to say. */
-export const tellableCodes = [
+/** How an upstream can fail. */
+export const upstreamCodes = [
   "adapter_error",
   "adapter_refused",
   "adapter_protocol",
@@ -15,5 +15,7 @@ export const tellableCodes = [
   "adapter_rate_limit",
   "adapter_timeout",
   "overloaded",
-  "unsupported_parameter",
 ] as const satisfies readonly ErrorCode[];
+
+/** What an operator's own program or module may say of its failure; everything else is the gateway's own to say. */
+export const tellableCodes = [...upstreamCodes, "unsupported_parameter"] as const satisfies readonly ErrorCode[];

@@ -8,10 +8,14 @@ export function watchClient(response: ServerResponse): AbortController {
   const controller = new AbortController();
   // Once the body is read the request no longer tells; the response's own close does.
   response.once("close", () => {
-    if (!response.writableFinished)
-      controller.abort(new GatewayError("client_closed", "The caller left before the end of the answer."));
+    if (!response.writableFinished) controller.abort(callerLeft());
   });
   return controller;
+}
+
+/** Why a turn is called off whose caller is gone. */
+export function callerLeft(): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }
 
 export interface SseWriter {

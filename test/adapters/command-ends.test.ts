@@ -6,54 +6,10 @@ import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { createCommand } from "../../src/adapters/command/index.ts";
-import type { Delta } from "../../src/core/delta.ts";
-import { GatewayError } from "../../src/core/errors.ts";
-import type { Adapter } from "../../src/core/ports.ts";
-import type { Turn } from "../../src/core/turn.ts";
 import { makeFolder } from "../gateway.ts";
-
-type Options = Parameters<typeof createCommand>[0];
+import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf } from "./command-scene.ts";
 
 const node = process.execPath;
-const environment = { PATH: process.env["PATH"], HOME: "/home/portico" };
-
-function turnOf(text: string, changes: Partial<Turn> = {}): Turn {
-  const items = [{ type: "message", role: "user", content: text }] as const;
-  return { id: "resp_1", model: "model-1", items, settings: { tools: [] }, stream: true, ...changes };
-}
-
-async function collect(adapter: Adapter, turn: Turn): Promise<Delta[]> {
-  const deltas: Delta[] = [];
-  for await (const batch of adapter.stream(turn, new AbortController().signal)) deltas.push(...batch);
-  return deltas;
-}
-
-function textOf(deltas: readonly Delta[]): string {
-  return deltas.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
-}
-
-/** What a script of the shell answers. */
-async function answerOf(
-  script: string,
-  turn: Turn | string = "Hello",
-  options: Partial<Options> = {},
-): Promise<Delta[]> {
-  const adapter = createCommand({ argv: ["sh", "-c", script], ...options }, environment);
-  try {
-    return await collect(adapter, typeof turn === "string" ? turnOf(turn) : turn);
-  } finally {
-    await adapter.close?.();
-  }
-}
-
-async function failureOf(answer: Promise<unknown>): Promise<GatewayError> {
-  const thrown = await answer.then(
-    () => assert.fail("It did not fail."),
-    (failure: unknown) => failure,
-  );
-  assert.ok(thrown instanceof GatewayError, String(thrown));
-  return thrown;
-}
 
 /** A socket to which programs connect, so that their end is heard. */
 async function listen(context: TestContext): Promise<{ readonly path: string; readonly connected: Promise<Socket> }> {

@@ -1,4 +1,4 @@
-/** The ai-sdk adapter: any provider package of the AI SDK that the operator has installed. */
+/** The ai-sdk adapter: a provider package of the AI SDK that the operator has installed. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { Delta } from "../../core/delta.ts";
 import type { GatewayError } from "../../core/errors.ts";

@@ -1,6 +1,7 @@
 /** Directives: what a client author writes at the start of a user text to see the model fail, refuse, wait or talk long. */
 import { setImmediate as breathe } from "node:timers/promises";
-import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { upstreamCodes } from "../failures.ts";
 import type { Plan } from "./speech.ts";
 
 export interface Directives {
@@ -36,18 +37,6 @@ interface Directive {
   follow(argument: string): Partial<Directives>;
 }
 
-/** The failures that `ERROR <code>` may ask for. */
-const failures = [
-  "adapter_error",
-  "adapter_refused",
-  "adapter_protocol",
-  "adapter_bad_request",
-  "adapter_not_found",
-  "adapter_rate_limit",
-  "adapter_timeout",
-  "overloaded",
-] as const satisfies readonly ErrorCode[];
-
 const table: readonly Directive[] = [
   { pattern: /^FAIL before(?:\s+|$)/, follow: () => ({ failure: fail("adapter_error", 0) }) },
   {
@@ -55,7 +44,7 @@ const table: readonly Directive[] = [
     follow: (count) => ({ failure: fail("adapter_error", Number(count)) }),
   },
   {
-    pattern: new RegExp(`^ERROR (${failures.join("|")})(?:\\s+|$)`),
+    pattern: new RegExp(`^ERROR (${upstreamCodes.join("|")})(?:\\s+|$)`),
     follow: (code) => ({ failure: fail(code, 0) }),
   },
   { pattern: /^SLEEP (\d{1,6})(?:\s+|$)/, follow: (milliseconds) => ({ sleepMs: Number(milliseconds) }) },
@@ -75,7 +64,7 @@ function followOne(directives: Directives): Directives | undefined {
 }
 
 function fail(name: string, afterWords: number): Plan["failure"] {
-  const code = failures.find((known) => known === name) ?? "adapter_error";
+  const code = upstreamCodes.find((known) => known === name) ?? "adapter_error";
   const retryAfterSeconds = code === "adapter_rate_limit" || code === "overloaded" ? 1 : undefined;
   const message = "The echo adapter failed, because the user text told it to.";
   return { afterWords, error: new GatewayError(code, message, { retryAfterSeconds }) };

@@ -2,10 +2,11 @@
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "@fastify/websocket";
 import { GatewayError } from "../../core/errors.ts";
+import { callerLeft } from "../client.ts";
 import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
-import { answerFrame, callerLeft, type Frame, type SocketTurnParts } from "./turn.ts";
+import { answerFrame, type Frame, type SocketTurnParts } from "./turn.ts";
 import { createFrameWriter } from "./writer.ts";
 
 export interface ConnectionParts extends SocketTurnParts {

@@ -7,6 +7,7 @@ import type { About, Protocol, Voice } from "../../core/ports.ts";
 import type { Ask } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { parseBody } from "../body.ts";
+import { callerLeft } from "../client.ts";
 import { readHint } from "../hint.ts";
 import type { Journal } from "../journal.ts";
 import type { TurnParts } from "../turn.ts";
@@ -111,11 +112,6 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
       client.signal.throwIfAborted();
     }
   }
-}
-
-/** What is wrong when the client is gone. */
-export function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }
 
 interface Asked {

@@ -1,7 +1,8 @@
 /** Writes a turn as the body of a chat completions request. */
-import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
+import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject } from "../../json.ts";
+import { writeFormat } from "../format.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { writeMessages } from "./messages.ts";
 
@@ -42,7 +43,7 @@ function writeSettings(settings: Settings): JsonObject {
     tools: offered ? tools : undefined,
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
-    response_format: writeFormat(settings.format),
+    response_format: writeFormat(settings.format, (json_schema) => ({ json_schema })),
     // Both dialects have these, under the same names.
     prompt_cache_key: settings.native?.fields["prompt_cache_key"],
     safety_identifier: settings.native?.fields["safety_identifier"],
@@ -78,17 +79,3 @@ const spelling: ChoiceSpelling = {
   name: (kind, name) => ({ type: kind, [kind]: { name } }),
   allow: (mode, tools) => ({ type: "allowed_tools", allowed_tools: { mode, tools } }),
 };
-
-function writeFormat(format: Format | undefined): unknown {
-  switch (format?.type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json":
-      return { type: "json_object" };
-    case "schema": {
-      const { name, description, schema, strict } = format;
-      return { type: "json_schema", json_schema: { name, description, schema, strict } };
-    }
-  }
-}

@@ -1,9 +1,10 @@
 /** Writes a turn as the body of a responses request. The upstream keeps nothing: the gateway is the memory. */
 import { GatewayError } from "../../../core/errors.ts";
 import type { Tell } from "../../../core/ports.ts";
-import type { Format, Settings, Tool, Turn } from "../../../core/turn.ts";
+import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
+import { writeFormat } from "../format.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { writeItems } from "./items.ts";
 
@@ -42,7 +43,7 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
   const tools = settings.tools.flatMap(writeTool);
   const offered = tools.length > 0;
   const { reasoningEffort: effort, reasoningSummary: summary, verbosity, topLogprobs } = settings;
-  const format = writeFormat(settings.format);
+  const format = writeFormat(settings.format, (schema) => schema);
   if (settings.stop !== undefined && settings.stop.length > 0) refuseStop();
   if (settings.seed !== undefined) tell?.({ type: "left-out", what: "seed" });
   return {
@@ -92,20 +93,6 @@ const spelling: ChoiceSpelling = {
   name: (type, name) => ({ type, name }),
   allow: (mode, tools) => ({ type: "allowed_tools", mode, tools }),
 };
-
-function writeFormat(format: Format | undefined): unknown {
-  switch (format?.type) {
-    case undefined:
-    case "text":
-      return undefined;
-    case "json":
-      return { type: "json_object" };
-    case "schema": {
-      const { name, description, schema, strict } = format;
-      return { type: "json_schema", name, description, schema, strict };
-    }
-  }
-}
 
 function refuseStop(): never {
   throw new GatewayError(
