@@ -1,7 +1,8 @@
 /** The schema of the file as editors and other programs read it. */
 import type { Schema } from "../core/schema.ts";
 import { isSecret, type Path } from "./path.ts";
-import { type AdapterOptions, adapterSchema, fileSchema } from "./schema.ts";
+import { type AdapterOptions, fileSchema } from "./schema.ts";
+import { adapterSchema } from "./schema/adapter.ts";
 
 /** The whole file as JSON Schema, for editors: what has a default may be absent, and a secret may stand in a file. */
 export function toJsonSchema(adapterOptions: AdapterOptions): object {

@@ -9,7 +9,8 @@ import { isObject, isSecret, type Path } from "./path.ts";
 import { ConfigError, misfit, problem, type Problem } from "./problem.ts";
 import { resolveReferences, type Shown, unresolved } from "./references.ts";
 import { findConflicts, findDangers } from "./rules.ts";
-import { type AdapterOptions, adapterSchema, type FileShape, fileSchema } from "./schema.ts";
+import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
+import { adapterSchema } from "./schema/adapter.ts";
 import { toConfig } from "./translate.ts";
 import { validate } from "./validate.ts";
 

@@ -11,7 +11,8 @@ import {
   type SessionsConfig,
   type StoreConfig,
 } from "./config.ts";
-import type { AdapterShape, FileShape } from "./schema.ts";
+import type { FileShape } from "./schema.ts";
+import type { AdapterShape } from "./schema/adapter.ts";
 
 type HttpShape = FileShape["gateway"]["http"];
 

@@ -12,7 +12,8 @@ import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { createRateLimit } from "./rate.ts";
-import { addRoutes } from "./routes.ts";
+import { addRoutes } from "./router.ts";
+import { toRoutes } from "./routes.ts";
 import type { HttpSettings } from "./settings.ts";
 import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -164,7 +165,8 @@ export function createDoor(parts: DoorParts): Door {
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   // As a plugin, so that they come after those that change how routes are added.
-  app.register(async (rooms) => addRoutes(rooms, { ...parts, turns, sockets, metrics, report: journal.report }));
+  const routes = toRoutes({ ...parts, turns, sockets, metrics, report: journal.report });
+  app.register(async (rooms) => addRoutes(rooms, routes, settings.endpoints));
 
   return {
     async listen() {

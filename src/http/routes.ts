@@ -1,40 +1,17 @@
-/** Every path that the door knows, in one table; other methods on them are refused with what is allowed. */
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+/** Every path that the door knows, in one table. */
 import { GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
-import type { Endpoint } from "./auth.ts";
 import { compact } from "./compact.ts";
 import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
 import type { Metrics } from "./metrics.ts";
 import * as operator from "./operator.ts";
 import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
+import type { Route } from "./router.ts";
 import { countInputTokens } from "./tokens.ts";
 import { answerTurn, type TurnParts } from "./turn.ts";
 import { drainingError, type Turns } from "./turns.ts";
-import { asksForWebSocket, type WebSockets } from "./websocket.ts";
-
-declare module "fastify" {
-  interface FastifyContextConfig {
-    /** Needs no token. */
-    open?: boolean;
-  }
-}
-
-type Answer = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
-
-interface Route {
-  readonly path: string;
-  readonly methods: Readonly<Record<string, Answer>>;
-  /** What its token must open; any of them where there are several; none: no token is needed. */
-  readonly endpoints: readonly Endpoint[];
-  /** A POST that may come without a body. */
-  readonly needsNoBody?: boolean;
-  /** It judges by itself of what type its body is. */
-  readonly takesAnyType?: boolean;
-  /** A GET may become a connection. */
-  readonly sockets?: WebSockets;
-}
+import type { WebSockets } from "./websocket.ts";
 
 export interface RouteParts extends DoorParts {
   readonly turns: Turns;
@@ -43,7 +20,7 @@ export interface RouteParts extends DoorParts {
   readonly report: TurnParts["report"];
 }
 
-function toTable(parts: RouteParts): readonly Route[] {
+export function toRoutes(parts: RouteParts): readonly Route[] {
   const { protocols, settings, turns } = parts;
   const turn: TurnParts = {
     gateway: parts.gateway,
@@ -218,87 +195,4 @@ function hideCause(thrown: unknown): never {
     retryAfterSeconds: 1,
     cause: thrown,
   });
-}
-
-/** GET routes answer HEAD too. */
-const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-
-export function addRoutes(app: FastifyInstance, parts: RouteParts): void {
-  for (const route of toTable(parts)) {
-    if (route.takesAnyType !== true) addRoute(app, route, parts);
-    else {
-      app.register(async (scope) => {
-        scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-        addRoute(scope, route, parts);
-      });
-    }
-  }
-}
-
-function addRoute(app: FastifyInstance, route: Route, parts: RouteParts): void {
-  const open = route.endpoints.length === 0;
-  const check = (request: FastifyRequest): void => {
-    if (!open) checkToken(route.endpoints, request, parts.settings.endpoints);
-    if (route.needsNoBody !== true) checkLength(request);
-  };
-  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
-    check(request);
-    done();
-  };
-  for (const [method, answer] of Object.entries(route.methods)) {
-    app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
-  }
-  const allowed = Object.keys(route.methods);
-  const refuse = (request: FastifyRequest, reply: FastifyReply): never => {
-    reply.header("allow", allowed.join(", "));
-    throw new GatewayError(
-      "method_not_allowed",
-      `Method ${request.method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
-    );
-  };
-  const refused = methodNames.filter((method) => !allowed.includes(method));
-  const { sockets } = route;
-  if (sockets !== undefined) {
-    app.route({
-      method: refused.splice(refused.indexOf("GET"), 1),
-      url: route.path,
-      config: { open },
-      onRequest(request, reply, done) {
-        if (!asksForWebSocket(request.raw)) refuse(request, reply);
-        check(request);
-        sockets.check(request, reply);
-        done();
-      },
-      handler: () => undefined,
-      wsHandler: sockets.talk,
-    });
-  }
-  app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
-}
-
-const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
-
-function checkToken(
-  wanted: readonly Endpoint[],
-  request: FastifyRequest,
-  enabled: { readonly chat: boolean; readonly responses: boolean },
-): void {
-  if (!wanted.some((endpoint) => request.token.opens.has(endpoint))) {
-    throw new GatewayError("endpoint_not_allowed", "This token is valid, but it does not open this route.");
-  }
-  const [only, ...others] = wanted;
-  if (others.length > 0 || only === undefined || only === "operator" || enabled[only]) return;
-  throw new GatewayError(
-    "endpoint_disabled",
-    `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.${endpointKeys[only]}": true.`,
-  );
-}
-
-function checkLength(request: FastifyRequest): void {
-  const { "content-length": length, "transfer-encoding": encoding } = request.headers;
-  if (request.method !== "POST" || length !== undefined || encoding !== undefined) return;
-  throw new GatewayError(
-    "length_required",
-    "A POST needs a body with 'Content-Length' or 'Transfer-Encoding: chunked'.",
-  );
 }
