@@ -43,9 +43,16 @@ export function createGround(database: DatabaseSync, now: () => Date, maxRecentS
   const rekey = () => {
     hashHint = createKeyedHash(readHintKey());
   };
+  function freshen(): void {
+    const current = readVersion();
+    if (current === seenVersion) return;
+    seenVersion = current;
+    recent.clear();
+    rekey();
+  }
   return {
     database,
-    group: createGroup(database),
+    group: createGroup(database, freshen),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),
@@ -57,13 +64,7 @@ export function createGround(database: DatabaseSync, now: () => Date, maxRecentS
         throw unavailable("The session store cannot be read now. Try again in a moment.", thrown);
       }
     },
-    freshen() {
-      const current = readVersion();
-      if (current === seenVersion) return;
-      seenVersion = current;
-      recent.clear();
-      rekey();
-    },
+    freshen,
     readHintKey,
     rekey,
     readSecret: (name) => readSecretAt(`secret:${name}`),

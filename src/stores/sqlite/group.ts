@@ -12,8 +12,8 @@ export interface Group {
   close(): void;
 }
 
-/** Works are run in their order, each seeing what those before it wrote. */
-export function createGroup(database: DatabaseSync): Group {
+/** Works are run in their order, each seeing what those before it wrote; `prepare` runs once before them, when nobody else can write. */
+export function createGroup(database: DatabaseSync, prepare: () => void = () => {}): Group {
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   let waiting: Waiting[] = [];
@@ -30,6 +30,7 @@ export function createGroup(database: DatabaseSync): Group {
     let current: Waiting | undefined;
     try {
       begin.run();
+      prepare();
       const tellers = group.map((entry) => (current = entry).run());
       current = undefined;
       commit.run();

@@ -12,7 +12,6 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
   const statements = prepareImport(ground);
 
   function takeIn(staged: Iterable<StagedRow>): { readonly sessions: number; readonly turns: number } {
-    ground.freshen();
     removeMarked();
     const isBound = statements.hasHints.get() !== undefined;
     const tips: string[] = [];

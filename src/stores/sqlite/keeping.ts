@@ -24,7 +24,6 @@ export function createKeeping(
     commit: Commit,
     rows: readonly TurnRow[],
   ): { readonly kept: boolean; readonly changed: readonly string[] } {
-    ground.freshen();
     const verdict = judge(commit, shelf);
     if (verdict === "refuse") return { kept: false, changed: [] };
     const { turns, session: move, key, begun, forget = [] } = commit;
