@@ -45,13 +45,29 @@ await main();
 
 async function main(): Promise<void> {
   await measure({ earlier: 10, sessions: 500, turns: 1 }); // until the code is warm
-  print("| earlier turns | client | history | KB seen | CPU µs a turn | bytes alone | look-up | kept within |");
-  print("| ------------: | ------ | ------- | ------: | ------------: | ----------: | ------: | ----------: |");
+  print(
+    "| earlier turns | client | history | KB seen | CPU µs a turn | bytes alone | look-up | in its midst | kept within |",
+  );
+  print(
+    "| ------------: | ------ | ------- | ------: | ------------: | ----------: | ------: | -----------: | ----------: |",
+  );
   const rows: Row[] = [];
   for (const size of sizes) {
     for (const row of await measure(size)) {
       rows.push(row);
-      print(toLine([row.earlier, row.client, row.history, row.kilobytes, row.cpu, row.bytes, row.lookUp, row.keeping]));
+      print(
+        toLine([
+          row.earlier,
+          row.client,
+          row.history,
+          row.kilobytes,
+          row.cpu,
+          row.bytes,
+          row.lookUp,
+          row.lookUpInMidst,
+          row.keeping,
+        ]),
+      );
     }
   }
   const [, , file] = process.argv;
@@ -69,7 +85,9 @@ interface Row {
   readonly bytes: number;
   /** Of finding the thread, by itself. */
   readonly lookUp: number;
-  /** The median time until a turn is kept, in the midst of everything: its bytes have just driven all else from the caches. */
+  /** The median of the same in a turn, whose bytes have just driven everything else from the caches. */
+  readonly lookUpInMidst: number;
+  /** The median time until a turn is kept, likewise. */
   readonly keeping: number;
 }
 
@@ -98,12 +116,13 @@ async function measure({ earlier, sessions, turns }: Size): Promise<readonly Row
     const gateway = openGateway(watched.store);
     const rows: Row[] = [];
     for (const client of clients) {
-      const before = process.cpuUsage();
-      for (const talk of talks) for (let turn = 0; turn < turns; turn += 1) await takeTurn(gateway, client, talk);
-      const cpu = microsecondsSince(before) / (sessions * turns);
-      const keeping = watched.takeMedian();
+      let cpu = 0;
+      for (const talk of talks)
+        for (let turn = 0; turn < turns; turn += 1) cpu += await takeTurn(gateway, client, talk);
+      cpu /= sessions * turns;
+      const { keeping, lookUpInMidst } = watched.takeMedians();
       const lookUp = await watched.measureLookUp();
-      rows.push({ earlier, client, history: talks[0]?.history ?? "", cpu, lookUp, keeping, ...bytes });
+      rows.push({ earlier, client, history: talks[0]?.history ?? "", cpu, lookUp, lookUpInMidst, keeping, ...bytes });
     }
     return rows;
   } finally {
@@ -115,29 +134,39 @@ async function measure({ earlier, sessions, turns }: Size): Promise<readonly Row
 /** Remembers how the last thread was found, to find it again many times, and how long commits took. */
 function watchStore(store: SessionStore) {
   let again: (() => Promise<unknown>)[] = [];
-  let microseconds: number[] = [];
+  let keeping: number[] = [];
+  let finding: number[] = [];
+  /** The store looks things up before it returns. */
+  function time<Found>(find: () => Promise<Found>): Promise<Found> {
+    const began = performance.now();
+    const found = find();
+    finding.push((finding.pop() ?? 0) + (performance.now() - began) * 1000);
+    return found;
+  }
   return {
     store: {
       ...store,
       findSession(owner: string, hint: string) {
         again = [() => store.findSession(owner, hint)];
-        return store.findSession(owner, hint);
+        finding.push(0);
+        return time(() => store.findSession(owner, hint));
       },
       findByDigest(sessionId: string, digests: readonly string[]) {
         again.push(() => store.findByDigest(sessionId, digests));
-        return store.findByDigest(sessionId, digests);
+        return time(() => store.findByDigest(sessionId, digests));
       },
       async commit(commit: Commit) {
         const began = performance.now();
         const isKept = await store.commit(commit);
-        microseconds.push((performance.now() - began) * 1000);
+        keeping.push((performance.now() - began) * 1000);
         return isKept;
       },
     },
-    takeMedian(): number {
-      const sorted = microseconds.toSorted((one, other) => one - other);
-      microseconds = [];
-      return sorted[Math.floor(sorted.length / 2)] ?? 0;
+    takeMedians() {
+      const medians = { keeping: medianOf(keeping), lookUpInMidst: medianOf(finding) };
+      keeping = [];
+      finding = [];
+      return medians;
     },
     async measureLookUp(): Promise<number> {
       const before = process.cpuUsage();
@@ -145,6 +174,10 @@ function watchStore(store: SessionStore) {
       return microsecondsSince(before) / repetitions;
     },
   };
+}
+
+function medianOf(numbers: readonly number[]): number {
+  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0;
 }
 
 interface Talk {
@@ -176,7 +209,7 @@ function openGateway(store: SessionStore): Gateway {
   return createGateway({
     adapter: { stream: answer },
     store,
-    limits: {
+    limits: () => ({
       maxItems: Infinity,
       maxReferencedCharacters: Infinity,
       maxQueuedPerThread: 16,
@@ -186,7 +219,7 @@ function openGateway(store: SessionStore): Gateway {
       maxRunning: 1,
       keyMs: 0,
       maxRememberedCharacters: 0,
-    },
+    }),
     tokenCounter: async () => (text) => text.length,
     now: () => new Date(),
     newSessionId: () => newId("conv"),
@@ -203,17 +236,21 @@ async function* answer({ items }: Turn): AsyncGenerator<readonly Delta[], void, 
   ];
 }
 
-async function takeTurn(gateway: Gateway, client: Client, talk: Talk): Promise<void> {
+/** Tells the CPU time it took. */
+async function takeTurn(gateway: Gateway, client: Client, talk: Talk): Promise<number> {
   const question: Item = { type: "message", role: "user", content: `Question ${talk.items.length}. ${sentence}` };
+  // What comes from a socket are never the very strings that are remembered.
+  const history = client === "delta" ? [] : (JSON.parse(JSON.stringify(talk.items)) as readonly Item[]);
   const ask: Ask = {
     model: "any",
-    items: client === "delta" ? [question] : [...talk.items, question],
+    items: [...history, question],
     itemsParam: "input",
     settings: { tools: [] },
     stream: true,
     keep: "yes",
   };
   const signal = new AbortController().signal;
+  const before = process.cpuUsage();
   const reply = await gateway.answer(ask, { turnId: newId("resp"), owner: "default", hint: talk.hint, signal });
   talk.history = reply.about.history;
   for await (const events of reply.events) {
@@ -223,8 +260,10 @@ async function takeTurn(gateway: Gateway, client: Client, talk: Talk): Promise<v
       talk.items.push(question, ...event.answer.items);
     }
   }
+  const cpu = microsecondsSince(before);
   const seen = reply.about.contextItems;
   if (seen !== talk.items.length - 1) throw new Error(`The model saw ${seen} of ${talk.items.length - 1} items.`);
+  return cpu;
 }
 
 /** What no gateway can save on a history that is read from a disk or a socket, compared and sent to a model. */

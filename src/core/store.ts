@@ -25,6 +25,8 @@ export interface Search {
   findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
   /** The turns from the root to this one, in the order in which they were said, without what was told beside the items. */
   readPath(turnId: string): Promise<readonly PathTurn[]>;
+  /** The same, if all of it is at hand; nothing when it would have to be read first. */
+  recallPath(turnId: string): Promise<readonly PathTurn[] | undefined>;
   /**
    * A turn of the session with the first of these digests that any has: one that nothing follows, if there is such a one,
    * and of several the newest.

@@ -44,5 +44,10 @@ function digestOfPath(chain: Chain, sessionId: string, path: readonly StoredTurn
 
 /** All that was said on a path, in order. */
 export function itemsOf(path: readonly StoredTurn[]): readonly Item[] {
-  return path.flatMap((turn) => [...turn.input, ...turn.output]);
+  const items: Item[] = [];
+  for (const { input, output } of path) {
+    for (const item of input) items.push(item);
+    for (const item of output) items.push(item);
+  }
+  return items;
 }

@@ -10,7 +10,7 @@ export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   if (place.path.length === 0) return checkTools(ask.items, place, ask);
   const told = place.base.concat(place.input);
   const items = (place.instead ?? talkOf(place.path, told)).concat(told);
-  const seen = place.by === "hint" ? [...steering(place, ask), ...items.filter((item) => !isSteering(item))] : items;
+  const seen = place.by === "hint" ? steering(place, ask).concat(items.filter((item) => !isSteering(item))) : items;
   return checkTools(seen, place, ask);
 }
 

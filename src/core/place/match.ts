@@ -3,18 +3,31 @@ import { type Chain, itemsOf } from "./chain.ts";
 import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, StoredTurn } from "../store.ts";
-import { type Run, toRuns } from "./runs.ts";
+import { type Beginning, findKnown, isAbridged } from "./known.ts";
+import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
 export interface Shown {
   readonly items: readonly Item[];
-  /** The runs up to the model's last word; none: the caller shows no history. */
-  readonly history: readonly Run[];
+  /** Where the model's last word ends among them; 0: the caller shows no history. */
+  readonly end: number;
 }
 
 export function readShown(items: readonly Item[]): Shown {
-  const runs = toRuns(items);
-  return { items, history: runs.slice(0, runs.findLastIndex((run) => run.side === "model") + 1) };
+  const last = items.findLastIndex((item) => sideOf(item) === "model" && isWord(item));
+  let end = last + 1;
+  for (let index = end; last !== -1 && index < items.length; index += 1) {
+    const item = items[index];
+    const side = item && sideOf(item);
+    if (side === "model") end = index + 1;
+    else if (side !== undefined) break;
+  }
+  return { items, end };
+}
+
+/** The runs up to the model's last word. */
+function historyOf({ items, end }: Shown): readonly Run[] {
+  return toRuns(items.slice(0, end));
 }
 
 export interface Match {
@@ -33,7 +46,7 @@ export interface Match {
  * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
  */
 export async function matchHistory(store: SessionStore, chain: Chain, session: Session, shown: Shown): Promise<Match> {
-  const fromRoot = await matchFromRoot(store, chain, session.id, shown);
+  const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown);
   return tail ?? fromRoot ?? { history: "foreign", path: [], ...divide(shown, 0) };
@@ -42,18 +55,38 @@ export async function matchHistory(store: SessionStore, chain: Chain, session: S
 async function matchFromRoot(
   store: SessionStore,
   chain: Chain,
-  sessionId: string,
+  session: Session,
   shown: Shown,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
-  const digests = chain.follow(sessionId, shown.history);
+  const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
+  const known = findKnown(shown.items.slice(0, shown.end), current ?? []);
+  const found = known && (await meet(store, chain, session.id, shown, known));
+  // What is known may have been deleted in the meantime.
+  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id });
+}
+
+/** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
+async function meet(
+  store: SessionStore,
+  chain: Chain,
+  sessionId: string,
+  shown: Shown,
+  known: Beginning,
+): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
+  const runs = runsBehind(shown, known.length);
+  const digests = chain.follow(known.digest, runs);
   // A turn ends with a word of the model, so only there can a thread be met; the longest beginning comes first.
-  const ends = shown.history.flatMap((run, index) => (run.side === "model" ? [index] : [])).toReversed();
+  const ends = runs
+    .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
+    .filter(({ side }) => side === "model")
+    .toReversed();
+  const candidates: readonly Beginning[] = known.length === 0 ? ends : [...ends, known];
   const found = await store.findByDigest(
     sessionId,
-    ends.map((index) => digests[index] ?? ""),
+    candidates.map(({ digest }) => digest),
   );
   if (found === undefined) return undefined;
-  const end = shown.history[ends[found.index] ?? 0]?.end ?? 0;
+  const end = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = await store.readPath(found.id);
@@ -61,9 +94,18 @@ async function matchFromRoot(
   return { isWhole, history, path, ...(path.some(isAbridged) ? accountOf(named, end) : divide(named, end)) };
 }
 
-/** The path is no longer all that was said: something was deleted, or made short. */
-function isAbridged({ gap, output }: StoredTurn): boolean {
-  return gap === true || output.some((item) => item.type === "compaction");
+/** The runs of the history behind its beginning. */
+function runsBehind({ items, end }: Shown, beginning: number): readonly Run[] {
+  // The calls that come before are needed too, as outputs have their order from them.
+  let start = beginning;
+  for (let item = items[start - 1]; item !== undefined; item = items[start - 1]) {
+    const side = sideOf(item);
+    if (side !== "model" && side !== undefined) break;
+    start -= 1;
+  }
+  return toRuns(items.slice(start, end)).flatMap((run) =>
+    run.end > beginning - start ? [{ ...run, end: run.end + start }] : [],
+  );
 }
 
 /** One exchange could have been said in another conversation too; with several in a session it takes two to be sure. */
@@ -75,21 +117,24 @@ async function matchTail(
   session: Session,
   shown: Shown,
 ): Promise<Match | undefined> {
-  const candidates = await findCandidates(store, chain, session, shown);
+  const history = historyOf(shown);
+  const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
-  const exchanges = shown.history.filter((run) => run.side === "model").length;
+  const exchanges = history.filter((run) => run.side === "model").length;
   if (exchanges < sureExchanges && (await store.countRoots(session.id)) > 1) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
-  const matching = paths.filter((path) => endsAlike(path, shown.history));
+  const matching = paths.filter((path) => endsAlike(path, history));
   const [path] = matching;
   // The same words at the end of two conversations tell nothing.
   if (path === undefined || matching.some((other) => other[0]?.id !== path[0]?.id)) return undefined;
   const found = await store.findByDigest(session.id, [path.at(-1)?.digest ?? ""]);
-  const history = found?.hasChildren === true ? "forked" : "matched";
-  const end = shown.history.at(-1)?.end ?? 0;
-  const named = withOwnIds(shown, end, path);
-  const isAllThatIsLeft = toRuns(itemsOf(path)).length <= shown.history.length;
-  return { history, path, ...(isAllThatIsLeft ? accountOf(named, end) : divide(named, end)) };
+  const named = withOwnIds(shown, shown.end, path);
+  const isAllThatIsLeft = toRuns(itemsOf(path)).length <= history.length;
+  return {
+    history: found?.hasChildren === true ? "forked" : "matched",
+    path,
+    ...(isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end)),
+  };
 }
 
 /** An answer without what it answers can only be the newest one. */
@@ -97,9 +142,9 @@ async function findCandidates(
   store: SessionStore,
   chain: Chain,
   session: Session,
-  shown: Shown,
+  history: readonly Run[],
 ): Promise<readonly string[]> {
-  const exchange = chain.exchangeOf(session.id, shown.history);
+  const exchange = chain.exchangeOf(session.id, history);
   if (exchange !== undefined) return store.findByExchange(session.id, exchange);
   return session.tip === undefined ? [] : [session.tip];
 }
@@ -122,7 +167,9 @@ function withOwnIds(shown: Shown, end: number, path: readonly StoredTurn[]): Sho
 }
 
 function callIdsOf(items: readonly Item[]): readonly string[] {
-  return items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+  const callIds: string[] = [];
+  for (const item of items) if (item.type === "tool-call") callIds.push(item.callId);
+  return callIds;
 }
 
 /** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
@@ -143,10 +190,9 @@ function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | 
 }
 
 /** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */
-export function divide({ items, history }: Shown, known: number): Pick<Match, "base" | "input"> {
-  const shown = history.at(-1)?.end ?? 0;
+export function divide({ items, end }: Shown, known: number): Pick<Match, "base" | "input"> {
   return {
-    base: items.slice(known, shown).filter((item) => !isSteering(item)),
-    input: [...items.slice(0, shown).filter(isSteering), ...items.slice(shown)],
+    base: items.slice(known, end).filter((item) => !isSteering(item)),
+    input: [...items.slice(0, end).filter(isSteering), ...items.slice(end)],
   };
 }

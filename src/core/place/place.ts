@@ -162,7 +162,7 @@ async function continueSession(
   whenLeft.push(await queue.enter(JSON.stringify([owner, hint]), signal));
   let current = await store.findSession(owner, hint);
   if (current === undefined) {
-    const resends = alwaysResends || shown.history.length > 0;
+    const resends = alwaysResends || shown.end > 0;
     const move = { id: newSessionId(), hint, expectedTip: undefined, otherwise: "refuse", resends } as const;
     return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
@@ -177,7 +177,7 @@ async function continueSession(
 
 /** A request without history goes on with the session's thread, unless the session's callers show theirs. */
 function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): boolean {
-  if (shown.history.length > 0) return false;
+  if (shown.end > 0) return false;
   // The output of a tool needs its call, so it cannot begin anything.
   const first = shown.items.find((item) => !isSteering(item));
   return session.tip !== undefined && (!(session.resends || alwaysResends) || first?.type === "tool-output");
@@ -189,7 +189,7 @@ async function placeByHistory(
   session: Session,
   hint: string,
 ): Promise<Place> {
-  const resends = shown.history.length > 0;
+  const resends = shown.end > 0;
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
   if (!resends) return { history: "new", path: [], ...divide(shown, 0), session, move, by: "hint" };
   return { ...(await matchHistory(store, chain, session, shown)), session, move, by: "hint" };

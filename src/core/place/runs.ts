@@ -60,7 +60,8 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   return runs;
 }
 
-function sideOf(item: Item): Run["side"] | undefined {
+/** Whose word it is; nothing: it is no part of the talk. */
+export function sideOf(item: Item): Run["side"] | undefined {
   switch (item.type) {
     case "message":
       return isSteering(item) ? undefined : item.role === "assistant" ? "model" : "caller";
@@ -75,7 +76,13 @@ function sideOf(item: Item): Run["side"] | undefined {
   }
 }
 
-function canonOf(content: Content): string {
+/** It says something, be it a call. */
+export function isWord(item: Item): boolean {
+  return item.type === "message" ? canonOf(item.content).trim() !== "" : sideOf(item) !== undefined;
+}
+
+/** What a content says, as it was written. */
+export function canonOf(content: Content): string {
   return typeof content === "string" ? content : content.map(canonOfPart).join("\n");
 }
 
@@ -97,18 +104,18 @@ function canonOfPart(part: Part): string {
 
 const loose = /\r|[ \t]\n|\n\n|^\s|\s$/;
 
-/** Blank lines do not count either: clients that merge messages put some between them. */
 function normalise(text: string): string {
-  if (!loose.test(text)) return text;
+  return loose.test(text) ? squeeze(text).trim() : text;
+}
+
+/** Without blanks at the ends of lines. Blank lines do not count either: clients that merge messages put some between them. */
+export function squeeze(text: string): string {
   const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
-  return lines
-    .filter((line) => line !== "")
-    .join("\n")
-    .trim();
+  return lines.filter((line) => line !== "").join("\n");
 }
 
 /** The same arguments in whatever order and spacing they are written. */
-function canonicalJson(text: string): string {
+export function canonicalJson(text: string): string {
   try {
     return JSON.stringify(sort(JSON.parse(text)));
   } catch {

@@ -6,6 +6,18 @@ import type { Shelves } from "./shelves.ts";
 
 export function createSearch(shelves: Shelves, shelf: Shelf): Search {
   const { turns, checkOpen, listed } = shelves;
+
+  async function readPath(turnId: string): Promise<readonly PathTurn[]> {
+    checkOpen();
+    const path: PathTurn[] = [];
+    let turn = turns.get(turnId);
+    while (turn !== undefined) {
+      path.push(withoutTold(turn));
+      turn = turn.parent === undefined ? undefined : turns.get(turn.parent);
+    }
+    return path.toReversed();
+  }
+
   return {
     async findSession(owner, hint) {
       checkOpen();
@@ -20,16 +32,8 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       const turn = turns.get(turnId);
       return turn?.owner === owner ? turn : undefined;
     },
-    async readPath(turnId) {
-      checkOpen();
-      const path: PathTurn[] = [];
-      let turn = turns.get(turnId);
-      while (turn !== undefined) {
-        path.push(withoutTold(turn));
-        turn = turn.parent === undefined ? undefined : turns.get(turn.parent);
-      }
-      return path.toReversed();
-    },
+    readPath,
+    recallPath: readPath,
     async findByDigest(sessionId, digests) {
       checkOpen();
       for (const [index, digest] of digests.entries()) {

@@ -22,6 +22,20 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
     return row && { id: row.id, index, hasChildren: row.has_children === 1 };
   }
 
+  /** What is at hand of a path, from its end on, and the turn with which the rest begins. */
+  function recall(turnId: string): { readonly path: PathTurn[]; readonly rest: string | undefined } {
+    const path: PathTurn[] = [];
+    read(freshen);
+    let next: string | undefined = turnId;
+    while (next !== undefined && database.isOpen) {
+      const known = recent.get(next);
+      if (known === undefined) break;
+      path.push(known);
+      next = known.parent;
+    }
+    return { path, rest: next };
+  }
+
   return {
     async findSession(owner, hint) {
       return read(() => {
@@ -37,23 +51,18 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       return row && toTurn(row);
     },
     async readPath(turnId) {
-      const path: PathTurn[] = [];
-      read(freshen);
-      let next: string | undefined = turnId;
-      while (next !== undefined && database.isOpen) {
-        const known = recent.get(next);
-        if (known === undefined) break;
-        path.push(known);
-        next = known.parent;
-      }
-      if (next === undefined) return path.toReversed();
-      const rest = next;
+      const { path, rest } = recall(turnId);
+      if (rest === undefined) return path.toReversed();
       for (const row of read(() => statements.readPath.all(rest)) as unknown as TurnRow[]) {
         const turn = toPathTurn(row);
         recent.add(turn, sizeOf(row));
         path.push(turn);
       }
       return path.toReversed();
+    },
+    async recallPath(turnId) {
+      const { path, rest } = recall(turnId);
+      return rest === undefined ? path.toReversed() : undefined;
     },
     async findByDigest(sessionId, digests) {
       return read(() => {

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Item } from "../../src/core/item.ts";
+import { createChain } from "../../src/core/place/chain.ts";
+import { findKnown } from "../../src/core/place/known.ts";
+import { toRuns } from "../../src/core/place/runs.ts";
+import type { StoredTurn } from "../../src/core/store.ts";
+import { distort } from "../sessions/distortions.ts";
+
+const session = "conv_1";
+const chain = createChain((text) => hash("sha256", text, "base64url").slice(0, 22));
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const call = (callId: string, name = "f"): Item => ({
+  type: "tool-call",
+  kind: "function",
+  callId,
+  name,
+  arguments: '{"a":1,"b":[2]}',
+});
+const output = (callId: string, text: string): Item => ({
+  type: "tool-output",
+  kind: "function",
+  callId,
+  output: text,
+});
+
+/** The turns of a thread, marked as the gateway marks them. */
+function toPath(turns: readonly (readonly [input: readonly Item[], output: readonly Item[]])[]): StoredTurn[] {
+  const path: StoredTurn[] = [];
+  for (const [index, [input, said]] of turns.entries()) {
+    path.push({
+      id: `resp_${index}`,
+      owner: "ann",
+      session,
+      parent: path.at(-1)?.id,
+      createdAt: new Date(0),
+      model: "m",
+      input,
+      output: said,
+      status: "completed",
+      usage: undefined,
+      ...chain.mark(session, path, input, said),
+    });
+  }
+  return path;
+}
+
+const itemsOf = (path: readonly StoredTurn[]) => path.flatMap(({ input, output: said }) => [...input, ...said]);
+
+const path = toPath([
+  [[user("one")], [assistant("first")]],
+  [[user("two")], [call("c1"), call("c2", "g")]],
+  [[output("c2", "late"), output("c1", "soon")], [assistant("third")]],
+]);
+const [, second, third] = path;
+
+test("what is shown word for word is known to its end", () => {
+  assert.deepEqual(findKnown(itemsOf(path), path), { length: 8, digest: third?.digest });
+});
+
+test("what is shown in other spellings, ids and parts is known as well", () => {
+  const shown = [
+    { type: "message", role: "system", content: "Be brief." } as const,
+    { type: "message", role: "user", content: [{ type: "text", text: "one  \r\n" }] } as const,
+    assistant("first\n"),
+    user("two"),
+    { ...call("mine-1"), arguments: '{ "b": [2], "a": 1 }' } as Item,
+    call("mine-2", "g"),
+    output("mine-2", "late"),
+    output("mine-1", "soon"),
+    assistant("third"),
+  ];
+  assert.deepEqual(findKnown(shown, path), { length: 9, digest: third?.digest });
+});
+
+test("what differs is known up to the turn before it", () => {
+  const changed = itemsOf(path).with(7, assistant("another"));
+  assert.deepEqual(findKnown(changed, path), { length: 5, digest: second?.digest });
+  assert.equal(findKnown([user("One"), assistant("first")], path), undefined);
+  assert.equal(findKnown([user("one")], path), undefined);
+});
+
+test("the outputs of two calls are not taken for each other's", () => {
+  const swapped = itemsOf(path).with(5, output("c1", "late")).with(6, output("c2", "soon"));
+  assert.equal(findKnown(swapped, path)?.digest, second?.digest);
+});
+
+test("a word that the caller put behind an answer belongs to that answer, so that it is not known", () => {
+  assert.equal(findKnown([user("one"), assistant("first"), assistant("and more")], path), undefined);
+});
+
+test("nothing is known behind a place where something was deleted or made short", () => {
+  const [first] = path;
+  const gap = [first!, { ...second!, gap: true }, third!];
+  assert.equal(findKnown(itemsOf(path), gap)?.digest, first?.digest);
+  const short = [first!, { ...second!, output: [...second!.output, { type: "compaction", summary: "s" } as const] }];
+  assert.equal(findKnown(itemsOf(path), short)?.digest, first?.digest);
+});
+
+const word = fc.constantFrom("yes", "no", " indeed", "two\nlines", "", "more\n\nlines \n");
+const callId = fc.constantFrom("a", "b");
+const fromModel = fc.oneof(
+  word.map(assistant),
+  callId.map((id) => call(id)),
+  fc.constant<Item>({ type: "reasoning", summary: ["s"], text: "" }),
+);
+const fromCaller = fc.oneof(
+  word.map(user),
+  fc.tuple(callId, word).map(([id, text]) => output(id, text)),
+  fc.constant<Item>({ type: "message", role: "system", content: "s" }),
+);
+const someItems = fc.array(fc.oneof(fromModel, fromCaller), { maxLength: 4 });
+const someWord = fc.constantFrom(assistant("yes"), call("a"));
+/** A question and its answer, or something that was shown. */
+const turnArbitrary = fc.oneof(
+  fc
+    .tuple(fc.array(fromCaller, { maxLength: 3 }), fc.array(fromModel, { maxLength: 2 }), someWord)
+    .map(([asked, said, last]) => [asked, [...said, last]] as const),
+  fc.tuple(someItems, someWord).map(([shown, last]) => [[...shown, last], []] as const),
+);
+const distortion = fc.record({
+  blanks: fc.boolean(),
+  lineEnds: fc.boolean(),
+  parts: fc.boolean(),
+  merge: fc.boolean(),
+  withoutReasoning: fc.boolean(),
+  serialise: fc.boolean(),
+  reorder: fc.boolean(),
+  rename: fc.boolean(),
+  salt: fc.nat(100),
+});
+
+test("what is known by comparing has the digest that hashing gives it", () => {
+  let known = 0;
+  const property = fc.property(
+    fc.array(turnArbitrary, { minLength: 1, maxLength: 5 }),
+    someItems,
+    distortion,
+    (turns, behind, spelling) => {
+      const thread = toPath(turns);
+      const shown = [...distort(itemsOf(thread), spelling), ...behind];
+      const found = findKnown(shown, thread);
+      if (found === undefined) return;
+      known += 1;
+      const beginning = toRuns(shown.slice(0, found.length));
+      assert.equal(chain.follow(session, beginning).at(-1) ?? session, found.digest);
+      // No run goes over its end.
+      assert.deepEqual(toRuns(shown).slice(0, beginning.length), beginning);
+    },
+  );
+  fc.assert(property, { seed: 20260101, numRuns: 2000 });
+  assert.ok(known > 500, `only ${known} beginnings were known`);
+});
