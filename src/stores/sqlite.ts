@@ -1,6 +1,7 @@
 /** Turns in one SQLite file: durable when a commit resolves, in one fsync for all commits of an event-loop tick. */
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
+import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createGround } from "./sqlite/ground.ts";
@@ -26,7 +27,8 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
   const { file, now = () => new Date(), maxRecentSize = defaultRecentSize } = options;
   const database = openDatabase(file);
   const checkFile = rememberFile(file);
-  const ground = createGround(database, now, maxRecentSize);
+  const checkpoints = createCheckpoints(database, file);
+  const ground = createGround(database, checkpoints, now, maxRecentSize);
   const shelf = createShelf(ground);
   const removal = createRemoval(ground);
   let lock: Lock | undefined;
@@ -51,6 +53,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
     },
     async close() {
       ground.group.close();
+      await checkpoints.close();
       if (database.isOpen) database.close();
       lock?.release();
     },

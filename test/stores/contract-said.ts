@@ -205,18 +205,18 @@ export function describeSearch(it: It): void {
       assert.equal(await store.end(failed), true);
     }
     assert.equal((await store.findByDigest(root!.session!, [turn.digest!]))?.hasChildren, false);
-    assert.equal(await store.countRoots(root!.session!), 1);
+    assert.equal(await store.countTurns(root!.session!, 10), 2);
   });
 
-  it("counts the roots of a session up to two", async (store) => {
+  it("counts the turns of a session up to a bound", async (store) => {
     const [root] = await keepThread(store, 3);
-    const counts = [await store.countRoots(root!.session!)];
+    const counts = [await store.countTurns(root!.session!, 5)];
     for (let count = 0; count < 3; count += 1) {
       assert.equal(await store.commit({ turns: [makeTurn({ session: root!.session })] }), true);
-      counts.push(await store.countRoots(root!.session!));
+      counts.push(await store.countTurns(root!.session!, 5));
     }
-    assert.deepEqual(counts, [1, 2, 2, 2]);
+    assert.deepEqual(counts, [3, 4, 5, 5]);
     await store.commit({ turns: [makeTurn({})] });
-    assert.equal(await store.countRoots(newSessionId()), 0);
+    assert.equal(await store.countTurns(newSessionId(), 5), 0);
   });
 }

@@ -3,11 +3,13 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
 
+const unhurried = { pause: () => undefined, noteWrite: () => {} };
+
 test("a group keeps nothing of a tick in which the disk is full, and goes on when there is room again", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE pages (bytes BLOB); PRAGMA max_page_count = 20");
   const insert = database.prepare("INSERT INTO pages VALUES (zeroblob(?))");
-  const group = createGroup(database);
+  const group = createGroup(database, unhurried);
   const add = (size: number) => group.add(() => insert.run(size).changes === 1);
   const outcomes = await Promise.allSettled([add(1), add(1_000_000), add(1)]);
   for (const outcome of outcomes) {
@@ -26,7 +28,7 @@ test("a group keeps nothing of a tick in which the disk is full, and goes on whe
 test("a group undoes the whole tick when the database fails for a reason that is not an entry's own", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT)");
-  const group = createGroup(database);
+  const group = createGroup(database, unhurried);
   const add = (statement: string) =>
     group.add(() => {
       database.exec(statement);
@@ -44,7 +46,7 @@ test("a group tells of its works in their order, once they are durable and befor
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT PRIMARY KEY)");
   const insert = database.prepare("INSERT INTO entries VALUES (?)");
-  const group = createGroup(database);
+  const group = createGroup(database, unhurried);
   const heard: string[] = [];
   const add = (name: string) =>
     group
@@ -59,5 +61,31 @@ test("a group tells of its works in their order, once they are durable and befor
     ["fulfilled", "rejected", "fulfilled"],
   );
   assert.deepEqual(heard, ["one is durable", "two is durable", "one is told", "two is told"]);
+  database.close();
+});
+
+test("a group waits while the log is brought to its end, keeps all that came in the meantime together, and tells that it wrote", async () => {
+  const database = new DatabaseSync(":memory:");
+  database.exec("CREATE TABLE entries (name TEXT)");
+  const insert = database.prepare("INSERT INTO entries VALUES ('kept')");
+  const count = database.prepare("SELECT count(*) AS count FROM entries");
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let pause: Promise<void> | undefined = promise;
+  let writes = 0;
+  const group = createGroup(database, { pause: () => pause, noteWrite: () => (writes += 1) });
+  const first = group.add(() => insert.run());
+  await new Promise((done) => setImmediate(done));
+  const second = group.add(() => insert.run());
+  await new Promise((done) => setImmediate(done));
+  assert.deepEqual([count.get()?.count, writes], [0, 0]);
+  pause = undefined;
+  resolve();
+  await Promise.all([first, second]);
+  assert.deepEqual([count.get()?.count, writes], [2, 1]);
+  pause = new Promise(() => {});
+  const last = group.add(() => insert.run());
+  group.close();
+  await last;
+  assert.equal(count.get()?.count, 3);
   database.close();
 });

@@ -9,7 +9,7 @@ import { describe, test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { toRow } from "../../src/stores/sqlite/row.ts";
-import { migrate, readVersion } from "../../src/stores/sqlite/schema.ts";
+import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
 import { createFiles, look } from "./files.ts";
 import { fullTold, keepThread, makeTurn, newDigest, newSessionId, toCreate } from "./making.ts";
@@ -113,7 +113,7 @@ describe("the file of the SQLite store", () => {
       resends: false,
     });
     assert.deepStrictEqual(await store.readPath(old.id), [root, old]);
-    assert.equal(await store.countRoots(sessionId), 1);
+    assert.equal(await store.countTurns(sessionId, 9), 2);
     const marks = { digest: newDigest(), exchange: newDigest() };
     const turn = makeTurn({ session: sessionId, parent: old.id, ...marks });
     const move = { id: sessionId, expectedTip: old.id, otherwise: "refuse", resends: true } as const;
@@ -127,7 +127,7 @@ describe("the file of the SQLite store", () => {
     assert.deepEqual(await store.findByExchange(sessionId, marks.exchange), [turn.id]);
     assert.equal((await store.readSession(sessionId))?.resends, true);
     await store.close();
-    assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), 3);
+    assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), newestVersion);
   });
 
   test("goes on where the second release wrote it: nothing was told yet, and what is idle is found", async () => {
@@ -145,6 +145,22 @@ describe("the file of the SQLite store", () => {
     const pruned = await store.prune({ idleBefore: new Date(2) });
     assert.deepEqual(pruned, { sessions: 1, turns: 2, more: false });
     assert.deepEqual(await store.readPath(old.id), []);
+    await store.close();
+  });
+
+  test("goes on where the third release wrote it, and finds old and new turns by their last exchange", async () => {
+    const file = newFile();
+    const [root, old] = writeVersion(file, 3);
+    const exchange = newDigest();
+    const database = new DatabaseSync(file);
+    database.prepare("UPDATE turns SET exchange = ? WHERE id = ?").run(exchange, old.id);
+    database.close();
+    const store = createSqliteStore({ file });
+    const turn = makeTurn({ session: root.session, parent: old.id, exchange });
+    assert.equal(await store.commit({ turns: [turn] }), true);
+    assert.deepEqual(await store.findByExchange(root.session!, exchange), [turn.id, old.id]);
+    assert.deepEqual(await store.findByExchange(newSessionId(), exchange), []);
+    assert.deepStrictEqual(await store.readPath(turn.id), [root, { ...old, exchange }, turn]);
     await store.close();
   });
 
@@ -354,7 +370,7 @@ describe("a SQLite store and other processes", () => {
 });
 
 /** A file as an early release left it, with a session of two turns. */
-function writeVersion(file: string, version: 1 | 2): [StoredTurn, StoredTurn] {
+function writeVersion(file: string, version: 1 | 2 | 3): [StoredTurn, StoredTurn] {
   const root = makeTurn({ session: newSessionId() });
   const next = makeTurn({ session: root.session, parent: root.id, usage: undefined });
   mkdirSync(dirname(file));

@@ -47,9 +47,9 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       checkOpen();
       return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, 8);
     },
-    async countRoots(sessionId) {
+    async countTurns(sessionId, most) {
       checkOpen();
-      return Math.min(shelves.rootsOf(sessionId), 2);
+      return Math.min(shelves.turnsOf(sessionId), most);
     },
     async findKey(owner, key) {
       checkOpen();

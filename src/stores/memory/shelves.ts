@@ -49,8 +49,8 @@ export function createShelves(now: () => Date) {
     keys,
     now,
     listed: inList,
-    hasChildren: (turnId: string) => [...inList("children", turnId)].some(isSteady),
-    rootsOf: (sessionId: string) => [...inList("roots", sessionId)].filter(isSteady).length,
+    hasChildren: (turnId: string) => inList("children", turnId).values().some(isSteady),
+    turnsOf: (sessionId: string) => [...inList("session", sessionId)].filter(isSteady).length,
     nameOf: (owner: string, words: string) => Buffer.from(hash(owner, words)).toString("base64url"),
     findKey: (owner: string, key: string) => keys.get(JSON.stringify([owner, key])),
     putKey(owner: string, key: string, kept: KeptKey): void {
@@ -111,10 +111,9 @@ function listsOf(turn: StoredTurn): readonly (readonly string[])[] {
   return names;
 }
 
-/** Those of them that tell its place in the tree. */
-function placesOf({ session, parent }: StoredTurn): readonly (readonly string[])[] {
-  if (parent !== undefined) return [["children", parent]];
-  return session === undefined ? [] : [["roots", session]];
+/** That of them that tells its place in the tree. */
+function placesOf({ parent }: StoredTurn): readonly (readonly string[])[] {
+  return parent === undefined ? [] : [["children", parent]];
 }
 
 const none: ReadonlySet<string> = new Set();

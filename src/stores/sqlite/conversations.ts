@@ -2,11 +2,11 @@
 import type { Conversation, Conversations } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
-import { type Removal, emptyLog } from "./removal.ts";
+import type { Removal } from "./removal.ts";
 import { toRow, turnColumns } from "./row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { database, group, recent, read } = ground;
+  const { database, checkpoints, group, recent, read } = ground;
   const addSession = database.prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = database.prepare(
@@ -46,7 +46,7 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
         },
         () => recent.forget([turnId]),
       );
-      if (isReplaced) emptyLog(ground);
+      if (isReplaced) await checkpoints.emptyLog();
       return isReplaced;
     },
   };

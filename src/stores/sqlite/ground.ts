@@ -3,11 +3,13 @@ import { randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { type KeyedHash, createKeyedHash } from "../hash.ts";
 import { unavailable } from "../refusals.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
 import { type Recent, createRecent } from "./recent.ts";
 
 export interface Ground {
   readonly database: DatabaseSync;
+  readonly checkpoints: Checkpoints;
   readonly group: Group;
   readonly recent: Recent;
   readonly now: () => Date;
@@ -23,7 +25,12 @@ export interface Ground {
   readSecret(name: string): Uint8Array;
 }
 
-export function createGround(database: DatabaseSync, now: () => Date, maxRecentSize: number): Ground {
+export function createGround(
+  database: DatabaseSync,
+  checkpoints: Checkpoints,
+  now: () => Date,
+  maxRecentSize: number,
+): Ground {
   const version = database.prepare("PRAGMA data_version");
   const readMeta = database.prepare("SELECT value FROM meta WHERE key = ?");
   const addMeta = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)");
@@ -52,7 +59,8 @@ export function createGround(database: DatabaseSync, now: () => Date, maxRecentS
   }
   return {
     database,
-    group: createGroup(database, freshen),
+    checkpoints,
+    group: createGroup(database, checkpoints, freshen),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),

@@ -1,6 +1,7 @@
 /** Runs the writes of one event-loop tick in one transaction, so that they share one fsync. */
 import type { DatabaseSync } from "node:sqlite";
 import { isClosed, unavailable } from "../refusals.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 
 export interface Group {
   /**
@@ -13,11 +14,21 @@ export interface Group {
 }
 
 /** Works are run in their order, each seeing what those before it wrote; `prepare` runs once before them, when nobody else can write. */
-export function createGroup(database: DatabaseSync, prepare: () => void = () => {}): Group {
+export function createGroup(
+  database: DatabaseSync,
+  checkpoints: Pick<Checkpoints, "pause" | "noteWrite">,
+  prepare: () => void = () => {},
+): Group {
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   let waiting: Waiting[] = [];
   let closed = false;
+
+  function flushInTime(): void {
+    const pause = checkpoints.pause();
+    if (pause === undefined) flush();
+    else void pause.then(flushInTime);
+  }
 
   function flush(): void {
     const group = waiting;
@@ -34,6 +45,7 @@ export function createGroup(database: DatabaseSync, prepare: () => void = () => 
       const tellers = group.map((entry) => (current = entry).run());
       current = undefined;
       commit.run();
+      checkpoints.noteWrite();
       for (const tell of tellers) tell();
     } catch (thrown) {
       // A full disk has rolled back by itself; a busy one never began.
@@ -55,7 +67,7 @@ export function createGroup(database: DatabaseSync, prepare: () => void = () => 
     add(work, whenKept) {
       if (closed) return Promise.reject(isClosed());
       return new Promise((resolve, reject) => {
-        if (waiting.length === 0) setImmediate(flush);
+        if (waiting.length === 0) setImmediate(flushInTime);
         const run = () => {
           const result = work();
           return () => {

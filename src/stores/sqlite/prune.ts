@@ -2,10 +2,10 @@
 import type { PruneRules, Pruned } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
-import { type Removal, emptyLog, maxRemovedTurns } from "./removal.ts";
+import { type Removal, maxRemovedTurns } from "./removal.ts";
 
 export function createPrune(ground: Ground, removal: Removal): (rules: PruneRules) => Promise<Pruned> {
-  const { group, recent } = ground;
+  const { checkpoints, group, recent } = ground;
   const statements = preparePrune(ground);
   /** Old roots with new turns below them stay: the next call goes on behind the last that was looked at. */
   let lastRoot = beforeAll;
@@ -86,7 +86,7 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
         if (turns > 0 || sessions > 0 || rules.piecesBefore !== undefined) recent.clear();
       },
     );
-    if (!pruned.more) emptyLog(ground);
+    if (!pruned.more) await checkpoints.emptyLog();
     return pruned;
   };
 }

@@ -9,31 +9,44 @@ export interface Recent {
   clear(): void;
 }
 
-/** Whoever changes or deletes a turn in the file must have it forgotten here. The oldest go first. */
+/**
+ * Whoever changes or deletes a turn in the file must have it forgotten here. The oldest go first, half of the bound at once:
+ * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it.
+ */
 export function createRecent(maxSize: number): Recent {
-  const turns = new Map<string, { readonly turn: PathTurn; readonly size: number }>();
-  let total = 0;
-  function remove(turnId: string): void {
-    total -= turns.get(turnId)?.size ?? 0;
-    turns.delete(turnId);
-  }
+  let newer = createShelf();
+  let older = createShelf();
   return {
-    get: (turnId) => turns.get(turnId)?.turn,
+    get: (turnId) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn,
     add(turn, size) {
-      if (turns.has(turn.id) || size > maxSize) return;
-      turns.set(turn.id, { turn, size });
-      total += size;
-      for (const oldest of turns.keys()) {
-        if (total <= maxSize) break;
-        remove(oldest);
+      if (newer.turns.has(turn.id) || older.turns.has(turn.id) || size > maxSize) return;
+      if (newer.size + size > maxSize / 2) {
+        older = newer.size + size > maxSize ? createShelf() : newer;
+        newer = createShelf();
       }
+      newer.turns.set(turn.id, { turn, size });
+      newer.size += size;
     },
     forget(turnIds) {
-      for (const turnId of turnIds) remove(turnId);
+      for (const turnId of turnIds) for (const shelf of [newer, older]) remove(shelf, turnId);
     },
     clear() {
-      turns.clear();
-      total = 0;
+      newer = createShelf();
+      older = createShelf();
     },
   };
+}
+
+interface Shelf {
+  readonly turns: Map<string, { readonly turn: PathTurn; readonly size: number }>;
+  size: number;
+}
+
+function createShelf(): Shelf {
+  return { turns: new Map(), size: 0 };
+}
+
+function remove(shelf: Shelf, turnId: string): void {
+  shelf.size -= shelf.turns.get(turnId)?.size ?? 0;
+  shelf.turns.delete(turnId);
 }

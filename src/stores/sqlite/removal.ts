@@ -1,7 +1,6 @@
 /** How turns and sessions leave the SQLite store: for good, little by little, and with their space given back. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping } from "../../core/store.ts";
-import { unavailable } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { isThere } from "./search.ts";
 
@@ -90,7 +89,7 @@ export function createRemoval({ database }: Ground): Removal {
 
 /** What a caller deletes is invisible at once, and gone when the promise resolves. */
 export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, "deleteTurn" | "deleteSession"> {
-  const { database, group, recent } = ground;
+  const { database, checkpoints, group, recent } = ground;
   const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
   const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
   const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
@@ -119,7 +118,7 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
         },
         (ids) => recent.forget(ids ?? []),
       );
-      if (changed !== undefined) emptyLog(ground);
+      if (changed !== undefined) await checkpoints.emptyLog();
       return changed !== undefined;
     },
     async deleteSession(owner, sessionId) {
@@ -132,24 +131,8 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
           return removal.giveBack() && done;
         });
       }
-      emptyLog(ground);
+      await checkpoints.emptyLog();
       return true;
     },
   };
-}
-
-/**
- * Pages of the log still hold what was deleted, and the file only shrinks when they are taken over into it. Whoever reads
- * just now keeps it from being emptied; nobody shall wait for that, the next time will do.
- */
-export function emptyLog({ database }: Ground): void {
-  if (!database.isOpen) return;
-  const timeout = database.prepare("PRAGMA busy_timeout").get() as { timeout: number };
-  try {
-    database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
-  } catch (thrown) {
-    throw unavailable("The session store could not give back the space of what was deleted.", thrown);
-  } finally {
-    database.exec(`PRAGMA busy_timeout = ${timeout.timeout}`);
-  }
 }

@@ -10,6 +10,7 @@ const migrations: readonly ((database: DatabaseSync) => void)[] = [
   createTables,
   rememberWhatWasSaid,
   rememberWhatWasTold,
+  keepSessionsTogether,
 ];
 
 /** The version that this program reads and writes. */
@@ -129,4 +130,16 @@ function rememberWhatWasTold(database: DatabaseSync): void {
     CREATE INDEX keys_by_age ON keys (created);
   `);
   database.prepare("INSERT INTO meta (key, value) VALUES ('idempotency_key', ?)").run(randomBytes(32));
+}
+
+/**
+ * Exchanges are as good as random, and each in an index of its own would touch a page of its own. Behind their session,
+ * whose name grows with time, those of new turns share the last page. Nobody asks for the roots of a session any more.
+ */
+function keepSessionsTogether(database: DatabaseSync): void {
+  database.exec(`
+    DROP INDEX roots_by_session;
+    DROP INDEX turns_by_exchange;
+    CREATE INDEX turns_by_exchange ON turns (session, exchange) WHERE exchange IS NOT NULL;
+  `);
 }

@@ -78,8 +78,8 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       const rows = read(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
       return rows.map(({ id }) => id);
     },
-    async countRoots(sessionId) {
-      const row = read(() => statements.countRoots.get(sessionId)) as { count: number };
+    async countTurns(sessionId, most) {
+      const row = read(() => statements.countTurns.get(sessionId, most)) as { count: number };
       return row.count;
     },
     async findKey(owner, key) {
@@ -167,10 +167,9 @@ function prepareSearch({ database }: Ground) {
     findByExchange: database.prepare(`
       SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
       ORDER BY rowid DESC LIMIT 8`),
-    countRoots: database.prepare(`
+    countTurns: database.prepare(`
       SELECT count(*) AS count FROM (
-        SELECT 1 FROM turns INDEXED BY roots_by_session
-        WHERE session = ? AND parent IS NULL AND ${isFollowable} LIMIT 2)`),
+        SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} LIMIT ?)`),
     findKey: database.prepare(`
       SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
       WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),

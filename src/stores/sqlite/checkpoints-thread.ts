@@ -1,0 +1,31 @@
+/** The program of the thread that takes the pages of the write-ahead log over into the file. */
+import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { parentPort, workerData } from "node:worker_threads";
+
+export interface ThreadOptions {
+  readonly file: string;
+}
+
+/** How many pages the log has, and how many of them are in the file. */
+export interface LogLength {
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+const { file } = workerData as ThreadOptions;
+const place = pathToFileURL(file);
+// A file that was moved away must not be made anew.
+place.searchParams.set("mode", "rw");
+const database = new DatabaseSync(place, { timeout: 0 });
+database.exec("PRAGMA synchronous = FULL");
+// A SQLite that does not know NOOP takes the log over whenever it is asked, which is more work and as good.
+const look = database.prepare("PRAGMA wal_checkpoint(NOOP)");
+// PASSIVE waits for nobody and nobody waits for it.
+const takeOver = database.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+
+parentPort?.on("message", (minPages: number) => {
+  const { log, checkpointed } = look.get() as unknown as LogLength;
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+  parentPort?.postMessage(log - checkpointed < minPages ? { log, checkpointed } : takeOver.get());
+});

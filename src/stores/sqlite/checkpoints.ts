@@ -1,0 +1,154 @@
+/** Keeps the write-ahead log short: a thread of its own takes the pages over into the file, away from the requests. */
+import { statSync } from "node:fs";
+import { extname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { Worker } from "node:worker_threads";
+import { unavailable } from "../refusals.ts";
+import type { LogLength, ThreadOptions } from "./checkpoints-thread.ts";
+
+export interface Checkpoints {
+  /** Something was written, so the log is looked at in a moment. */
+  noteWrite(): void;
+  /** Whoever wants to write waits for this first: some milliseconds, now and then, in which the log comes to its end. */
+  pause(): Promise<void> | undefined;
+  /**
+   * Pages of the log still hold what was deleted, and the file only shrinks when they are taken over into it. Whoever
+   * reads just now keeps it from being emptied; nobody shall wait for that, the next time will do.
+   */
+  emptyLog(): Promise<void>;
+  /** Must come before the database is closed, so that closing it takes over what is left. */
+  close(): Promise<void>;
+}
+
+interface LogLimits {
+  /** How long after a write the log is looked at. */
+  readonly lookMs: number;
+  /** So many pages are worth taking over; one that was written again in the meantime is taken over once. */
+  readonly minPages: number;
+  /** With so many pages the log begins anew: seldom, as writing pauses for it, and soon enough to be read in a moment after a crash. */
+  readonly maxPages: number;
+}
+
+/** A page has 4 KB: 4 MB and 32 MB. */
+const defaultLimits: LogLimits = { lookMs: 50, minPages: 1_000, maxPages: 8_000 };
+const pageBytes = 4_096;
+
+/**
+ * A log begins anew only when a write finds all of it taken over, and under load there is always a page more. So when it
+ * has become long, writing pauses for the last few. Without the thread SQLite does it all by itself, between two requests.
+ */
+export function createCheckpoints(database: DatabaseSync, file: string, limits = defaultLimits): Checkpoints {
+  const { lookMs, minPages, maxPages } = limits;
+  let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "alone" : "threaded";
+  let timer: NodeJS.Timeout | undefined;
+  let thread: Worker | undefined;
+  let answer: ((length: LogLength | undefined) => void) | undefined;
+  let pause: Promise<void> | undefined;
+  let last: Promise<unknown> = Promise.resolve();
+
+  /** One after the other, and a failure of one is not the next one's. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  }
+
+  function look(): void {
+    timer = undefined;
+    // A log that began anew keeps its size, so this only tells that there is nothing to do yet, without a thread for it.
+    const bytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+    if (bytes >= minPages * pageBytes) void inTurn(shorten);
+  }
+
+  async function shorten(): Promise<void> {
+    if (mode === "threaded") thread ??= start();
+    const length = await ask(minPages);
+    if (length !== undefined && length.log >= maxPages) await takeAll(() => {});
+  }
+
+  /** Takes over the whole log while nobody writes. */
+  async function takeAll(andThen: () => void): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    pause = promise;
+    try {
+      await ask(0);
+      andThen();
+    } finally {
+      pause = undefined;
+      resolve();
+    }
+  }
+
+  /** Has the log taken over if at least so many pages are to be. Nothing: there is no thread, or no longer. */
+  async function ask(pages: number): Promise<LogLength | undefined> {
+    const asked = thread;
+    if (asked === undefined) return undefined;
+    // Only while someone waits for it does the thread keep the process alive.
+    asked.ref();
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+    asked.postMessage(pages);
+    const length = await new Promise<LogLength | undefined>((resolve) => (answer = resolve));
+    // One that is being ended keeps it alive until it has.
+    if (asked === thread) asked.unref();
+    return length;
+  }
+
+  function start(): Worker | undefined {
+    try {
+      // The same ending as this file has, from the sources as in the package.
+      const program = new URL(`./checkpoints-thread${extname(import.meta.filename)}`, import.meta.url);
+      const workerData: ThreadOptions = { file };
+      // None of the process's own flags: some of them a thread refuses.
+      const started = new Worker(program, { workerData, execArgv: [] });
+      started.on("message", (length: LogLength) => answer?.(length));
+      started.on("error", goOnAlone);
+      started.on("exit", () => {
+        if (thread === started) goOnAlone(new Error("its thread has ended"));
+        answer?.(undefined);
+      });
+      started.unref();
+      return started;
+    } catch (thrown) {
+      goOnAlone(thrown);
+      return undefined;
+    }
+  }
+
+  function goOnAlone(thrown: unknown): void {
+    thread = undefined;
+    if (mode !== "threaded") return;
+    mode = "alone";
+    database.exec(`PRAGMA wal_autocheckpoint = ${minPages}`);
+    process.emitWarning(
+      `The session store ${file} takes over its log between the requests from now on, which makes some of them slower: ${String(thrown)}. A restart tries again.`,
+      "PorticoWarning",
+    );
+  }
+
+  function truncate(): void {
+    if (!database.isOpen) return;
+    const timeout = database.prepare("PRAGMA busy_timeout").get() as { timeout: number };
+    try {
+      database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch (thrown) {
+      throw unavailable("The session store could not give back the space of what was deleted.", thrown);
+    } finally {
+      database.exec(`PRAGMA busy_timeout = ${timeout.timeout}`);
+    }
+  }
+
+  return {
+    noteWrite() {
+      if (mode === "threaded") timer ??= setTimeout(look, lookMs).unref();
+    },
+    pause: () => pause,
+    emptyLog: () => inTurn(() => takeAll(truncate)),
+    async close() {
+      const leaving = thread;
+      clearTimeout(timer);
+      mode = "closed";
+      thread = undefined;
+      await leaving?.terminate();
+    },
+  };
+}

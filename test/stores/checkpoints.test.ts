@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, renameSync, statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { describe, test } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { createCheckpoints } from "../../src/stores/sqlite/checkpoints.ts";
+import { openDatabase } from "../../src/stores/sqlite/database.ts";
+import { createGroup } from "../../src/stores/sqlite/group.ts";
+import { createFiles } from "./files.ts";
+
+const newFile = createFiles();
+const limits = { lookMs: 1, minPages: 20, maxPages: 100 };
+
+/** A file with one table, and writes that go through a group. */
+function open(file: string) {
+  const database = openDatabase(file);
+  database.exec("CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, bytes BLOB)");
+  const checkpoints = createCheckpoints(database, file, limits);
+  const group = createGroup(database, checkpoints);
+  const insert = database.prepare("INSERT INTO pages (bytes) VALUES (randomblob(20000))");
+  const readLog = database.prepare("PRAGMA wal_checkpoint(NOOP)");
+  return {
+    checkpoints,
+    database,
+    write: () => group.add(() => insert.run()),
+    /** How many pages are in the log now. */
+    logLength: () => Number(readLog.get()?.["log"]),
+    async close() {
+      group.close();
+      await checkpoints.close();
+      database.close();
+    },
+  };
+}
+
+describe("the log of the SQLite store", () => {
+  test("stays short under constant load, as it begins anew when writing has paused for its end", async () => {
+    const file = newFile();
+    const store = open(file);
+    let [written, restarts, before] = [0, 0, 0];
+    while (restarts < 5) {
+      await store.write();
+      written += 1;
+      const length = store.logLength();
+      if (length < before) restarts += 1;
+      before = length;
+      assert.ok(written < 3_000, `${restarts} new beginnings`);
+    }
+    assert.equal(store.database.prepare("SELECT count(*) AS count FROM pages").get()?.count, written);
+    await store.close();
+    assert.ok(!existsSync(`${file}-wal`), "nothing is left open, and the log is taken over");
+    const database = new DatabaseSync(file);
+    assert.equal(database.prepare("SELECT count(*) AS count FROM pages").get()?.count, written);
+    assert.equal(database.prepare("PRAGMA integrity_check").get()?.integrity_check, "ok");
+    database.close();
+  });
+
+  test("is emptied for a deletion, also while it is being taken over", async () => {
+    const file = newFile();
+    const store = open(file);
+    let before = 0;
+    while (store.logLength() >= before) {
+      before = store.logLength();
+      await store.write();
+    }
+    for (let round = 0; round < 5; round += 1) {
+      for (let count = 0; count < limits.minPages; count += 1) await store.write();
+      await Promise.all([store.checkpoints.emptyLog(), store.checkpoints.emptyLog()]);
+      assert.equal(statSync(`${file}-wal`).size, 0);
+    }
+    await store.close();
+  });
+
+  test("is taken over between the writes when the thread cannot open the file, and no other file is made", async () => {
+    const file = newFile();
+    const store = open(file);
+    renameSync(file, `${file}.moved`);
+    const warned = once(process, "warning");
+    for (let count = 0; count < limits.minPages; count += 1) await store.write();
+    assert.match(String(await warned), /The session store .* between the requests .*unable to open database file/);
+    await staysShort(store);
+    await store.close();
+    assert.ok(!existsSync(file));
+  });
+
+  test("is taken over between the writes when the thread has died, and what waited for it goes on", async () => {
+    const store = open(newFile());
+    const started = once(process, "worker");
+    const warned = once(process, "warning");
+    for (let count = 0; count < limits.minPages; count += 1) await store.write();
+    const [thread] = (await started) as [Worker];
+    const emptied = store.checkpoints.emptyLog();
+    const written = store.write();
+    await thread.terminate();
+    await Promise.all([emptied, written]);
+    assert.match(String(await warned), /its thread has ended/);
+    await staysShort(store);
+    await store.close();
+  });
+
+  test("keeps no process alive", async () => {
+    const file = JSON.stringify(newFile());
+    const sources = new URL("../../src/stores/sqlite/", import.meta.url).href;
+    const source = `
+      import { openDatabase } from "${sources}database.ts";
+      import { createCheckpoints } from "${sources}checkpoints.ts";
+      const database = openDatabase(${file});
+      database.exec("CREATE TABLE pages AS SELECT randomblob(1000000)");
+      const alive = setInterval(() => {}, 1_000);
+      process.once("worker", () => clearInterval(alive));
+      createCheckpoints(database, ${file}, ${JSON.stringify(limits)}).noteWrite();`;
+    // The flags of the process are not the thread's.
+    const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], { stdio: "inherit" });
+    assert.deepEqual(await once(child, "close"), [0, null]);
+  });
+});
+
+async function staysShort({ write, logLength }: ReturnType<typeof open>): Promise<void> {
+  // The first takes over what is there, the second begins anew.
+  for (let count = 0; count < 2; count += 1) await write();
+  let longest = 0;
+  for (let count = 0; count < 100; count += 1) {
+    await write();
+    longest = Math.max(longest, logLength());
+  }
+  assert.ok(longest < limits.maxPages, `${longest} pages`);
+}
