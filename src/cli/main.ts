@@ -1,8 +1,10 @@
 /** The command line: finds the command, reads its arguments, runs it, and tells how it ended. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
+import { chat } from "./chat.ts";
 import { check } from "./check.ts";
 import { type Command, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
+import { doctor } from "./doctor.ts";
 import { describeCommand, describeCommands, describeGroup } from "./help.ts";
 import { type House, house as wholeHouse } from "./house.ts";
 import { init } from "./init.ts";
@@ -11,9 +13,19 @@ import { sessions } from "./sessions.ts";
 import { describeProblems } from "./settings.ts";
 import { start } from "./start.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
+import { token } from "./token.ts";
 import { readVersion } from "./version.ts";
 
-const commands: Readonly<Record<string, Command | Group>> = { start, init, check, schema, sessions };
+const commands: Readonly<Record<string, Command | Group>> = {
+  start,
+  init,
+  check,
+  schema,
+  chat,
+  sessions,
+  token,
+  doctor,
+};
 
 /** Runs a command line, and gives the exit code: 0 done, 1 failed, 2 not understood. */
 export async function run(args: readonly string[], terminal: Terminal, house: House = wholeHouse): Promise<number> {

@@ -1,6 +1,6 @@
 /** The general token of a run without a config file: made once, kept for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { ConfigError } from "./problem.ts";
@@ -14,14 +14,28 @@ export interface KeptToken {
 
 /** Reads the token of the data folder, or makes folder and token. */
 export function keepToken(dataDir: string): KeptToken {
-  const file = join(dataDir, "token");
-  try {
-    return readToken(file) ?? writeToken(dataDir, file);
-  } catch (thrown) {
-    if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
-    const message = `the generated token cannot be kept here (${String(thrown.code)}); make the folder writable, or run with a config file`;
-    throw new ConfigError([{ path: file, message }]);
-  }
+  return explained(dataDir, "kept", (file) => readToken(file) ?? writeToken(dataDir, file));
+}
+
+/** The token of the data folder, if one was made. */
+export function findToken(dataDir: string): KeptToken | undefined {
+  return explained(dataDir, "read", readToken);
+}
+
+/** Puts a new token in the place of the one that was made; whoever reads meanwhile gets one of them whole. */
+export function replaceToken(dataDir: string): KeptToken {
+  return explained(dataDir, "kept", (file) => {
+    const token = createToken();
+    const draft = `${file}.${randomBytes(6).toString("hex")}`;
+    try {
+      writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+      renameSync(draft, file);
+    } catch (thrown) {
+      rmSync(draft, { force: true });
+      throw thrown;
+    }
+    return { token, file, isNew: true };
+  });
 }
 
 /** Takes a token back that was just made. */
@@ -32,6 +46,19 @@ export function forgetToken({ file }: KeptToken): void {
 /** Nobody guesses 192 random bits. */
 export function createToken(): string {
   return tokenPrefix + randomBytes(24).toString("hex");
+}
+
+/** What the system says about the token's file becomes a problem that the operator can mend. */
+function explained<T>(dataDir: string, what: "kept" | "read", work: (file: string) => T): T {
+  const file = join(dataDir, "token");
+  try {
+    return work(file);
+  } catch (thrown) {
+    if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
+    const remedy = what === "kept" ? "make the folder writable" : "make the file readable";
+    const message = `the generated token cannot be ${what} here (${String(thrown.code)}); ${remedy}, or run with a config file`;
+    throw new ConfigError([{ path: file, message }]);
+  }
 }
 
 function readToken(file: string): KeptToken | undefined {

@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
-import type { House } from "../../src/cli/house.ts";
+import type { House, Running } from "../../src/cli/house.ts";
 import { run } from "../../src/cli/main.ts";
+import type { Config } from "../../src/config/config.ts";
 import type { Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
 import { adapterOptions } from "../config/house.ts";
@@ -66,8 +67,14 @@ function writeSettings(name: string, http: object): string {
   return name;
 }
 
-function createHouse(open: House["open"]): House {
-  return { adapterOptions: async () => adapterOptions, tryAdapters: async () => [], open };
+/** Unless told otherwise its gateway must not be reloaded. */
+function createHouse(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): House {
+  const reload = () => assert.fail("the gateway may not be reloaded");
+  return {
+    adapterOptions: async () => adapterOptions,
+    tryAdapters: async () => [],
+    open: async (config) => ({ reload, ...(await open(config)) }),
+  };
 }
 
 const nobody = createHouse(() => assert.fail("no gateway may be opened"));
@@ -90,13 +97,13 @@ for (const [args, message] of [
   });
 }
 
-for (const name of ["start", "init", "check", "schema"]) {
+for (const name of ["start", "init", "check", "schema", "chat", "doctor", "token make", "token hash", "token rotate"]) {
   test(`'portico ${name} --help' explains the command and runs nothing.`, async () => {
     const { terminal, printed } = createScreen();
-    assert.equal(await run([name, "--help"], terminal, nobody), 0);
+    assert.equal(await run([...name.split(" "), "--help"], terminal, nobody), 0);
     assert.match(printed.join(), new RegExp(`^portico ${name}: [A-Z].*\\.\n\nUsage: portico ${name}`));
     const help = createScreen();
-    await run(["help", name], help.terminal, nobody);
+    await run(["help", ...name.split(" ")], help.terminal, nobody);
     assert.deepEqual(help.printed, printed);
   });
 }
@@ -105,7 +112,7 @@ test("'portico', 'portico help' and 'portico --help' list the commands.", async 
   for (const args of [[], ["help"], ["--help"], ["-h"]]) {
     const { terminal, printed } = createScreen();
     assert.equal(await run(args, terminal, nobody), 0);
-    for (const name of ["start", "init", "check", "schema"])
+    for (const name of ["start", "init", "check", "schema", "chat", "sessions", "token", "doctor"])
       assert.match(printed.join(), new RegExp(`^ {2}${name} `, "m"));
   }
 });
@@ -146,7 +153,49 @@ test("At a terminal a signal drains and ends with 0; one that follows at once is
   }
 });
 
-test("SIGHUP reads the configuration of a service again, and goes on with it when its turns have ended.", async () => {
+test("SIGHUP reads the configuration of a service again, and the open gateway goes on with it.", async () => {
+  const { terminal, printed, signals } = createScreen();
+  const events: string[] = [];
+  const reloaded = createSteps();
+  const house = createHouse(async () => ({
+    address: "http://127.0.0.1:8600",
+    async reload({ http }) {
+      events.push(`reload ${http.authToken}`);
+      reloaded.step();
+    },
+    close: async () => void events.push("close"),
+  }));
+  const file = writeSettings("renewed.json", {});
+  const ended = run(["start", "--config", file], terminal, house);
+  const send = await signals;
+  for (const [index, token] of ["sk-second-0123456789", "sk-third-0123456789"].entries()) {
+    writeSettings("renewed.json", { auth_token: token });
+    send("SIGHUP");
+    await reloaded.reached(index + 1);
+  }
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+  assert.deepEqual(events, ["reload sk-second-0123456789", "reload sk-third-0123456789", "close"]);
+  assert.match(printed[1]!, /^Reloaded: new requests see the new configuration, .*\nPortico \S+ listens on http/);
+});
+
+test("A gateway that cannot go on with a configuration after all goes on as before.", async () => {
+  const { terminal, complained, signals, heard } = createScreen();
+  const house = createHouse(async () => ({
+    address: "http://127.0.0.1:8600",
+    reload: () => Promise.reject(new Error("The adapter 'agent' cannot be used: it is gone")),
+    close: async () => {},
+  }));
+  const ended = run(["start"], terminal, house);
+  const send = await signals;
+  send("SIGHUP");
+  await heard(1);
+  assert.deepEqual(complained, ["The adapter 'agent' cannot be used: it is gone\nThe gateway goes on as before."]);
+  send("SIGTERM");
+  assert.equal(await ended, 0);
+});
+
+test("SIGHUP with another address opens a new gateway when the turns of the old one have ended, and says why.", async () => {
   const { terminal, printed, signals } = createScreen();
   const events: string[] = [];
   const opened = createSteps();
@@ -166,7 +215,7 @@ test("SIGHUP reads the configuration of a service again, and goes on with it whe
   assert.deepEqual(events, ["open 127.0.0.1", "close 127.0.0.1", "open 127.0.0.2", "close 127.0.0.2"]);
   assert.match(
     printed.join("\n"),
-    /^Reloading: running turns have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
+    /^Reloading: gateway\.http\.bind changed, which needs a new start; running turns have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
   );
 });
 
@@ -239,8 +288,10 @@ test("Whoever stops a gateway while it reloads stops it.", async () => {
     };
     return { address: "http://127.0.0.1:8600", close };
   });
-  const ended = run(["start"], terminal, house);
+  const file = writeSettings("moving.json", { port: 8600 });
+  const ended = run(["start", "--config", file], terminal, house);
   const send = await signals;
+  writeSettings("moving.json", { port: 8601 });
   send("SIGHUP");
   await asked.promise;
   send("SIGTERM");

@@ -127,7 +127,7 @@ test(
     assert.equal(await statusOf(token), 200);
     write(folder, toFile(`${token}-new`));
     started.child.kill("SIGHUP");
-    await started.said("Reloading");
+    await started.said(`Reloaded: new requests see the new configuration, running turns end as they began.\nPortico `);
     await started.said(`listens on http://127.0.0.1:${port}`, 2);
     assert.deepEqual([await statusOf(token), await statusOf(`${token}-new`)], [401, 200]);
     started.child.kill("SIGTERM");

@@ -1,0 +1,144 @@
+/** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { resolve } from "node:path";
+import type { Config } from "../config/config.ts";
+import type { Loaded } from "../config/load.ts";
+import { ConfigError } from "../config/problem.ts";
+import { findToken } from "../config/token.ts";
+import { GatewayError } from "../core/errors.ts";
+import { type Naming, type Partner, toNaming } from "./chat/partner.ts";
+import { type Arguments, type Command, UsageError } from "./command.ts";
+import { explainFailure } from "./failure.ts";
+import { configOption, readSettings } from "./settings.ts";
+import type { Terminal } from "./terminal.ts";
+
+const usualSession = "terminal";
+
+export const chat: Command = {
+  summary: "Talk to the gateway from the terminal, in a session that others can share.",
+  usage: "chat [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
+  options: {
+    session: { value: "NAME", summary: `The session to go on with. Default: ${usualSession}.` },
+    model: { value: "NAME", summary: "The model to ask. Default: the one that the configuration names." },
+    url: { value: "URL", summary: "The gateway to talk to, e.g. http://127.0.0.1:8600 or unix:/path." },
+    "token-file": { value: "FILE", summary: "A file with the token to send. Default: the configured token." },
+    ...configOption,
+  },
+  maxPositionals: 0,
+  notes: [
+    "Talks to the gateway at the configured address. If none answers there, or both endpoints are off, it opens the gateway",
+    "in this process, without a listener, for as long as the conversation lasts.",
+    "NAME is what other clients send as X-Session-Id, so that they go on with the same conversation, and it with theirs.",
+    "",
+    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.",
+    "From a pipe it answers line after line and ends: with 1 if an answer failed.",
+  ],
+  async run({ options }, terminal, house) {
+    const session = readSession(options["session"] ?? usualSession);
+    const loaded = await readSettings({ config: options["config"] }, terminal, house);
+    const { hints, alwaysResends } = loaded.config.sessions;
+    const naming = toNaming(hints);
+    const opened = await openPartner(options, loaded, naming, terminal);
+    if (opened === undefined) return 1;
+    const { converse } = await import("./chat/converse.ts");
+    const stopped = new AbortController();
+    let code = 0;
+    terminal.onSignal((signal) => {
+      code = 128 + constants.signals[signal];
+      stopped.abort();
+    });
+    terminal.complain(`Session ${session}, ${opened.where}. /new begins another, /exit ends.`);
+    try {
+      const failures = await converse(opened.partner, {
+        input: process.stdin,
+        output: process.stdout,
+        isInteractive: terminal.isInteractive && process.stdout.isTTY,
+        complain: (line) => terminal.complain(line),
+        session,
+        // Who is not known by a hint, or is expected to, shows what was said.
+        showsHistory: naming === undefined || alwaysResends,
+        stopped: stopped.signal,
+      });
+      return code === 0 && failures > 0 && !terminal.isInteractive ? 1 : code;
+    } finally {
+      await opened.partner.close();
+    }
+  },
+};
+
+interface Opened {
+  readonly partner: Partner;
+  readonly where: string;
+}
+
+/** A gateway that answers at the given or the configured address, else one in this process; nothing when neither can be. */
+async function openPartner(
+  options: Arguments["options"],
+  { config, exampleModel }: Loaded,
+  naming: Naming | undefined,
+  terminal: Terminal,
+): Promise<Opened | undefined> {
+  const model = options["model"] ?? exampleModel;
+  const address = options["url"] === undefined ? await findGateway(config) : readAddress(options["url"]);
+  if (address !== undefined) {
+    const token = readToken(options["token-file"], config, terminal);
+    if (token === undefined) {
+      terminal.complain(`There is no token here to send to ${address}; name a file that holds one with --token-file.`);
+      return undefined;
+    }
+    const { openRemote } = await import("./chat/remote.ts");
+    return {
+      partner: openRemote({ address, token, model, naming, env: terminal.env }),
+      where: `at ${address}, model ${model}`,
+    };
+  }
+  const { openLocal } = await import("./chat/local.ts");
+  try {
+    return { partner: await openLocal({ config, model, naming }), where: `in this process, model ${model}` };
+  } catch (thrown) {
+    const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
+    const remedy = "If it is a gateway that listens elsewhere, talk to it with --url.";
+    terminal.complain(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
+    return undefined;
+  }
+}
+
+async function findGateway({ http }: Config): Promise<string | undefined> {
+  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
+  const { knock, toAddress } = await import("./knock.ts");
+  const address = toAddress(http);
+  return address !== undefined && (await knock(address)) === "gateway" ? address : undefined;
+}
+
+/** The generated token on a run without a file; else the one that opens the endpoints. */
+function readToken(file: string | undefined, config: Config, { folder }: Terminal): string | undefined {
+  if (file !== undefined) return readTokenFile(resolve(folder, file));
+  if (config.file === undefined) return findToken(config.dataDir)?.token;
+  return config.http.authToken ?? config.auth.token;
+}
+
+function readTokenFile(file: string): string {
+  let token: string;
+  try {
+    token = readFileSync(file, "utf8").trim();
+  } catch (thrown) {
+    const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    throw new ConfigError([{ path: file, message: `the token cannot be read (${reason}); name another file` }]);
+  }
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new ConfigError([{ path: file, message: "holds no token: a token is one line of visible ASCII characters" }]);
+}
+
+/** As `portico start` tells it, or as clients are given it, with `/v1` at its end. */
+function readAddress(url: string): string {
+  const address = url.replace(/\/+$/, "").replace(/:?\/v1$/, "");
+  if (address.startsWith("unix:/") || (URL.canParse(address) && /^https?:/.test(address))) return address;
+  throw new UsageError(`The option '--url' needs a URL like http://127.0.0.1:8600 or unix:/path, not '${url}'.`);
+}
+
+/** It travels in a header, where spaces at the ends are lost. */
+function readSession(name: string): string {
+  if (/^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/.test(name)) return name;
+  throw new UsageError("The option '--session' needs a name of at most 200 ASCII characters.");
+}

@@ -1,0 +1,128 @@
+/** A conversation, line by line: what is typed or piped goes in, the answer comes out as it is said. */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { callerLeft } from "../../http/client.ts";
+import type { Event } from "../../core/event.ts";
+import { textOf } from "../../core/item.ts";
+import type { Answer } from "../../core/turn.ts";
+import { toPlain } from "../sessions/text.ts";
+import type { Partner, Said } from "./partner.ts";
+
+export interface Conversation {
+  readonly input: NodeJS.ReadableStream;
+  readonly output: NodeJS.WritableStream;
+  /** Someone sits there, who is prompted, and may stop an answer. */
+  readonly isInteractive: boolean;
+  /** A line beside the answers. */
+  complain(line: string): void;
+  readonly session: string;
+  /** All that was said goes with every question, for a gateway that would not know it by the session. */
+  readonly showsHistory: boolean;
+  /** Ends the conversation at once. */
+  readonly stopped: AbortSignal;
+}
+
+/** Answers until the input ends or someone has enough; tells how many answers failed. */
+export async function converse(partner: Partner, conversation: Conversation): Promise<number> {
+  const { input, output, isInteractive, stopped, complain } = conversation;
+  const lines = createInterface({
+    input,
+    ...(isInteractive && { output }),
+    terminal: isInteractive,
+    prompt: "> ",
+  });
+  const scribe = createScribe(output);
+  let isOpen = true;
+  let answering: AbortController | undefined;
+  let session = conversation.session;
+  let said: readonly Said[] = [];
+  let failures = 0;
+
+  function stop(): void {
+    answering?.abort(callerLeft());
+    lines.close();
+  }
+  lines.once("close", () => (isOpen = false));
+  lines.on("SIGINT", () => (answering === undefined ? lines.close() : answering.abort(callerLeft())));
+  stopped.addEventListener("abort", stop, { once: true });
+  if (stopped.aborted) stop();
+
+  async function answer(content: string): Promise<void> {
+    const { signal } = (answering = new AbortController());
+    const messages: readonly Said[] = [...(conversation.showsHistory ? said : []), { role: "user", content }];
+    try {
+      const ended = await tell(partner.ask({ messages, session }, signal), scribe);
+      if (ended?.error !== undefined) throw ended.error;
+      if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
+      said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
+    } catch (thrown) {
+      await scribe.endLine();
+      if (!signal.aborted) failures++;
+      complain(signal.aborted ? "[stopped]" : toLine(thrown));
+    } finally {
+      answering = undefined;
+    }
+  }
+
+  const prompt = (): void => (isInteractive && isOpen ? lines.prompt() : undefined);
+  prompt();
+  for await (const line of lines) {
+    const text = line.trim();
+    if (stopped.aborted || text === "/exit") break;
+    if (text === "/new") {
+      session = `${conversation.session}-${randomBytes(4).toString("hex")}`;
+      said = [];
+      complain(`A new conversation: session ${session}`);
+    } else if (text !== "") await answer(text);
+    prompt();
+  }
+  // What the shell says next begins on a line of its own.
+  if (isInteractive && !isOpen) output.write("\n");
+  lines.close();
+  stopped.removeEventListener("abort", stop);
+  return failures;
+}
+
+/** Writes what is said as it comes; gives how it ended. */
+async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Promise<Answer | undefined> {
+  let answer: Answer | undefined;
+  for await (const batch of events) {
+    for (const event of batch) {
+      if (event.type === "item-start") await scribe.endLine();
+      else if (event.type === "item-delta" && (event.kind === "text" || event.kind === "refusal"))
+        await scribe.write(toPlain(event.text));
+      else if (event.type === "item-end" && event.item.type === "tool-call")
+        await scribe.write(toPlain(`[calls ${event.item.name} ${event.item.arguments}]`.replaceAll(/\s+/g, " ")));
+      else if (event.type === "turn-end") answer = event.answer;
+    }
+  }
+  await scribe.endLine();
+  return answer;
+}
+
+interface Scribe {
+  write(text: string): Promise<void>;
+  /** Nothing, where a line has just begun. */
+  endLine(): Promise<void>;
+}
+
+/** Waits for a reader that is slower than the model. */
+function createScribe(output: NodeJS.WritableStream): Scribe {
+  let isFresh = true;
+  async function write(text: string): Promise<void> {
+    if (text === "") return;
+    isFresh = text.endsWith("\n");
+    if (!output.write(text)) await once(output, "drain");
+  }
+  return { write, endLine: async () => (isFresh ? undefined : write("\n")) };
+}
+
+function spoken({ items }: Answer): string {
+  return items.flatMap((item) => (item.type === "message" ? [textOf(item.content)] : [])).join("\n");
+}
+
+function toLine(thrown: unknown): string {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return toPlain(message.replaceAll(/\s+/g, " "));
+}

@@ -1,0 +1,50 @@
+/** A partner in this process: the gateway itself, without a listener. */
+import type { Config } from "../../config/config.ts";
+import { readHint } from "../../http/hint.ts";
+import { createIds } from "../../ids.ts";
+import { createPortico } from "../../portico.ts";
+import type { Naming, Partner } from "./partner.ts";
+
+export interface LocalOptions {
+  readonly config: Config;
+  readonly model: string;
+  readonly naming: Naming | undefined;
+}
+
+/** The unnamed tokens' owner, so that whoever calls with one of them later finds the session. */
+const owner = "default";
+
+/** Throws when another gateway has the store. */
+export async function openLocal({ config, model, naming }: LocalOptions): Promise<Partner> {
+  const portico = await createPortico({
+    ...config,
+    http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },
+    // What is said goes to the same screen.
+    log: { level: "error" },
+  });
+  const newId = createIds(() => new Date());
+  return {
+    async *ask({ messages, session }, signal) {
+      const { events } = await portico.gateway.answer(
+        {
+          model,
+          items: messages.map((message) => ({ type: "message", ...message })),
+          itemsParam: "messages",
+          settings: { tools: [] },
+          stream: true,
+          keep: "in-session",
+        },
+        { turnId: newId("resp"), owner, hint: toHint(naming, session), signal },
+      );
+      yield* events;
+    },
+    close: () => portico.close(),
+  };
+}
+
+/** The same hint that a request over HTTP would carry. */
+function toHint(naming: Naming | undefined, session: string): string | undefined {
+  if (naming === undefined) return undefined;
+  if (naming.from === "user") return readHint([{ type: "user" }], {}, session);
+  return readHint([{ type: "header", name: naming.name }], { [naming.name]: session }, undefined);
+}

@@ -1,0 +1,28 @@
+/** Who answers in a conversation: a gateway somewhere else, or one in this process. */
+import type { Hint } from "../../config/config.ts";
+import type { Event } from "../../core/event.ts";
+
+export interface Partner {
+  /** What fails before the first word is thrown, what fails later is told by the one `turn-end`. */
+  ask(question: Question, signal: AbortSignal): AsyncIterable<readonly Event[]>;
+  close(): Promise<void>;
+}
+
+export interface Question {
+  /** The last one is new. */
+  readonly messages: readonly Said[];
+  readonly session: string;
+}
+
+export interface Said {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
+/** Where a session's name stands in a request. */
+export type Naming = Hint;
+
+/** The header that every client knows, if it counts here, or else what counts first; nothing: no request can name a session. */
+export function toNaming(hints: readonly Hint[]): Naming | undefined {
+  return hints.find((hint) => hint.from === "header" && hint.name === "x-session-id") ?? hints[0];
+}

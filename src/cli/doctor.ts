@@ -1,0 +1,67 @@
+/** `portico doctor`: looks for what would stand in the way of a good day, and says how to mend it. */
+import { ConfigError } from "../config/problem.ts";
+import type { Command } from "./command.ts";
+import { type Finding, ok, problemWith, warning } from "./doctor/finding.ts";
+import type { House } from "./house.ts";
+import { configOption, readSettings } from "./settings.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const doctor: Command = {
+  summary: "Look for what would stand in the way: configuration, folders, store, port, adapters.",
+  usage: "doctor [--offline] [--config FILE]",
+  options: {
+    offline: { summary: "Do not ask the adapters' servers whether they are there." },
+    ...configOption,
+  },
+  maxPositionals: 0,
+  notes: [
+    "Changes nothing, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
+    "An adapter's server is asked for its list of models, with the adapter's own key.",
+    "Exits with 1 when there is a problem, else with 0.",
+  ],
+  async run({ options, flags }, terminal, house) {
+    const findings = await examine(options["config"], flags.has("offline"), terminal, house);
+    for (const { level, about, text } of findings) terminal.print(`${level.padEnd(7)}  ${about}: ${text}`);
+    return findings.some(({ level }) => level === "problem") ? 1 : 0;
+  },
+};
+
+async function examine(
+  file: string | undefined,
+  isOffline: boolean,
+  terminal: Terminal,
+  house: House,
+): Promise<readonly Finding[]> {
+  const node = judgeNode(process.versions.node);
+  let loaded;
+  try {
+    loaded = await readSettings({ config: file }, terminal, house);
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown;
+    return [node, ...thrown.problems.map(({ path, message }) => problemWith(path, message))];
+  }
+  const { config, warnings, reason } = loaded;
+  const { judgeAdapters } = await import("./doctor/adapters.ts");
+  const { judgeFolders } = await import("./doctor/folders.ts");
+  const { judgePort } = await import("./doctor/port.ts");
+  const { judgeStore } = await import("./doctor/store.ts");
+  const [port, adapters] = await Promise.all([judgePort(config.http), judgeAdapters(config, isOffline)]);
+  return [
+    node,
+    ok("configuration", config.file === undefined ? "no file, so both endpoints are on" : `${config.file} is valid`),
+    ...warnings.map(({ path, message }) => warning(path, message)),
+    ...judgeFolders(config),
+    // It holds up everything else while it reads, so it comes when nothing else waits.
+    judgeStore(config.sessions.store),
+    port,
+    ok("default adapter", `${config.defaultAdapter}: ${reason}`),
+    ...adapters,
+  ];
+}
+
+const oldestNode = 24;
+
+function judgeNode(version: string): Finding {
+  if (Number.parseInt(version, 10) >= oldestNode) return ok("node", version);
+  return problemWith("node", `${version} is too old; install Node ${oldestNode} or newer`);
+}

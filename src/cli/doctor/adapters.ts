@@ -1,0 +1,70 @@
+/** Whether each adapter can be made and, where it can tell, whether its server answers. */
+import { adapterTypes } from "../../adapters/index.ts";
+import { toPlace } from "../../adapters/type.ts";
+import type { AdapterConfig, Config } from "../../config/config.ts";
+import { GatewayError } from "../../core/errors.ts";
+import type { Adapter } from "../../core/ports.ts";
+import { type Finding, ok, problemWith, warning } from "./finding.ts";
+
+/** How long a server may take to answer. */
+const patienceMs = 3_000;
+
+/** Side by side, so that the slowest one counts. */
+export function judgeAdapters({ adapters, file }: Config, isOffline: boolean): Promise<readonly Finding[]> {
+  return Promise.all(
+    Object.entries(adapters).map(([name, adapter]) => judgeAdapter(`adapter ${name}`, adapter, file, isOffline)),
+  );
+}
+
+async function judgeAdapter(
+  about: string,
+  { type, options }: AdapterConfig,
+  file: string | undefined,
+  isOffline: boolean,
+): Promise<Finding> {
+  let adapter: Adapter | undefined;
+  try {
+    const maker = await adapterTypes[type]?.load();
+    adapter = maker?.create(options, toPlace(file));
+  } catch (thrown) {
+    return problemWith(about, thrown instanceof Error ? thrown.message : String(thrown));
+  }
+  try {
+    return isOffline || adapter?.models === undefined
+      ? ok(about, `type ${type}, ready`)
+      : await judgeServer(about, type, adapter.models());
+  } finally {
+    await adapter?.close?.();
+  }
+}
+
+/** Asks for the list of models: it goes the way of every turn, with name, connection, proxy and key, and costs nothing. */
+async function judgeServer(about: string, type: string, models: Promise<readonly string[]>): Promise<Finding> {
+  const late = Promise.withResolvers<"late">();
+  const timer = setTimeout(late.resolve, patienceMs, "late");
+  try {
+    const listed = await Promise.race([models, late.promise]);
+    if (listed !== "late") return ok(about, `type ${type}, answers, models: ${listed.length}`);
+    return problemWith(about, `no answer within ${patienceMs / 1000} s; check its address and the network`);
+  } catch (thrown) {
+    return explain(about, thrown);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function explain(about: string, thrown: unknown): Finding {
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  switch (thrown instanceof GatewayError ? thrown.code : undefined) {
+    case "adapter_not_found":
+    case "adapter_bad_request":
+      return warning(about, `it answers, but has no list of models; if turns fail too, check its address (${message})`);
+    case "adapter_rate_limit":
+    case "overloaded":
+      return warning(about, `it answers, but takes nothing now; wait, or name a fallback (${message})`);
+    case "adapter_refused":
+      return problemWith(about, message);
+    default:
+      return problemWith(about, `${message} Check its address and the network.`);
+  }
+}

@@ -1,0 +1,34 @@
+/** One thing that the doctor has looked at. */
+
+export interface Finding {
+  readonly level: "ok" | "warning" | "problem";
+  readonly about: string;
+  /** What was found and, unless it is well, what to do. */
+  readonly text: string;
+}
+
+export function ok(about: string, text: string): Finding {
+  return { level: "ok", about, text };
+}
+
+/** It works, but should be known. */
+export function warning(about: string, text: string): Finding {
+  return { level: "warning", about, text };
+}
+
+/** It does not work. */
+export function problemWith(about: string, text: string): Finding {
+  return { level: "problem", about, text };
+}
+
+/** What the system calls a failure. */
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+}
+
+/** Bytes as people read them. */
+export function formatBytes(bytes: number): string {
+  const units = ["bytes", "KB", "MB", "GB", "TB"] as const;
+  const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);
+  return `${Math.round((bytes / 1000 ** step) * 10) / 10} ${units[step]}`;
+}

@@ -1,0 +1,63 @@
+/** Whether what must be written can be: the data folder, the store's, the generated token, the space that is left. */
+import { accessSync, constants, statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Config } from "../../config/config.ts";
+import { ConfigError } from "../../config/problem.ts";
+import { findToken } from "../../config/token.ts";
+import { codeOf, type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+
+/** What is not there yet is judged by where it would be made. */
+export function judgeFolders({ dataDir, sessions: { store }, file }: Config): readonly Finding[] {
+  const folders = new Set([dataDir, ...(store.type === "sqlite" ? [dirname(store.file)] : [])]);
+  return [...[...folders].map(judgeFolder), ...(file === undefined ? [judgeToken(dataDir)] : [])];
+}
+
+function judgeFolder(folder: string): Finding {
+  const about = "data folder";
+  try {
+    const there = nearestThere(folder);
+    if (!statSync(there).isDirectory()) {
+      return problemWith(about, `${there} is no folder; move it away, or set gateway.data_dir`);
+    }
+    accessSync(there, constants.W_OK | constants.X_OK);
+    return judgeSpace(folder, there);
+  } catch (thrown) {
+    const remedy = "give the gateway's user the right to write there, or set gateway.data_dir";
+    return problemWith(about, `${folder} cannot be written (${codeOf(thrown)}); ${remedy}`);
+  }
+}
+
+/** Less holds no write-ahead log any more. */
+const tooLittleBytes = 50_000_000;
+const littleBytes = 1_000_000_000;
+
+function judgeSpace(folder: string, there: string): Finding {
+  const { bavail, bsize } = statfsSync(there);
+  const free = bavail * bsize;
+  const text = `${folder} ${folder === there ? "is there" : "will be made"}, ${formatBytes(free)} free`;
+  if (free < tooLittleBytes) return problemWith("data folder", `${text}; turns cannot be kept much longer: make room`);
+  if (free < littleBytes) return warning("data folder", `${text}; make room, or shorten gateway.sessions.ttl`);
+  return ok("data folder", text);
+}
+
+/** The folder itself, or the one in which it would be made. */
+function nearestThere(folder: string): string {
+  let there = folder;
+  while (statSync(there, { throwIfNoEntry: false }) === undefined && dirname(there) !== there) there = dirname(there);
+  return there;
+}
+
+function judgeToken(dataDir: string): Finding {
+  const about = "token";
+  try {
+    const kept = findToken(dataDir);
+    if (kept === undefined) return ok(about, "made at the first start");
+    const mode = statSync(kept.file).mode & 0o777;
+    if (process.platform === "win32" || (mode & 0o077) === 0) return ok(about, `${kept.file}, for its owner alone`);
+    const remedy = `chmod 600 ${kept.file}, then \`portico token rotate\``;
+    return warning(about, `${kept.file} may be read by other users (mode ${mode.toString(8)}); ${remedy}`);
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) return problemWith(about, thrown.message);
+    throw thrown;
+  }
+}

@@ -1,0 +1,65 @@
+/** Whether the gateway can listen where it shall, or does already. */
+import { once } from "node:events";
+import { lstatSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import type { HttpConfig } from "../../config/config.ts";
+import { explainFailure } from "../failure.ts";
+import { knock, toAddress } from "../knock.ts";
+import { type Finding, ok, problemWith, warning } from "./finding.ts";
+
+const about = "port";
+
+/** A port that our own gateway has is well. */
+export async function judgePort(http: HttpConfig): Promise<Finding> {
+  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) {
+    const remedy = "switch one on in gateway.http.endpoints, if clients shall come";
+    return warning(about, `no endpoint is on, so no listener is opened; ${remedy}`);
+  }
+  const { bind, port } = http;
+  if (bind.startsWith("unix:")) return judgeSocket(bind, http);
+  const failure = await tryListening(bind, port);
+  if (failure === undefined) return ok(about, port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
+  return isInUse(failure) ? judgeTaken(http) : problemWith(about, explainFailure(failure, http));
+}
+
+/** Listens for a moment, as nothing else tells whether it may; gives what went wrong. */
+async function tryListening(host: string, port: number): Promise<unknown> {
+  const server = createServer();
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+    return undefined;
+  } catch (thrown) {
+    return thrown;
+  } finally {
+    server.close();
+  }
+}
+
+async function judgeTaken(http: HttpConfig): Promise<Finding> {
+  const address = toAddress(http);
+  if (address !== undefined && (await knock(address)) === "gateway")
+    return ok(about, `a gateway answers at ${address}`);
+  return problemWith(about, explainFailure(inUse, http));
+}
+
+/** A socket on which nobody answers is cleared at the start; anything else is left alone. */
+async function judgeSocket(bind: string, http: HttpConfig): Promise<Finding> {
+  const path = bind.slice("unix:".length);
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isSocket()) {
+    return problemWith(about, `${path} is no socket; choose another path in gateway.http.bind, or remove it`);
+  }
+  const folder = lstatSync(dirname(path), { throwIfNoEntry: false });
+  if (folder === undefined) return problemWith(about, `${dirname(path)} is not there; make the folder`);
+  return found === undefined || (await knock(bind)) === "nobody"
+    ? ok(about, `the socket ${path} is free`)
+    : judgeTaken(http);
+}
+
+function isInUse(failure: unknown): boolean {
+  return failure instanceof Error && "code" in failure && failure.code === "EADDRINUSE";
+}
+
+const inUse = Object.assign(new Error("in use"), { code: "EADDRINUSE", syscall: "listen" });

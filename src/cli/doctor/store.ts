@@ -1,0 +1,51 @@
+/** Whether the session store can be read, and is whole; looked at through a connection that cannot write. */
+import { statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import type { StoreConfig } from "../../config/config.ts";
+import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
+import { type Finding, formatBytes, ok, problemWith } from "./finding.ts";
+
+const about = "store";
+/** Larger files take longer to read than anyone waits here. */
+const maxReadBytes = 500_000_000;
+const busyMs = 1_000;
+
+/** A store that is not there yet is well. */
+export function judgeStore(store: StoreConfig): Finding {
+  if (store.type === "memory") return ok(about, "in memory");
+  const { file } = store;
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined || found.size === 0) return ok(about, `${file} is made at the first start`);
+  try {
+    return judgeFile(file, found.size);
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
+    return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
+  }
+}
+
+function judgeFile(file: string, bytes: number): Finding {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: busyMs });
+  try {
+    const first = (query: string): unknown => Object.values(database.prepare(query).get() ?? {})[0];
+    if (first("PRAGMA application_id") !== applicationId) {
+      return problemWith(about, `${file} is a database of another program; name another (gateway.sessions.store)`);
+    }
+    const version = readVersion(database);
+    if (version > newestVersion) {
+      const known = `schema version ${version}, and this release knows versions up to ${newestVersion}`;
+      return problemWith(about, `${file} has ${known}; start the newer release that wrote it`);
+    }
+    const fault = bytes > maxReadBytes ? undefined : first("PRAGMA quick_check(1)");
+    if (fault !== undefined && fault !== "ok") {
+      const remedy = "stop the gateway, save what can be read with `portico sessions export`, or go back to a backup";
+      return problemWith(about, `${file} is damaged: ${String(fault).replaceAll(/\s+/g, " ")}; ${remedy}`);
+    }
+    const age = version < newestVersion ? `, brought to ${newestVersion} at the next start` : "";
+    const read = fault === undefined ? "too large to be read through here" : "whole";
+    return ok(about, `${file}, ${formatBytes(bytes)}, schema version ${version}${age}, ${read}`);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,42 @@
+/** Who answers at the address of a gateway. */
+import { createUpstream } from "../adapters/http/upstream.ts";
+import { readWhole } from "../adapters/http/whole.ts";
+import type { HttpConfig } from "../config/config.ts";
+
+type Found = "gateway" | "stranger" | "nobody";
+
+const patienceMs = 1_500;
+
+/** Asks for its health, which needs no token. Whoever is silent, or says anything else, is a stranger. */
+export async function knock(address: string): Promise<Found> {
+  const waits = { connectMs: patienceMs, firstByteMs: patienceMs, idleMs: patienceMs };
+  const upstream = createUpstream({ baseUrl: address, proxy: false, environment: {}, ...waits });
+  const request = { method: "GET", path: "/healthz", headers: {}, totalMs: patienceMs } as const;
+  try {
+    const response = await upstream.send(request, new AbortController().signal);
+    const isOurs = response.status === 200 && String(response.headers["x-request-id"]).startsWith("req_");
+    return isOurs && (await readWhole(response, 1024)).toString("utf8") === '{"status":"ok"}' ? "gateway" : "stranger";
+  } catch (thrown) {
+    const cause = thrown instanceof Error ? thrown.cause : undefined;
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+    return nobodyThere.has(code) ? "nobody" : "stranger";
+  } finally {
+    await upstream.close();
+  }
+}
+
+const nobodyThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTSOCK", "EADDRNOTAVAIL"]);
+
+/** Where a listener is reached from this machine; nothing, if it takes any free port. */
+export function toAddress({ bind, port }: HttpConfig): string | undefined {
+  if (bind.startsWith("unix:")) return bind;
+  if (port === 0) return undefined;
+  const host = everyAddress.get(bind) ?? bind;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Nobody is reached at the addresses that stand for all of them. */
+const everyAddress: ReadonlyMap<string, string> = new Map([
+  ["0.0.0.0", "127.0.0.1"],
+  ["::", "::1"],
+]);

@@ -1,0 +1,100 @@
+/** `portico token …`: makes tokens and digests, and changes the generated one; the config file is the operator's own. */
+import { hash } from "node:crypto";
+import { text } from "node:stream/consumers";
+import { createToken, findToken, replaceToken } from "../config/token.ts";
+import { type Command, type Group, UsageError } from "./command.ts";
+import { configOption, readSettings } from "./settings.ts";
+
+const make: Command = {
+  summary: "Make a token, with its digest and its line for the config file.",
+  usage: "token make [--name NAME]",
+  options: { name: { value: "NAME", summary: "The owner of what is made with it. Default: my-app." } },
+  maxPositionals: 0,
+  notes: [
+    "The token goes to the client and is kept nowhere else; the line goes into gateway.http.tokens, and holds only the digest.",
+  ],
+  async run({ options }, terminal) {
+    const name = options["name"] ?? "my-app";
+    if (name === "default")
+      throw new UsageError("'default' is the owner of the tokens without a name; choose another.");
+    const token = createToken();
+    const sha256 = digestOf(token);
+    terminal.print(`token   ${token}\nsha256  ${sha256}\nconfig  ${JSON.stringify({ name, sha256 })}`);
+    return 0;
+  },
+};
+
+const hashToken: Command = {
+  summary: "Print the digest of a token that is read from the standard input.",
+  usage: "token hash",
+  options: {},
+  // More would tell the token on the screen again; it is refused below.
+  maxPositionals: Number.POSITIVE_INFINITY,
+  notes: [
+    "The digest is what `sha256` holds in gateway.http.tokens.",
+    "A token is never an argument: the shell would remember it, and other users could see it.",
+  ],
+  async run({ positionals }, terminal) {
+    if (positionals.length > 0) {
+      throw new UsageError(
+        "A token is no argument: it would stay in the shell's history. Put it on the standard input.",
+      );
+    }
+    if (terminal.isInteractive) terminal.complain("Enter the token, then Ctrl-D:");
+    const token = (await text(process.stdin)).trim();
+    if (!/^[\x21-\x7e]+$/.test(token)) {
+      terminal.complain("The standard input holds no token: a token is one line of visible ASCII characters.");
+      return 1;
+    }
+    terminal.print(digestOf(token));
+    return 0;
+  },
+};
+
+const rotate: Command = {
+  summary: "Put a new token in the place of the generated one, or tell how to change those of a config file.",
+  usage: "token rotate [--config FILE]",
+  options: configOption,
+  maxPositionals: 0,
+  notes: [
+    "Without a config file the token is kept in the data folder, and is changed there.",
+    "A config file is never changed: it is told what to do.",
+  ],
+  async run({ options }, terminal, house) {
+    const { config } = await readSettings({ config: options["config"] }, terminal, house);
+    if (config.file !== undefined) {
+      terminal.print(explainRotation(config.file));
+      return 0;
+    }
+    if (findToken(config.dataDir) === undefined) {
+      terminal.complain(`No token was made in ${config.dataDir} yet: the first \`portico start\` makes one.`);
+      return 1;
+    }
+    const { token, file } = replaceToken(config.dataDir);
+    terminal.print(`${token}  (shown only now; kept in ${file})
+A running gateway takes it, and lets go of the old one, when it is restarted; a service also with SIGHUP.
+Sessions stay: they belong to the owner, not to the token.`);
+    return 0;
+  },
+};
+
+export const token: Group = {
+  summary: "Make a token, digest one, or change one.",
+  commands: { make, hash: hashToken, rotate },
+};
+
+function digestOf(token: string): string {
+  return hash("sha256", token, "hex");
+}
+
+/** Every name is an owner, so a second token with the name of the first one has its sessions. */
+function explainRotation(file: string): string {
+  return `The tokens stand in ${file}, which is yours to change:
+  1. Make a token: portico token make --name NAME
+  2. gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at. Both open
+     until then, and both have the sessions of that name.
+     gateway.http.auth_token, gateway.auth.token: put the token in the place of the old one, which opens nothing from then on.
+     Sessions stay here too.
+  3. Look: portico check. Then send SIGHUP to the service, or restart it.
+  4. Give the token to the client, and later take the old line out.`;
+}

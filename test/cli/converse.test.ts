@@ -1,0 +1,222 @@
+/** A conversation at a terminal that is none: keys go in, what is written comes out. */
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import { converse } from "../../src/cli/chat/converse.ts";
+import type { Partner, Question } from "../../src/cli/chat/partner.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
+import { frame } from "../../src/core/frame/frame.ts";
+
+type Say = (question: Question, signal: AbortSignal) => AsyncIterable<readonly Delta[]>;
+
+/** A partner that says what the script says. */
+function createPartner(say: Say): Partner {
+  return {
+    ask: (question, signal) =>
+      frame("resp_1", say(question, signal), {
+        async settle() {},
+        explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
+        leave() {},
+        now: () => new Date(),
+      }),
+    async close() {},
+  };
+}
+
+interface Talk {
+  /** What was typed, or piped. */
+  readonly keys: PassThrough;
+  readonly output: PassThrough;
+  readonly complaints: string[];
+  readonly stop: () => void;
+  readonly failures: Promise<number>;
+  /** Resolves when so much was written, or told beside it. */
+  seen(part: string): Promise<void>;
+}
+
+function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean } = {}): Talk {
+  const keys = new PassThrough();
+  const output = new PassThrough();
+  const complaints: string[] = [];
+  const stopped = new AbortController();
+  let written = "";
+  let wake = (): void => {};
+  output.on("data", (piece: Buffer) => {
+    written += piece.toString("utf8");
+    wake();
+  });
+  const failures = converse(createPartner(say), {
+    input: keys,
+    output,
+    isInteractive: false,
+    complain(line) {
+      complaints.push(line);
+      wake();
+    },
+    session: "terminal",
+    showsHistory: false,
+    stopped: stopped.signal,
+    ...more,
+  });
+  async function seen(part: string): Promise<void> {
+    while (!written.includes(part) && !complaints.some((line) => line.includes(part)))
+      await new Promise<void>((resolve) => (wake = resolve));
+  }
+  return { keys, output, complaints, stop: () => stopped.abort(), failures, seen };
+}
+
+/** All that is written for lines from a pipe. */
+async function pipe(lines: string, say: Say, more?: { showsHistory?: boolean }) {
+  const { keys, output, complaints, failures } = begin(say, more);
+  const written = text(output);
+  keys.end(lines);
+  const failed = await failures;
+  output.end();
+  return { written: await written, complaints, failed };
+}
+
+const repeat: Say = async function* ({ messages }) {
+  yield [{ type: "text", text: `you said ${messages.at(-1)!.content}` }];
+};
+
+const never = (signal: AbortSignal): Promise<never> =>
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+
+test("Every line of a pipe is answered on a line of its own; empty ones are nothing.", async () => {
+  const { written, complaints, failed } = await pipe("one\n\n  \ntwo", repeat);
+  assert.equal(written, "you said one\nyou said two\n");
+  assert.deepEqual([complaints, failed], [[], 0]);
+});
+
+test("An answer is written as it comes.", async () => {
+  const first = Promise.withResolvers<void>();
+  const { keys, failures, seen } = begin(async function* () {
+    yield [{ type: "text", text: "half" }];
+    await first.promise;
+    yield [{ type: "text", text: " and half" }];
+  });
+  keys.end("hello\n");
+  await seen("half");
+  first.resolve();
+  await seen("half and half\n");
+  assert.equal(await failures, 0);
+});
+
+test("/new goes on in another session, /exit ends.", async () => {
+  const sessions: string[] = [];
+  const { complaints } = await pipe("one\n/new\ntwo\nthree\n/new\nfour\n/exit\nfive\n", async function* ({ session }) {
+    sessions.push(session);
+  });
+  const [first, second, third, fourth, ...rest] = sessions;
+  assert.equal(first, "terminal");
+  assert.match(second!, /^terminal-[0-9a-f]{8}$/);
+  assert.equal(third, second);
+  assert.match(fourth!, /^terminal-[0-9a-f]{8}$/);
+  assert.notEqual(fourth, second);
+  assert.deepEqual(rest, []);
+  assert.deepEqual(complaints, [`A new conversation: session ${second}`, `A new conversation: session ${fourth}`]);
+});
+
+test("A gateway that knows its sessions is sent what is new; one that does not is shown what was said.", async () => {
+  const asked: Question[] = [];
+  const say: Say = (question, signal) => {
+    asked.push(question);
+    return repeat(question, signal);
+  };
+  await pipe("one\ntwo\n", say);
+  assert.deepEqual(
+    asked.splice(0).map(({ messages }) => messages.map(({ content }) => content)),
+    [["one"], ["two"]],
+  );
+  await pipe("one\ntwo\n/new\nthree\n", say, { showsHistory: true });
+  assert.deepEqual(
+    asked.map(({ messages }) => messages.map(({ role, content }) => `${role}: ${content}`)),
+    [["user: one"], ["user: one", "assistant: you said one", "user: two"], ["user: three"]],
+  );
+});
+
+test("A failure is one line, before or after the first word, and the conversation goes on.", async () => {
+  const { written, complaints, failed } = await pipe("before\nafter\nwell\n", async function* (question, signal) {
+    const { content } = question.messages.at(-1)!;
+    if (content === "after") yield [{ type: "text", text: "so far" }];
+    if (content !== "well") throw new GatewayError("adapter_error", `It broke\n${content} it was done.`);
+    yield* repeat(question, signal);
+  });
+  assert.equal(written, "so far\nyou said well\n");
+  assert.deepEqual(complaints, ["It broke before it was done.", "It broke after it was done."]);
+  assert.equal(failed, 2);
+});
+
+test("Tool calls and refusals are shown, reasoning is not, and what was cut short is told.", async () => {
+  const { written, complaints } = await pipe("go\n", async function* () {
+    yield [
+      { type: "reasoning", text: "let me think" },
+      { type: "text", text: "Looking." },
+      { type: "tool-call", index: 0, name: "search" },
+      { type: "tool-arguments", index: 0, text: '{"for":\n"shade"}' },
+      { type: "refusal", text: "No." },
+      { type: "finish", reason: "length" },
+    ];
+  });
+  assert.equal(written, 'Looking.\n[calls search {"for": "shade"}]\nNo.\n');
+  assert.deepEqual(complaints, ["[the answer was cut short: length]"]);
+});
+
+test("What would steer the terminal is shown instead.", async () => {
+  const { written } = await pipe("go\n", async function* () {
+    yield [{ type: "text", text: "\x1b[2Jgone\x07" }];
+  });
+  assert.equal(written, "\\x1b[2Jgone\\x07\n");
+});
+
+test("Ctrl-C stops the answer and calls the turn off; the next line is answered.", async () => {
+  const signals: AbortSignal[] = [];
+  const { keys, failures, seen, complaints } = begin(
+    async function* (question, signal) {
+      signals.push(signal);
+      if (question.messages.at(-1)!.content === "again") return yield* repeat(question, signal);
+      yield [{ type: "text", text: "a long st" }];
+      await never(signal);
+    },
+    { isInteractive: true },
+  );
+  await seen("> ");
+  keys.write("tell\r");
+  await seen("a long st");
+  keys.write("\x03");
+  await seen("[stopped]");
+  keys.write("again\r");
+  await seen("you said again\n");
+  keys.write("\x04");
+  assert.equal(await failures, 0);
+  assert.deepEqual(
+    signals.map(({ aborted }) => aborted),
+    [true, false],
+  );
+  assert.equal(complaints.length, 1);
+});
+
+for (const [name, key] of [
+  ["Ctrl-C at the prompt", "\x03"],
+  ["Ctrl-D", "\x04"],
+] as const) {
+  test(`${name} ends the conversation.`, async () => {
+    const { keys, failures, seen } = begin(repeat, { isInteractive: true });
+    await seen("> ");
+    keys.write(key);
+    assert.equal(await failures, 0);
+  });
+}
+
+test("Whoever stops the process stops the answer, and is not asked again.", async () => {
+  const { keys, failures, seen, stop } = begin(async function* (_question, signal) {
+    yield [{ type: "text", text: "a long st" }];
+    await never(signal);
+  });
+  keys.write("one\ntwo\n");
+  await seen("a long st");
+  stop();
+  assert.equal(await failures, 0);
+});

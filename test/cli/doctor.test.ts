@@ -1,0 +1,220 @@
+/** `portico doctor`: each thing that can stand in the way, and what is said about it. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { test, type TestContext } from "node:test";
+import { keepToken } from "../../src/config/token.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { makeFolder, startGateway, token } from "../gateway.ts";
+import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
+import { portico } from "./screen.ts";
+
+/** The lines of `portico doctor` in a folder with these settings, by what they are about. */
+async function examine(folder: string, gateway: object, ...args: readonly string[]) {
+  const http = { port: 0, auth_token: token, endpoints: { compat_chat: true } };
+  const settings = { gateway: { http, adapters: { echo: { type: "echo" } }, ...gateway } };
+  writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
+  const { code, printed } = await portico(folder, "doctor", ...args);
+  assert.ok(!printed.includes(token));
+  return { code, printed, lineOf: (about: string) => printed.split("\n").find((line) => line.includes(` ${about}: `)) };
+}
+
+async function listen(context: TestContext, server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+test("Where everything is well, every line says so, and nothing is made.", async (context) => {
+  const folder = makeFolder(context);
+  const { code, printed } = await examine(folder, {});
+  assert.equal(code, 0);
+  const lines = printed.split("\n");
+  assert.deepEqual(
+    lines.filter((line) => !line.startsWith("ok       ")),
+    [],
+  );
+  for (const about of ["node", "configuration", "data folder", "store", "port", "default adapter", "adapter echo"])
+    assert.ok(lines.some((line) => line.startsWith(`ok       ${about}: `)));
+  assert.deepEqual(readdirSync(folder), ["portico.json"]);
+});
+
+test("Problems of the configuration are told one by one, and its dangers as warnings.", async (context) => {
+  const folder = makeFolder(context);
+  const wrong = await examine(folder, { http: { prot: 1, bind: "nowhere", auth_token: token } });
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.printed, /^problem {2}gateway\.http\.prot: unknown key; did you mean 'port'\?/m);
+  assert.match(wrong.printed, /^problem {2}gateway\.http\.bind: /m);
+  const bold = await examine(folder, {
+    http: { bind: "0.0.0.0", port: 0, auth_token: "short", endpoints: { compat_chat: true } },
+  });
+  assert.equal(bold.code, 0);
+  assert.match(bold.printed, /^warning {2}gateway\.http\.bind: 0\.0\.0\.0 can be reached/m);
+  assert.match(bold.printed, /^warning {2}gateway\.http\.auth_token: shorter than 16/m);
+});
+
+test("A data folder that cannot be one is a problem.", async (context) => {
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "file"), "");
+  for (const dataDir of ["file", "file/below"]) {
+    const { code, lineOf } = await examine(folder, { data_dir: dataDir });
+    assert.equal(code, 1);
+    assert.match(lineOf("data folder")!, /^problem .*file.*(is no folder|cannot be written).*gateway\.data_dir/);
+  }
+});
+
+test(
+  "A generated token that others may read is a warning with its remedy.",
+  { skip: process.platform === "win32" && "there are no modes" },
+  async (context) => {
+    const folder = makeFolder(context);
+    const { file, token: made } = keepToken(join(folder, ".portico"));
+    const well = await portico(folder, "doctor", "--offline");
+    assert.match(well.printed, /^ok {7}token: .*for its owner alone$/m);
+    chmodSync(file, 0o644);
+    const { printed } = await portico(folder, "doctor", "--offline");
+    assert.match(printed, /^warning {2}token: .* \(mode 644\); chmod 600 .*token, then `portico token rotate`$/m);
+    assert.ok(!printed.includes(made));
+  },
+);
+
+test("A store is read beside the gateway that has it open, and is as it was.", async (context) => {
+  const folder = makeFolder(context);
+  const file = join(folder, ".portico/portico.db");
+  const store = createSqliteStore({ file });
+  context.after(() => store.close());
+  await store.claim();
+  await keepThread(store, 3);
+  const before = readFileSync(file);
+  const { code, lineOf } = await examine(folder, {});
+  assert.equal(code, 0);
+  assert.match(lineOf("store")!, /^ok .*portico\.db, [\d.]+ KB, schema version \d+, whole$/);
+  assert.ok(before.equals(readFileSync(file)));
+  const turn = makeTurn({ session: "conv_bob" });
+  assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, "bobs") }), true);
+});
+
+test("A store that is damaged, newer, another's or no store at all is a problem that names the remedy.", async (context) => {
+  const folder = makeFolder(context);
+  const file = join(folder, ".portico/portico.db");
+  const judge = async () => {
+    const { code, lineOf } = await examine(folder, {});
+    assert.equal(code, 1);
+    return lineOf("store")!;
+  };
+  const store = createSqliteStore({ file });
+  await keepThread(store, 200);
+  await store.close();
+  const whole = readFileSync(file);
+
+  const damaged = Buffer.from(whole);
+  damaged.fill(0xff, Math.floor(damaged.length / 2));
+  writeFileSync(file, damaged);
+  assert.match(await judge(), /^problem .*portico\.db (is damaged|cannot be read): .*; /);
+
+  writeFileSync(file, whole);
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA user_version = 999");
+  assert.match(await judge(), /schema version 999, .*; start the newer release that wrote it$/);
+  database.exec("PRAGMA application_id = 1");
+  database.close();
+  assert.match(await judge(), /is a database of another program; name another/);
+
+  writeFileSync(file, "no database, but long enough to be taken for one".repeat(100));
+  assert.match(await judge(), /cannot be read: .*not a database; /);
+});
+
+test("The port is free, or has our own gateway on it, or a stranger.", async (context) => {
+  const folder = makeFolder(context);
+  const gateway = await startGateway(context, {});
+  const stranger = createHttpServer((_request, response) => response.end('{"status":"ok"}'));
+  const at = (port: number) => ({ http: { port, auth_token: token, endpoints: { compat_chat: true } } });
+  const ours = await examine(folder, at(Number(new URL(gateway.address).port)));
+  assert.equal(ours.code, 0);
+  assert.match(ours.lineOf("port")!, new RegExp(`^ok .* a gateway answers at ${gateway.address}$`));
+  const port = await listen(context, stranger);
+  const theirs = await examine(folder, at(port));
+  assert.equal(theirs.code, 1);
+  assert.match(
+    theirs.lineOf("port")!,
+    new RegExp(`^problem .*port ${port} of 127\\.0\\.0\\.1 is in use by another program`),
+  );
+  stranger.close();
+  stranger.closeAllConnections();
+  const free = await examine(folder, at(port));
+  assert.match(free.lineOf("port")!, /^ok .* is free$/);
+  const nowhere = await examine(folder, { http: { ...at(port).http, bind: "192.0.2.1" } });
+  assert.equal(nowhere.code, 1);
+  assert.match(nowhere.lineOf("port")!, /^problem .*this machine has no address 192\.0\.2\.1; choose one of its own/);
+});
+
+test("A unix socket is free, or our own gateway is on it, or something stands in its place.", async (context) => {
+  const folder = makeFolder(context);
+  const at = (path: string) => ({
+    http: { bind: `unix:${path}`, auth_token: token, endpoints: { compat_chat: true } },
+  });
+  assert.match((await examine(folder, at("door.sock"))).lineOf("port")!, /^ok .*door\.sock is free$/);
+  await startGateway(context, { ...at("door.sock"), sessions: { store: "memory:" } }, folder);
+  assert.match(
+    (await examine(folder, at("door.sock"))).lineOf("port")!,
+    /^ok .*a gateway answers at unix:.*door\.sock$/,
+  );
+  assert.match((await examine(folder, at("gone/door.sock"))).lineOf("port")!, /^problem .*gone is not there; make/);
+  mkdirSync(join(folder, "folder"));
+  assert.match((await examine(folder, at("folder"))).lineOf("port")!, /^problem .*folder is no socket; choose another/);
+  assert.ok(statSync(join(folder, "folder")).isDirectory());
+});
+
+test("With both endpoints off there is no port to look at.", async (context) => {
+  const { code, lineOf } = await examine(makeFolder(context), { http: { auth_token: token } });
+  assert.equal(code, 0);
+  assert.match(lineOf("port")!, /^warning .*no endpoint is on.*gateway\.http\.endpoints/);
+});
+
+test("Each adapter is made and its server asked: who cannot be reached or refuses the key is a problem.", async (context) => {
+  const upstream = await startGateway(context, {});
+  const bare = createHttpServer((_request, response) => response.writeHead(404).end());
+  const port = await listen(context, bare);
+  const to = (address: string, key: string) => ({ type: "openai", base_url: `${address}/v1`, api_key: key });
+  const adapters = {
+    well: to(upstream.address, token),
+    locked: to(upstream.address, "sk-wrong-0123456789abcdef"),
+    bare: to(`http://127.0.0.1:${port}`, token),
+    down: to("http://127.0.0.1:1", token),
+    nameless: to("http://nobody.invalid", token),
+    agent: { type: "command", argv: ["/no/such/program"] },
+  };
+  const folder = makeFolder(context);
+  const { code, printed, lineOf } = await examine(folder, { adapters, default_adapter: "well" });
+  assert.equal(code, 1);
+  assert.match(lineOf("adapter well")!, /^ok .*type openai, answers, models: 1$/);
+  assert.match(lineOf("adapter locked")!, /^problem .*refused the gateway's credentials \(status 401\)/);
+  assert.match(lineOf("adapter bare")!, /^warning .*has no list of models; if turns fail too, check its address/);
+  assert.match(lineOf("adapter down")!, /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check/);
+  assert.match(lineOf("adapter nameless")!, /^problem .*nobody\.invalid/);
+  assert.match(lineOf("adapter agent")!, /^problem .*\/no\/such\/program/);
+  assert.ok(!printed.includes("sk-wrong"));
+  const offline = await examine(folder, { adapters: { down: adapters.down } }, "--offline");
+  assert.equal(offline.code, 0);
+  assert.match(offline.lineOf("adapter down")!, /^ok .*type openai, ready$/);
+});
+
+test("Whoever is silent is not waited for: the doctor is done within five seconds.", async (context) => {
+  const folder = makeFolder(context);
+  const silent = createServer((socket) => void context.after(() => socket.destroy()));
+  const port = await listen(context, silent);
+  const begun = Date.now();
+  const adapters = { silent: { type: "openai", base_url: `http://127.0.0.1:${port}/v1` } };
+  const http = { port, auth_token: token, endpoints: { compat_chat: true } };
+  const { code, lineOf } = await examine(folder, { http, adapters });
+  assert.equal(code, 1);
+  assert.match(lineOf("port")!, /^problem .*in use by another program/);
+  assert.match(lineOf("adapter silent")!, /^problem .*no answer within 3 s; check its address and the network$/);
+  assert.ok(Date.now() - begun < 5_000);
+  assert.ok(!existsSync(join(folder, ".portico")));
+});

@@ -1,0 +1,91 @@
+/** `portico token …`: tokens made, digested and changed. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { keepToken } from "../../src/config/token.ts";
+import { makeFolder } from "../gateway.ts";
+import { runProgram } from "../whole/program.ts";
+import { portico } from "./screen.ts";
+
+function digestOf(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}
+
+test("token make prints a token, its digest, and a line that the config file takes.", async (context) => {
+  const folder = makeFolder(context);
+  const { code, printed } = await portico(folder, "token", "make", "--name", "notes");
+  const [, token = "", sha256, line = ""] =
+    /^token {3}(sk-portico-[0-9a-f]{48})\nsha256 {2}(\w{64})\nconfig {2}(.*)$/.exec(printed) ?? [];
+  assert.equal(code, 0);
+  assert.equal(sha256, digestOf(token));
+  assert.deepEqual(JSON.parse(line), { name: "notes", sha256 });
+  const settings = { gateway: { http: { tokens: [JSON.parse(line)] } } };
+  writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
+  assert.equal((await portico(folder, "check")).code, 0);
+  assert.notEqual((await portico(folder, "token", "make")).printed, printed);
+  assert.equal((await portico(folder, "token", "make", "--name", "default")).code, 2);
+});
+
+test("token hash digests what is on the standard input, with or without a line break.", async (context) => {
+  for (const input of ["sk-test-0123456789abcdef", "sk-test-0123456789abcdef\n"]) {
+    const program = runProgram(context, makeFolder(context), "token", "hash");
+    program.child.stdin?.end(input);
+    const { code, stdout } = await program.ended;
+    assert.deepEqual([code, stdout], [0, `${digestOf("sk-test-0123456789abcdef")}\n`]);
+  }
+  const empty = runProgram(context, makeFolder(context), "token", "hash");
+  empty.child.stdin?.end("\n");
+  const { code, stderr } = await empty.ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /^The standard input holds no token/);
+});
+
+test("token hash refuses a token among the arguments, and does not repeat it.", async (context) => {
+  const { code, printed, complained } = await portico(makeFolder(context), "token", "hash", "sk-secret");
+  assert.deepEqual([code, printed], [2, ""]);
+  assert.match(complained, /^A token is no argument/);
+  assert.doesNotMatch(complained, /sk-secret/);
+});
+
+test("token rotate puts a new token in the place of the generated one, for its owner alone.", async (context) => {
+  const folder = makeFolder(context);
+  const { token, file } = keepToken(join(folder, ".portico"));
+  const { code, printed } = await portico(folder, "token", "rotate");
+  assert.equal(code, 0);
+  const kept = readFileSync(file, "utf8");
+  assert.match(kept, /^sk-portico-[0-9a-f]{48}\n$/);
+  assert.notEqual(kept.trim(), token);
+  assert.ok(printed.startsWith(`${kept.trim()}  (shown only now; kept in ${file})\n`));
+  assert.match(printed, /restarted; a service also with SIGHUP/);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(join(folder, ".portico")), ["token"]);
+});
+
+test("token rotate has nothing to change before the first start.", async (context) => {
+  const folder = makeFolder(context);
+  const { code, complained } = await portico(folder, "token", "rotate");
+  assert.equal(code, 1);
+  assert.match(complained, /^No token was made in .*\.portico yet/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("token rotate tells how to change the tokens of a config file, and leaves it alone.", async (context) => {
+  const folder = makeFolder(context);
+  const text = JSON.stringify({ gateway: { http: { auth_token: "sk-test-0123456789abcdef" } } });
+  writeFileSync(join(folder, "portico.json"), text, { mode: 0o600 });
+  const { code, printed } = await portico(folder, "token", "rotate");
+  assert.equal(code, 0);
+  assert.match(printed, /which is yours to change/);
+  assert.equal(readFileSync(join(folder, "portico.json"), "utf8"), text);
+  assert.deepEqual(readdirSync(folder), ["portico.json"]);
+});
+
+test("What token rotate says is so: an old and a new token may have one name.", async (context) => {
+  const folder = makeFolder(context);
+  const tokens = ["sk-old-0123456789abcdef", "sk-new-0123456789abcdef"].map((token) => ({ name: "notes", token }));
+  writeFileSync(join(folder, "portico.json"), JSON.stringify({ gateway: { http: { tokens } } }), { mode: 0o600 });
+  const { code } = await portico(folder, "check");
+  assert.equal(code, 0);
+});
