@@ -95,7 +95,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   const answers = script.filter((line, index) => isLineOfModel(line) && !isLineOfModel(script[index + 1])).length;
   const isClear =
     new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
-    (answers > 1 || session.said.filter((said) => said.after === undefined).length === 1);
+    (answers > 1 || (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
   // Where nothing was said before, nothing can be foreign.

@@ -1,7 +1,7 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
 import { itemsOf } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
-import { type Item, isSteering } from "../item.ts";
+import { type Exchange, type Item, isSteering, type OtherItem } from "../item.ts";
 import type { Place } from "./place.ts";
 import type { StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
@@ -74,7 +74,12 @@ function checkTools(items: readonly Item[], place: Place, ask: Ask<Item>): reado
 
 /** Leaves out calls that nobody answered, and puts an output that came late behind its call, where models expect it. */
 function pairTools(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
-  const isOpen = (item: Item) => item.type === "tool-call" && !answered.has(item.callId);
+  const given = new Set(items.map((item) => (item.type === "other" ? exchangedBy(item, "tools") : undefined)));
+  const isOpen = (item: Item): boolean => {
+    if (item.type === "tool-call") return !answered.has(item.callId);
+    const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
+    return id !== undefined && !given.has(id);
+  };
   const late = findLateOutputs(items);
   if (late.size === 0) return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
   const paired: Item[] = [];
@@ -89,6 +94,10 @@ function pairTools(items: readonly Item[], answered: ReadonlySet<string>): reado
     if (item.type === "tool-call") for (const output of late.get(item.callId) ?? []) due.push(output);
   }
   return paired.concat(due);
+}
+
+function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | undefined {
+  return exchange?.side === side ? exchange.id : undefined;
 }
 
 /** Outputs that came after the talk had gone on without them, by the ids of their calls. */

@@ -3,7 +3,7 @@
  * tenth of hashing them, and most callers show exactly what they have just heard.
  */
 import type { Item } from "../item.ts";
-import { canonicalJson, canonOf, type Run, sideOf, squeeze } from "./runs.ts";
+import { canonicalJson, canonOf, canonOfOther, type Run, sideOf, squeeze } from "./runs.ts";
 import type { StoredTurn } from "../store.ts";
 
 /** A beginning of the shown items. */
@@ -84,6 +84,9 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
     if (theirs.type !== "tool-call" || ours.name !== theirs.name) return false;
     names.set(ours.callId, theirs.callId);
     return ours.arguments === theirs.arguments || canonicalJson(ours.arguments) === canonicalJson(theirs.arguments);
+  }
+  if (ours.type === "other") {
+    return theirs.type === "other" && sideOf(ours) === sideOf(theirs) && canonOfOther(ours) === canonOfOther(theirs);
   }
   return (
     ours.type === "tool-output" &&

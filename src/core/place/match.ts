@@ -15,11 +15,12 @@ export interface Shown {
 
 export function readShown(items: readonly Item[]): Shown {
   const last = items.findLastIndex((item) => sideOf(item) === "model" && isWord(item));
+  if (last === -1) return { items, end: 0 };
+  // Blank words behind it belong to the same run.
   let end = last + 1;
-  for (let index = end; last !== -1 && index < items.length; index += 1) {
-    const item = items[index];
-    const side = item && sideOf(item);
-    if (side === "model") end = index + 1;
+  for (const [index, item] of items.slice(end).entries()) {
+    const side = sideOf(item);
+    if (side === "model") end = last + index + 2;
     else if (side !== undefined) break;
   }
   return { items, end };
@@ -108,7 +109,7 @@ function runsBehind({ items, end }: Shown, beginning: number): readonly Run[] {
   );
 }
 
-/** One exchange could have been said in another conversation too; with several in a session it takes two to be sure. */
+/** One exchange could be another conversation too, which was taken for the next message of this one; two cannot. */
 const sureExchanges = 2;
 
 async function matchTail(
@@ -121,7 +122,7 @@ async function matchTail(
   const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
   const exchanges = history.filter((run) => run.side === "model").length;
-  if (exchanges < sureExchanges && (await store.countRoots(session.id)) > 1) return undefined;
+  if (exchanges < sureExchanges && !(await hasOneThread(store, session))) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
   const matching = paths.filter((path) => endsAlike(path, history));
   const [path] = matching;
@@ -135,6 +136,16 @@ async function matchTail(
     path,
     ...(isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end)),
   };
+}
+
+/**
+ * Where nobody has shown a history yet, the first messages of several conversations may stand in one line, each taken for
+ * the next of the one before it; and once one of them has parted from the others, there are two threads.
+ */
+async function hasOneThread(store: SessionStore, { id, tip, resends }: Session): Promise<boolean> {
+  if (!resends || tip === undefined) return false;
+  const { length } = await store.readPath(tip);
+  return (await store.countTurns(id, length + 1)) === length;
 }
 
 /** An answer without what it answers can only be the newest one. */

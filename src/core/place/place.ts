@@ -47,6 +47,8 @@ export interface PlaceParts {
   readonly queue: Queue;
   readonly chain: Chain;
   readonly newSessionId: () => string;
+  /** The sessions that are just being begun, each with what began it. */
+  readonly beginnings: Map<string, { readonly sessionId: string; readonly ask: Ask<Item> }>;
   /** Every session's callers show their history, from its first turn on. */
   readonly alwaysResends: boolean;
 }
@@ -152,19 +154,31 @@ async function continueSession(
   hint: string,
   whenLeft: (() => void)[],
 ): Promise<Place> {
-  const { store, queue, newSessionId, alwaysResends } = parts;
+  const { store, queue, newSessionId, alwaysResends, beginnings } = parts;
   const shown = readShown(ask.items);
   const session = await store.findSession(owner, hint);
   const continuesTip = (known: Session): boolean => goesOnWithTip(known, shown, alwaysResends);
   // Threads that are found by what was said need not wait for each other.
   if (session !== undefined && !continuesTip(session)) return placeByHistory(parts, shown, session, hint);
 
-  whenLeft.push(await queue.enter(JSON.stringify([owner, hint]), signal));
+  const name = JSON.stringify([owner, hint]);
+  function begin(sessionId: string): Place {
+    const resends = alwaysResends || shown.end > 0;
+    const move = { id: sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
+    return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
+  }
+  const begun = beginnings.get(name);
+  if (session === undefined && begun !== undefined && !mayContinue(begun.ask, ask, shown, alwaysResends)) {
+    return begin(begun.sessionId);
+  }
+
+  whenLeft.push(await queue.enter(name, signal));
   let current = await store.findSession(owner, hint);
   if (current === undefined) {
-    const resends = alwaysResends || shown.end > 0;
-    const move = { id: newSessionId(), hint, expectedTip: undefined, otherwise: "refuse", resends } as const;
-    return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
+    const sessionId = newSessionId();
+    beginnings.set(name, { sessionId, ask });
+    whenLeft.push(() => beginnings.delete(name));
+    return begin(sessionId);
   }
   const isFree = queue.isFree(current.id);
   whenLeft.push(await queue.enter(current.id, signal));
@@ -181,6 +195,21 @@ function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): 
   // The output of a tool needs its call, so it cannot begin anything.
   const first = shown.items.find((item) => !isSteering(item));
   return session.tip !== undefined && (!(session.resends || alwaysResends) || first?.type === "tool-output");
+}
+
+/**
+ * Whether a request may be the next of one that is still being answered, the first of its session. Agents ask for the title
+ * of a conversation while it begins, in the same session: who has other instructions has another conversation.
+ */
+function mayContinue(first: Ask<Item>, ask: Ask<Item>, shown: Shown, alwaysResends: boolean): boolean {
+  if (shown.end > 0 || alwaysResends) return false;
+  const own = instructionsOf(ask);
+  return own.length === 0 || JSON.stringify(own) === JSON.stringify(instructionsOf(first));
+}
+
+function instructionsOf({ items, settings: { instructions } }: Ask<Item>): readonly unknown[] {
+  const steering = items.flatMap((item) => (item.type === "message" && isSteering(item) ? [item.content] : []));
+  return instructions === undefined ? steering : [instructions, ...steering];
 }
 
 async function placeByHistory(

@@ -8,7 +8,8 @@ export interface Queue {
   isFree(key: string): boolean;
 }
 
-export function createQueue(maxWaiting: number): Queue {
+/** `maxWaiting` is asked whenever somebody has to wait: it may change. */
+export function createQueue(maxWaiting: () => number): Queue {
   /** Who waits behind the running turn of a key. No entry: nothing runs. */
   const lines = new Map<string, (() => void)[]>();
 
@@ -26,10 +27,11 @@ export function createQueue(maxWaiting: number): Queue {
       if (line === undefined) {
         lines.set(key, []);
       } else {
-        if (line.length >= maxWaiting) {
+        const most = maxWaiting();
+        if (line.length >= most) {
           throw new GatewayError(
             "session_busy",
-            `This session already has ${maxWaiting} requests waiting. Wait for their answers, or use another session.`,
+            `This session already has ${most} requests waiting. Wait for their answers, or use another session.`,
             { retryAfterSeconds: 1 },
           );
         }

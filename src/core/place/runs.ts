@@ -2,7 +2,7 @@
  * A conversation as runs of one side each, in a form in which every client's account of it is the same: line ends and
  * trailing blanks, messages cut or merged, strings or parts, the order of parallel outputs, ids and reasoning do not count.
  */
-import { type Content, type Item, isSteering, type Part } from "../item.ts";
+import { type Content, type Item, isSteering, type OtherItem, type Part } from "../item.ts";
 
 export interface Run {
   readonly side: "caller" | "model" | "tools";
@@ -54,6 +54,15 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
         break;
       case "tool-output":
         outputs.push([places.get(item.callId) ?? places.size + outputs.length, normalise(canonOf(item.output))]);
+        break;
+      case "other": {
+        const { side, id } = item.exchange ?? { side: "model", id: "" };
+        if (side === "tools") outputs.push([places.get(id) ?? places.size + outputs.length, canonOfOther(item)]);
+        else {
+          places.set(id, places.size);
+          calls.push(canonOfOther(item));
+        }
+      }
     }
   }
   close();
@@ -69,9 +78,10 @@ export function sideOf(item: Item): Run["side"] | undefined {
       return "model";
     case "tool-output":
       return "tools";
+    case "other":
+      return item.exchange?.side;
     case "reasoning":
     case "compaction":
-    case "other":
       return undefined;
   }
 }
@@ -79,6 +89,13 @@ export function sideOf(item: Item): Run["side"] | undefined {
 /** It says something, be it a call. */
 export function isWord(item: Item): boolean {
   return item.type === "message" ? canonOf(item.content).trim() !== "" : sideOf(item) !== undefined;
+}
+
+/** What the model calls for goes by its id, as clients do not repeat each of its fields; what it is given, by all that it says. */
+export function canonOfOther({ extra, exchange }: OtherItem): string {
+  if (exchange?.side !== "tools") return JSON.stringify([exchange?.id]);
+  const { id: _, status: __, ...fields } = extra.fields;
+  return JSON.stringify(sort(fields));
 }
 
 /** What a content says, as it was written. */

@@ -1,0 +1,128 @@
+/** What happens when several requests begin a session at the same time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import type { Turn } from "../../src/core/turn.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter } from "../scripted.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+
+/** A model that answers a turn when it is told to. */
+function createScene(store = createMemoryStore(), alwaysResends = false) {
+  const waiting = new Map<string, () => void>();
+  const heard = (turn: Turn) => String((turn.items.at(-1) as { content?: unknown }).content);
+  const adapter = createScriptedAdapter(async function* (turn) {
+    const said = heard(turn);
+    await new Promise<void>((resolve) => waiting.set(said, resolve));
+    if (said === "fail") throw new Error("The model is gone.");
+    yield [{ type: "text", text: `re: ${said}` }];
+  });
+  const newId = createIds(() => new Date());
+  const gateway = makeGateway({ adapter, store, alwaysResends });
+  return {
+    adapter,
+    async ask(items: readonly Item[]) {
+      const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
+      const signal = new AbortController().signal;
+      const caller = { turnId: newId("resp"), owner: "ann", hint: "header:one", signal };
+      const { about, events } = await gateway.answer({ ...ask, keep: "in-session" }, caller);
+      const all = Array.fromAsync(events);
+      all.catch(() => {});
+      return { about, all };
+    },
+    async answer(said: string) {
+      while (!waiting.has(said)) await new Promise(setImmediate);
+      waiting.get(said)!();
+    },
+    seen: (said: string) => adapter.turns.find((turn) => heard(turn) === said)?.items,
+  };
+}
+
+const title = [system("Make a title."), user("title")];
+const main = [system("You write code."), user("main")];
+
+for (const [name, open] of Object.entries({
+  memory: createMemoryStore,
+  sqlite: () => createSqliteStore({ file: ":memory:" }),
+})) {
+  for (const order of [
+    ["title", "main"],
+    ["main", "title"],
+  ] as const) {
+    test(`${name}: two that begin at once under other instructions are two threads of one session, ${order[0]} ends first`, async (context) => {
+      const store = open();
+      context.after(() => store.close());
+      const scene = createScene(store);
+      const first = await scene.ask(title);
+      const second = await scene.ask(main);
+      for (const said of order) {
+        await scene.answer(said);
+        await (said === "title" ? first : second).all;
+      }
+      assert.equal(first.about.session, second.about.session);
+      assert.equal(second.about.history, "new");
+      assert.deepEqual(scene.seen("main"), main);
+      const next = await scene.ask([...main, assistant("re: main"), user("next")]);
+      await scene.answer("next");
+      await next.all;
+      assert.equal(next.about.history, "matched");
+      assert.deepEqual(scene.seen("next"), [...main, assistant("re: main"), user("next")]);
+    });
+  }
+}
+
+test("the second one is kept when the first one fails", async () => {
+  const scene = createScene();
+  const first = await scene.ask([system("Make a title."), user("fail")]);
+  const second = await scene.ask(main);
+  await scene.answer("fail");
+  await assert.rejects(first.all);
+  await scene.answer("main");
+  await second.all;
+  const next = await scene.ask([user("next")]);
+  await scene.answer("next");
+  await next.all;
+  assert.deepEqual(scene.seen("next"), [...main, assistant("re: main"), user("next")]);
+});
+
+test("who has the same instructions, or none, waits for the first answer and goes on with it", async () => {
+  const scene = createScene();
+  const first = await scene.ask(main);
+  const same = scene.ask([system("You write code."), user("same")]);
+  const none = scene.ask([user("none")]);
+  await scene.answer("main");
+  await first.all;
+  await scene.answer("same");
+  assert.equal((await same).about.history, "continued");
+  await (
+    await same
+  ).all;
+  await scene.answer("none");
+  assert.equal((await none).about.history, "continued");
+  await (
+    await none
+  ).all;
+  const texts = ["You write code.", "main", "re: main", "same", "re: same", "none"];
+  assert.deepEqual(
+    scene.seen("none")?.map((item) => (item as { content?: unknown }).content),
+    texts,
+  );
+});
+
+test("callers that show their history never wait for the session's first answer", async () => {
+  const scene = createScene(createMemoryStore(), true);
+  const first = await scene.ask([user("one")]);
+  const second = await scene.ask([user("two")]);
+  await scene.answer("two");
+  await second.all;
+  await scene.answer("one");
+  await first.all;
+  assert.deepEqual(scene.seen("two"), [user("two")]);
+  assert.equal(first.about.session, second.about.session);
+});
