@@ -122,8 +122,48 @@ test("a lane that is down is not asked until its time is over, and whoever asks 
   assert.equal(house.route.states()[0]?.state, "closed");
 });
 
+test("a turn that fails after its retries counts once for its lane", async () => {
+  const fails = Array.from({ length: 6 }, () => ({ fail: failure("adapter_error") }));
+  const main = lane("main", fails, { retry: {}, breaker: { failures: 2 } });
+  const house = open([main]);
+  await hear(house);
+  assert.equal(main.turns.length, 3);
+  assert.equal(house.route.states()[0]?.failures, 1);
+  await hear(house);
+  assert.equal(main.turns.length, 6);
+  assert.deepEqual(house.route.states(), [{ name: "main", state: "open", failures: 2, opensUntil: 10_600 }]);
+});
+
+test("a turn that a retry saves is no failure of its lane, and ends the row of failures", async () => {
+  const fail = failure("adapter_error");
+  const acts = [{ fail: failure("adapter_timeout") }, { fail }, { fail }, { say: ["a"] }];
+  const house = open([lane("main", acts, { retry: {}, breaker: { failures: 2 } })]);
+  await hear(house);
+  assert.equal(house.route.states()[0]?.failures, 1);
+  assert.deepEqual((await hear(house)).words, ["a"]);
+  assert.equal(house.route.states()[0]?.failures, 0);
+});
+
+test("what the last attempt says about a lane is what counts", async () => {
+  const acts = [{ fail: failure("adapter_error") }, { fail: failure("adapter_refused") }];
+  const house = open([lane("main", acts, { retry: {}, breaker: { failures: 1 } })]);
+  assert.equal((await hear(house)).error?.code, "adapter_refused");
+  assert.deepEqual(house.route.states()[0]?.state, "closed");
+});
+
+test("the turn that is let through to see asks once, and the lane rests again when it fails", async () => {
+  const fails = Array.from({ length: 4 }, () => ({ fail: failure("adapter_error") }));
+  const main = lane("main", fails, { retry: {}, breaker: { failures: 1 } });
+  const house = open([main]);
+  await hear(house);
+  house.turnClock(10_000);
+  assert.equal((await hear(house)).error?.code, "adapter_error");
+  assert.equal(main.turns.length, 4);
+  assert.deepEqual(house.route.states(), [{ name: "main", state: "open", failures: 2, opensUntil: 20_300 }]);
+});
+
 test("while a lane is down its turns go to the lane behind it without a wait", async () => {
-  const main = lane("main", [{ fail: failure("adapter_error") }], {
+  const main = lane("main", [{ fail: failure("adapter_timeout") }], {
     fallback: ["second"],
     retry: {},
     breaker: { failures: 1, openMs: 500 },
@@ -132,6 +172,23 @@ test("while a lane is down its turns go to the lane behind it without a wait", a
   assert.deepEqual((await hear(house)).words, ["a"]);
   assert.deepEqual((await hear(house)).words, ["b"]);
   assert.deepEqual(house.waits, []);
+});
+
+test("a lane that others found to be down is not asked again", async () => {
+  const main = lane("main", [{ fail: failure("adapter_error") }, { fail: failure("adapter_timeout") }], {
+    retry: {},
+    breaker: { failures: 1 },
+  });
+  const route = createRoute({
+    lanes: [main],
+    defaultLane: "main",
+    now: () => new Date(0),
+    random: () => 0,
+    wait: async () => void (await hear(house)),
+  });
+  const house: Opened = { route, waits: [], turnClock: () => {} };
+  assert.equal((await hear(house)).error?.code, "overloaded");
+  assert.equal(main.turns.length, 2);
 });
 
 test("a rate limit does not take a lane out of use", async () => {

@@ -208,6 +208,15 @@ test("an adapter that closes badly does not keep the others open, and its failur
   assert.deepEqual(closed, ["good"]);
 });
 
+test("an adapter says no more in one answer than its operator allows, and the failure names the key", async () => {
+  const main = lane("main", [{ say: ["one ", "two ", "three ", "four "] }], { maxAnswerCharacters: 110 });
+  const { words, error } = await hear(open([main]));
+  assert.deepEqual(words, ["one ", "two ", "three "]);
+  assert.equal(error?.wireCode, "adapter_answer_too_large");
+  assert.match(error.message, /110 characters \(gateway\.adapters\.main\.max_answer_characters\)/);
+  assert.equal(main.left(), 1);
+});
+
 test("an adapter that does not stop talking is left before its answer fills the memory", async () => {
   const million = "x".repeat(1024 * 1024);
   const main = lane("main", [{ say: Array.from({ length: 100 }, () => million) }], { retry: {} });

@@ -16,7 +16,7 @@ function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn 
 /** The turn as an adapter that speaks these dialects gets it, and what its caller is told. */
 function fit(turn: Turn, ...speaks: Dialect[]) {
   const remarks: Remark[] = [];
-  return { turn: suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+  return { turn: suit(turn, { speaks }, (remark) => remarks.push(remark)).turn, remarks };
 }
 
 function allow(mode: "auto" | "required", ...names: string[]): ToolChoice {
@@ -97,6 +97,19 @@ test("an allowed tool that the adapter does not know is left out and told, one t
   assert.deepEqual(allowed.turn.settings.tools, [clock]);
   assert.deepEqual(allowed.remarks, [{ type: "left-out", what: "tool web_search" }]);
   assert.deepEqual(fit(toTurn({ tools, toolChoice: allow("auto", "clock") })).remarks, []);
+});
+
+test("of two servers only the allowed one reaches the adapter, in the caller's own fields too", () => {
+  const servers = ["wiki", "mail"].map((label): Tool & { type: "other" } => {
+    const fields = { type: "mcp", server_label: label };
+    return { type: "other", name: `mcp ${label}`, extra: { dialect: "responses", fields } };
+  });
+  const native = { dialect: "responses", fields: { tools: servers.map(({ extra }) => extra.fields) } } as const;
+  const asked = toTurn({ tools: servers, toolChoice: allow("auto", "mcp mail"), native });
+  const { settings } = fit(asked, "responses").turn;
+  assert.deepEqual(settings.tools, [servers[1]]);
+  assert.deepEqual(settings.native?.fields["tools"], [{ type: "mcp", server_label: "mail" }]);
+  assert.deepEqual(fit(asked, "chat").remarks, [{ type: "left-out", what: "tool mcp mail" }]);
 });
 
 test("what is allowed holds in the caller's own fields too", () => {

@@ -1,23 +1,30 @@
 /** Bounds what an adapter may say in one answer, because all of it is held in memory until it is kept. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
+import type { Extra } from "../item.ts";
+import type { Lane } from "./lane.ts";
 
-/** In characters; no model says so much, but an upstream gone mad says more. */
-const maxSaid = 64 * 1024 * 1024;
+/** No model says so much, but an upstream gone mad says more. */
+const usualCharacters = 64 * 1024 * 1024;
 
 /** The same deltas. An adapter that says too much is left, and its turn fails. */
-export function bound(deltas: AsyncIterator<readonly Delta[]>): AsyncIterator<readonly Delta[]> {
+export function bound(
+  deltas: AsyncIterator<readonly Delta[]>,
+  { name, maxAnswerCharacters = usualCharacters }: Pick<Lane, "name" | "maxAnswerCharacters">,
+): AsyncIterator<readonly Delta[]> {
   let said = 0;
   return {
     async next() {
       const step = await deltas.next();
       if (step.done === true) return step;
       for (const delta of step.value) said += sizeOf(delta);
-      if (said <= maxSaid) return step;
+      if (said <= maxAnswerCharacters) return step;
       await deltas.return?.();
-      throw new GatewayError("adapter_protocol", `The adapter's answer is longer than ${maxSaid} characters.`, {
-        wireCode: "adapter_answer_too_large",
-      });
+      throw new GatewayError(
+        "adapter_protocol",
+        `The adapter's answer is longer than ${maxAnswerCharacters} characters (gateway.adapters.${name}.max_answer_characters).`,
+        { wireCode: "adapter_answer_too_large" },
+      );
     },
     async return() {
       await deltas.return?.();
@@ -36,14 +43,24 @@ function sizeOf(delta: Delta): number {
     case "tool-arguments":
       return overhead + delta.text.length;
     case "tool-call":
-      return callSize + delta.name.length;
+      return callSize + delta.name.length + (delta.extra === undefined ? 0 : sizeOfExtra(delta.extra));
+    case "tool-extra":
+      return overhead + sizeOfExtra(delta.extra);
     case "reasoning-seal":
       return overhead + delta.encrypted.length;
+    case "annotation":
+      return overhead + JSON.stringify(delta.annotation).length;
+    case "other":
+      return overhead + sizeOfExtra(delta.extra);
     case "compaction":
       return overhead + delta.summary.length;
     default:
       return overhead;
   }
+}
+
+function sizeOfExtra({ fields }: Extra): number {
+  return JSON.stringify(fields).length;
 }
 
 const overhead = 32;

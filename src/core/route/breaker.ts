@@ -2,7 +2,7 @@
 import type { ErrorCode } from "../errors.ts";
 
 export interface BreakerSettings {
-  /** So many in a row, and it opens; 5 unless told. */
+  /** So many turns in a row, and it opens; 5 unless told. */
   readonly failures?: number | undefined;
   /** How long it stays open; 10,000 unless told. */
   readonly openMs?: number | undefined;

@@ -3,6 +3,7 @@ import { bound } from "./bound.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
+import type { Restore } from "./groups.ts";
 import type { Lane, RetrySettings, Station } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
@@ -58,15 +59,21 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
       try {
         return await ask(station);
       } catch (thrown) {
-        if (signal.aborted || isLeft) throw thrown;
         const failure = toGatewayError(thrown);
-        if (!isLanesFault(failure.code, lane, turn.model, isFirst)) throw failure;
-        tell({ type: "tried", adapter: lane.name, code: failure.code });
+        const isOver = signal.aborted || isLeft;
+        const isMendable = !isOver && isLanesFault(failure.code, lane, turn.model, isFirst);
+        if (isMendable) tell({ type: "tried", adapter: lane.name, code: failure.code });
         const isDown = breaker !== undefined && breaker.state().state !== "closed";
-        const retry = isFirst && !isDown ? lane.retry : undefined;
+        const retry = isMendable && isFirst && !isDown ? lane.retry : undefined;
         const waitMs = retryMs(retry, failure, times, now().getTime() - began, random);
-        if (waitMs === undefined) return failure;
-        await wait(waitMs, signal);
+        if (waitMs !== undefined) {
+          await wait(waitMs, signal);
+          continue;
+        }
+        // Only the last attempt counts: the breaker counts turns, and one that is let through to see is asked once.
+        pass?.(isOver ? "unknown" : outcomeOf(failure.code));
+        if (isMendable) return failure;
+        throw isOver ? thrown : failure;
       }
     }
   }
@@ -77,11 +84,12 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     // What an adapter cannot take is only worth telling when that adapter answers.
     const remarks: Remark[] = [];
     const hear: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
-    const suited = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
+    const { turn: suited, restore } = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw keptAway(lane, breaker.state(), now());
     try {
-      deltas = bound(lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator]());
+      const said = bound(lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator](), lane);
+      deltas = restore === undefined ? said : change(said, restore);
       let first = await deltas.next();
       // A batch without a delta says nothing yet.
       while (first.done !== true && first.value.length === 0) first = await deltas.next();
@@ -90,7 +98,6 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
       return first;
     } catch (thrown) {
       deltas = undefined;
-      pass?.(signal.aborted ? "unknown" : outcomeOf(toGatewayError(thrown).code));
       throw thrown;
     }
   }
@@ -109,6 +116,19 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     },
   };
   return iterator;
+}
+
+function change(deltas: Deltas, restore: Restore): Deltas {
+  return {
+    async next() {
+      const step = await deltas.next();
+      return step.done === true ? step : { done: false, value: restore(step.value) };
+    },
+    async return() {
+      await deltas.return?.();
+      return over;
+    },
+  };
 }
 
 function keptAway({ name }: Lane, { opensUntil = 0 }: BreakerState, now: Date): GatewayError {

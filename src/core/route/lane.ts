@@ -10,6 +10,8 @@ export interface Lane {
   readonly models: ModelNames;
   /** In tokens; the operator's word stands above the adapter's. */
   readonly contextWindow?: number | undefined;
+  /** How much it may say in one answer, about; 64 Mi unless told. */
+  readonly maxAnswerCharacters?: number | undefined;
   /** Lanes to try when this one cannot answer, in this order. */
   readonly fallback?: readonly string[] | undefined;
   /** Absent: off. */

@@ -78,7 +78,7 @@ function createPicker(
 async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortSignal): Promise<number | undefined> {
   if (adapter.countTokens === undefined) return undefined;
   const named = { ...turn, model: models.resolve(turn.model) };
-  return adapter.countTokens(suit(named, adapter, ignore), signal);
+  return adapter.countTokens(suit(named, adapter, ignore).turn, signal);
 }
 
 /** A name is listed where asking for it leads to a lane that offers it. One upstream that is down hides only its own. */

@@ -1,16 +1,26 @@
 /** Makes a turn fit its adapter: what only another dialect knows is left out and told, or refused where the answer would hang on it. */
 import { GatewayError } from "../errors.ts";
-import type { Dialect, Extra, Item } from "../item.ts";
+import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
+import type { Dialect, Extra, Item, ToolCall } from "../item.ts";
 import type { Adapter, Tell } from "../ports.ts";
-import type { Settings, Tool, Turn } from "../turn.ts";
+import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
+
+/** A turn as its adapter gets it. */
+interface Suited {
+  readonly turn: Turn;
+  /** Makes of what the adapter says what the caller understands; absent: it is that already. */
+  readonly restore?: Restore | undefined;
+}
 
 /** The same turn when nothing has to change. */
-export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Turn {
+export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refusePrompt(turn.settings, speaks);
-  const items = suitItems(turn.items, speaks);
-  const settings = suitTools(turn.settings, speaks, tell);
-  return items === turn.items && settings === turn.settings ? turn : { ...turn, items, settings };
+  const names = speaks("responses") ? undefined : createJoinedNames(turn.settings.tools);
+  const items = suitItems(turn.items, speaks, names);
+  const settings = suitTools(turn.settings, speaks, names, tell);
+  const isSame = items === turn.items && settings === turn.settings;
+  return { turn: isSame ? turn : { ...turn, items, settings }, restore: names?.restorer() };
 }
 
 type Speaks = (dialect: Dialect) => boolean;
@@ -26,12 +36,16 @@ function refusePrompt({ native }: Settings, speaks: Speaks): void {
 }
 
 /** A conversation made short goes in plain words to whoever does not know such items; what only another dialect knows goes nowhere. */
-function suitItems(items: readonly Item[], speaks: Speaks): readonly Item[] {
-  const isKnown = (item: Item): boolean =>
-    item.type === "other" ? speaks(item.extra.dialect) : item.type !== "compaction" || speaks("responses");
+function suitItems(items: readonly Item[], speaks: Speaks, names: JoinedNames | undefined): readonly Item[] {
+  const isKnown = (item: Item): boolean => {
+    if (item.type === "other") return speaks(item.extra.dialect);
+    if (item.type === "tool-call") return names === undefined || item.group === undefined;
+    return item.type !== "compaction" || speaks("responses");
+  };
   if (items.every(isKnown)) return items;
   return items.flatMap((item): readonly Item[] => {
     if (isKnown(item)) return [item];
+    if (item.type === "tool-call") return [joinCall(item, names)];
     if (item.type !== "compaction") return [];
     if (item.summary !== "") return [summaryMessage(item.summary)];
     throw unsupported(
@@ -41,55 +55,111 @@ function suitItems(items: readonly Item[], speaks: Speaks): readonly Item[] {
   });
 }
 
+function joinCall(call: ToolCall, names: JoinedNames | undefined): ToolCall {
+  const { group, ...alone } = call;
+  return group === undefined || names === undefined ? call : { ...alone, name: names.join(group, call.name) };
+}
+
 function summaryMessage(summary: string): Item {
   return { type: "message", role: "user", content: `Summary of the conversation so far:\n${summary}` };
 }
 
 /** Which tools may be called holds on any server: those that are not allowed never reach it. */
-function suitTools(settings: Settings, speaks: Speaks, tell: Tell): Settings {
+function suitTools(settings: Settings, speaks: Speaks, names: JoinedNames | undefined, tell: Tell): Settings {
   const { tools, toolChoice: choice } = settings;
-  if (choice?.type === "other" && !speaks(choice.extra.dialect)) {
-    throw unsupported("tool_choice", `It asks for the tool '${typeOf(choice.extra)}', but ${noSuchTool}`);
-  }
+  if (choice?.type === "other" && !speaks(choice.extra.dialect)) throw notThere(typeOf(choice.extra));
   const isKnown = (tool: Tool): boolean => tool.type !== "other" || speaks(tool.extra.dialect);
   if (choice?.type !== "allowed" && tools.every(isKnown)) return settings;
-  const allowed = choice?.type === "allowed" ? tools.filter((tool) => choice.names.includes(nameOf(tool))) : tools;
-  for (const tool of allowed) if (!isKnown(tool)) tell({ type: "left-out", what: `tool ${nameOf(tool)}` });
-  const kept = allowed.filter(isKnown);
-  const toolChoice = choice?.type === "allowed" ? ({ type: choice.mode } as const) : choice;
-  const native = suitNative(settings, kept);
+  const allowed = choice?.type === "allowed" ? tools.map((tool) => narrow(tool, choice.names)) : tools;
+  const wanted = allowed.flatMap((tool) => tool ?? []).flatMap((tool) => offersOf(tool, isKnown(tool), names));
+  const kept = wanted.flatMap(({ tool }) => tool ?? []);
+  for (const { name, tool } of wanted) if (tool === undefined) tell({ type: "left-out", what: `tool ${name}` });
+  const toolChoice = suitChoice(choice, wanted);
+  const native = suitNative(settings, allowed);
   if (kept.length > 0) return { ...settings, tools: kept, toolChoice, native };
   if (toolChoice?.type === "required") {
-    const names = allowed.map((tool) => `'${nameOf(tool)}'`).join(", ") || "none that is given";
-    throw unsupported("tool_choice", `It requires a call of a tool (${names}), but ${noSuchTool}`);
+    const named = wanted.map(({ name }) => `'${name}'`).join(", ") || "none that is given";
+    throw unsupported("tool_choice", `It requires a call of a tool (${named}), but ${noSuchTool}`);
   }
   // Servers refuse these two where there is no tool.
   return { ...settings, tools: kept, toolChoice: undefined, parallelToolCalls: undefined, native };
+}
+
+/** A tool by the name that the caller's choice has for it; without one to offer it is left out. */
+interface Offer {
+  readonly name: string;
+  readonly tool?: Tool | undefined;
+}
+
+/** A group that is not known is offered function by function. */
+function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined): readonly Offer[] {
+  if (isKnown) return [{ name: nameOf(tool), tool }];
+  const group = tool.type === "other" ? tool.group : undefined;
+  if (group === undefined || names === undefined) return [{ name: nameOf(tool) }];
+  return group.tools.map((inner) => ({
+    name: nameInGroup(group.name, nameOf(inner)),
+    tool: inner.type === "function" ? standAlone(inner, group, names) : undefined,
+  }));
+}
+
+/** What of a tool is allowed: all of it, some of a group, or nothing. */
+function narrow(tool: Tool, names: readonly string[]): Tool | undefined {
+  if (names.includes(nameOf(tool))) return tool;
+  if (tool.type !== "other" || tool.group === undefined) return undefined;
+  const { group, extra } = tool;
+  const isAllowed = (_: unknown, index: number): boolean => {
+    const inner = group.tools[index];
+    return inner !== undefined && names.includes(nameInGroup(group.name, nameOf(inner)));
+  };
+  const tools = group.tools.filter(isAllowed);
+  if (tools.length === 0) return undefined;
+  const fields = { ...extra.fields, tools: listAt(extra, "tools").filter(isAllowed) };
+  return { ...tool, group: { ...group, tools }, extra: { ...extra, fields } };
+}
+
+function suitChoice(choice: ToolChoice | undefined, wanted: readonly Offer[]): ToolChoice | undefined {
+  if (choice?.type === "allowed") return { type: choice.mode };
+  if (choice?.type !== "tool") return choice;
+  const offer = wanted.find(({ name }) => name === choice.name);
+  if (offer?.tool === undefined) throw notThere(choice.name);
+  return { type: "tool", name: offer.tool.type === "other" ? choice.name : offer.tool.name };
+}
+
+function notThere(name: string): GatewayError {
+  return unsupported("tool_choice", `It asks for the tool '${name}', but ${noSuchTool}`);
 }
 
 const noSuchTool =
   "the adapter behind this model has no such tool. Use function tools, another model, or the choice 'auto'.";
 
 /** An adapter of the caller's own dialect repeats its fields, so these must say the same; both dialects write them alike. */
-function suitNative({ native, tools, toolChoice: choice }: Settings, kept: readonly Tool[]) {
+function suitNative({ native, tools, toolChoice: choice }: Settings, allowed: readonly (Tool | undefined)[]) {
   if (native === undefined || choice?.type !== "allowed") return native;
   const { fields } = native;
-  if (kept.length === 0) {
+  const entries = listAt(native, "tools").flatMap((entry, index) => {
+    const tool = allowed[index];
+    if (tool === undefined) return [];
+    return [tool.type === "other" && tool !== tools[index] ? tool.extra.fields : entry];
+  });
+  if (entries.length === 0) {
     return {
       ...native,
       fields: { ...fields, tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined },
     };
   }
-  const written: readonly unknown[] = Array.isArray(fields["tools"]) ? fields["tools"] : [];
-  const entries = written.filter((_, index) => kept.some((tool) => tool === tools[index]));
   return { ...native, fields: { ...fields, tools: entries, tool_choice: choice.mode } };
 }
 
-function nameOf(tool: Tool): string {
-  return tool.type === "other" ? typeOf(tool.extra) : tool.name;
+function listAt({ fields }: Extra, key: string): readonly unknown[] {
+  const value = fields[key];
+  return Array.isArray(value) ? value : [];
 }
 
-/** Tools that only their dialect knows go by their type. */
+function nameOf(tool: Tool): string {
+  return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
+}
+
+/** Tools that only their dialect knows go by their type, unless their dialect says more. */
 function typeOf({ fields }: Extra): string {
   return typeof fields["type"] === "string" ? fields["type"] : "unknown";
 }

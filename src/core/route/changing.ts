@@ -1,0 +1,114 @@
+/** A route that can be changed while turns are on their way: they arrive as they set out, and whoever comes later goes the new way. */
+import type { Delta } from "../delta.ts";
+import type { Route } from "./route.ts";
+
+export interface ChangingRoute extends Route {
+  /** Takes another route from now on. Resolves when nobody is on the old one any more and it is closed. */
+  change(next: Route): Promise<void>;
+  /** Closes every route, whoever may still be on one. */
+  close(): Promise<void>;
+}
+
+export function createChangingRoute(first: Route): ChangingRoute {
+  let current = createWay(first);
+  const ways = new Set([current]);
+
+  async function during<Result>(work: (route: Route) => Promise<Result>): Promise<Result> {
+    const { route, enter } = current;
+    const leave = enter();
+    try {
+      return await work(route);
+    } finally {
+      leave();
+    }
+  }
+
+  return {
+    stream: (turn, signal, tell) => ({
+      // The way is taken with the first step: who never takes one would never leave it.
+      [Symbol.asyncIterator]: () =>
+        walk(() => {
+          const { route, enter } = current;
+          return { deltas: route.stream(turn, signal, tell)[Symbol.asyncIterator](), leave: enter() };
+        }),
+    }),
+    contextWindow: (model) => current.route.contextWindow(model),
+    countTokens: (turn, signal) => during((route) => route.countTokens(turn, signal)),
+    models: () => during((route) => route.models()),
+    states: () => current.route.states(),
+    async change(next) {
+      const old = current;
+      current = createWay(next);
+      ways.add(current);
+      await old.empty();
+      await old.close().finally(() => ways.delete(old));
+    },
+    async close() {
+      const closings = await Promise.allSettled(Array.from(ways, (way) => way.close()));
+      for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
+    },
+  };
+}
+
+/** A route, and who is on it. */
+interface Way {
+  readonly route: Route;
+  /** The function it gives must be called when the way is left, and may be called again. */
+  enter(): () => void;
+  /** Resolves when nobody is on it; for one that nobody enters any more. */
+  empty(): Promise<void>;
+  close(): Promise<void>;
+}
+
+function createWay(route: Route): Way {
+  const travellers = new Set<object>();
+  const left = Promise.withResolvers<void>();
+  let isEnding = false;
+  let closing: Promise<void> | undefined;
+
+  function look(): void {
+    if (isEnding && travellers.size === 0) left.resolve();
+  }
+
+  return {
+    route,
+    enter() {
+      const traveller = {};
+      travellers.add(traveller);
+      return () => {
+        travellers.delete(traveller);
+        look();
+      };
+    },
+    empty() {
+      isEnding = true;
+      look();
+      return left.promise;
+    },
+    close: () => (closing ??= route.close()),
+  };
+}
+
+type Deltas = AsyncIterator<readonly Delta[]>;
+
+/** The deltas of the way that is taken with the first step, which is left at their end, however that comes. */
+function walk(take: () => { readonly deltas: Deltas; readonly leave: () => void }): Deltas {
+  let taken: ReturnType<typeof take> | undefined;
+  return {
+    next() {
+      const { deltas, leave } = (taken ??= take());
+      const step = deltas.next();
+      // Beside the caller's own wait and not before it: a word must not come later because somebody counts.
+      step.then(({ done }) => void (done === true && leave()), leave);
+      return step;
+    },
+    async return() {
+      try {
+        await taken?.deltas.return?.();
+      } finally {
+        taken?.leave();
+      }
+      return { done: true, value: undefined };
+    },
+  };
+}

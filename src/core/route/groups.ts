@@ -1,0 +1,79 @@
+/** Groups of tools for an adapter that knows none: each function goes by one name made of two, and what comes back has both again. */
+import type { Delta } from "../delta.ts";
+import type { Tool, ToolGroup } from "../turn.ts";
+
+/** The names that stand for tools in groups, for one turn. */
+export interface JoinedNames {
+  /** Always the same for the same two, as long as no other tool of the turn has it. */
+  join(group: string, name: string): string;
+  /** Gives calls their own names and their groups again; nothing: there is no group. */
+  restorer(): Restore | undefined;
+}
+
+export type Restore = (deltas: readonly Delta[]) => readonly Delta[];
+
+/** All of the caller's tools have their names, before any that was only called earlier. */
+export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
+  const taken = new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [tool.name])));
+  const joined = new Map<string, string>();
+  const own = new Map<string, { readonly group: string; readonly name: string }>();
+
+  function join(group: string, name: string): string {
+    const both = JSON.stringify([group, name]);
+    const known = joined.get(both);
+    if (known !== undefined) return known;
+    let result = `${group.replace(/_+$/, "")}__${name}`;
+    for (let salt = 0; !acceptable.test(result) || taken.has(result); salt++) result = fold(group, name, both + salt);
+    taken.add(result);
+    joined.set(both, result);
+    own.set(result, { group, name });
+    return result;
+  }
+
+  for (const tool of tools) {
+    if (tool.type !== "other" || tool.group === undefined) continue;
+    for (const { type, name } of tool.group.tools) if (type === "function") join(tool.group.name, name);
+  }
+  return {
+    join,
+    restorer() {
+      if (own.size === 0) return undefined;
+      const restore = (delta: Delta): Delta =>
+        delta.type === "tool-call" ? { ...delta, ...own.get(delta.name) } : delta;
+      return (deltas) => deltas.map(restore);
+    },
+  };
+}
+
+/** A function as it stands alone, with what its group says of all of them in front. */
+export function standAlone(
+  tool: Extract<Tool, { type: "function" }>,
+  { name: group, description: common }: ToolGroup,
+  names: JoinedNames,
+): Tool {
+  const { description: own } = tool;
+  const both = [common, own].filter((text) => text !== undefined && text !== "").join("\n\n");
+  const description = both === "" || both.length > maxDescription ? own : both;
+  return { ...tool, name: names.join(group, tool.name), description };
+}
+
+/** What every chat server takes as the name of a function, and how long a description some take. */
+const acceptable = /^[A-Za-z0-9_-]{1,64}$/;
+const maxDescription = 1_024;
+
+/** What is too long, strange or taken is cut, and told apart by a digest. */
+function fold(group: string, name: string, salted: string): string {
+  const readable = `${toWord(group).slice(0, 20)}__${toWord(name)}`.slice(0, 55);
+  return `${readable}_${digestOf(salted)}`;
+}
+
+function toWord(text: string): string {
+  return text.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+}
+
+/** FNV-1a: few names need to be told apart, and nobody gains by making two meet. */
+function digestOf(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Delta } from "../../src/core/delta.ts";
+import type { Dialect, Item } from "../../src/core/item.ts";
+import type { Adapter, Remark } from "../../src/core/ports.ts";
+import { createRoute } from "../../src/core/route/route.ts";
+import { createModelNames } from "../../src/core/route/models.ts";
+import { suit } from "../../src/core/route/suit.ts";
+import type { Settings, Tool, Turn } from "../../src/core/turn.ts";
+
+type Group = Extract<Tool, { type: "other" }>;
+
+function toGroup(name: string, tools: readonly Tool[], description?: string): Group {
+  const fields = { type: "namespace", name, tools: tools.map((tool) => ({ ...tool })) };
+  return {
+    type: "other",
+    name: `namespace ${name}`,
+    group: { name, description, tools },
+    extra: { dialect: "responses", fields },
+  };
+}
+
+const look: Tool = { type: "function", name: "look", description: "Looks.", parameters: {}, strict: true };
+const go: Tool = { type: "function", name: "go" };
+const browser = toGroup("browser", [look, go], "A browser.");
+const plain: Tool = { type: "function", name: "look" };
+
+function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn {
+  return { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
+}
+
+function fit(turn: Turn, ...speaks: Dialect[]) {
+  const remarks: Remark[] = [];
+  return { ...suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+}
+
+function namesOf({ settings }: Turn): readonly (string | undefined)[] {
+  return settings.tools.map(({ name }) => name);
+}
+
+function callOf(name: string, group?: string): Item {
+  return { type: "tool-call", kind: "function", callId: "c", name, arguments: "{}", ...(group && { group }) };
+}
+
+test("each function of a group is offered alone to an adapter that knows no groups, with what the group says of it in front", () => {
+  const { turn, remarks } = fit(toTurn({ tools: [plain, browser], toolChoice: { type: "auto" } }), "chat");
+  assert.deepEqual(turn.settings.tools, [
+    plain,
+    { ...look, name: "browser__look", description: "A browser.\n\nLooks." },
+    { ...go, name: "browser__go", description: "A browser." },
+  ]);
+  assert.deepEqual([turn.settings.toolChoice, remarks], [{ type: "auto" }, []]);
+});
+
+test("an adapter that knows groups gets them, and their calls, as they are", () => {
+  const turn = toTurn({ tools: [browser] }, [callOf("look", "browser")]);
+  assert.deepEqual(fit(turn, "responses"), { turn, restore: undefined, remarks: [] });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("a description that would be too long for a chat server leaves the group's out", () => {
+  const group = toGroup("browser", [look, go], "x".repeat(1_017));
+  const [first, second] = fit(toTurn({ tools: [group] })).turn.settings.tools;
+  assert.deepEqual(first, { ...look, name: "browser__look" });
+  assert.equal(second?.type === "function" && second.description?.length, 1_017);
+});
+
+test("calls in the history go by the same name as their tool, offered or not, and what comes back has its own", () => {
+  const items = [callOf("look", "browser"), callOf("look"), callOf("read", "files")];
+  const { turn, restore } = fit(toTurn({ tools: [browser] }, items));
+  assert.deepEqual(turn.items, [callOf("browser__look"), callOf("look"), callOf("files__read")]);
+  const said: Delta[] = ["browser__look", "look", "files__read"].map((name, index) => ({
+    type: "tool-call",
+    index,
+    name,
+    extra: { dialect: "chat", fields: { signature: "s" } },
+  }));
+  const text: Delta = { type: "tool-arguments", index: 0, text: "browser__look" };
+  assert.deepEqual(restore?.([...said, text]), [
+    { ...said[0], name: "look", group: "browser" },
+    said[1],
+    { ...said[2], name: "read", group: "files" },
+    text,
+  ]);
+});
+
+test("a turn without groups is handed on as it is, and so is what comes back", () => {
+  const turn = toTurn({ tools: [plain] }, [callOf("look")]);
+  assert.deepEqual(fit(turn), { turn, restore: undefined, remarks: [] });
+  assert.equal(fit(turn).turn, turn);
+});
+
+test("what is no function in a group is left out and told", () => {
+  const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+  const { turn, remarks } = fit(toTurn({ tools: [toGroup("n", [{ type: "custom", name: "patch" }, go, search])] }));
+  assert.deepEqual(namesOf(turn), ["n__go"]);
+  assert.deepEqual(remarks, [
+    { type: "left-out", what: "tool n patch" },
+    { type: "left-out", what: "tool n web_search" },
+  ]);
+});
+
+test("a choice of a function in a group holds", () => {
+  const forced = { type: "tool", name: "browser go" } as const;
+  const turn = toTurn({ tools: [plain, browser], toolChoice: forced });
+  assert.deepEqual(fit(turn, "chat").turn.settings.toolChoice, { type: "tool", name: "browser__go" });
+  const other = { type: "tool", name: "n patch" } as const;
+  const unfit = toTurn({ tools: [toGroup("n", [{ type: "custom", name: "patch" }, go])], toolChoice: other });
+  assert.throws(() => fit(unfit), { code: "unsupported_parameter", param: "tool_choice", message: /'n patch'/ });
+});
+
+test("of a group only what is allowed reaches the adapter, whether it knows groups or not", () => {
+  const allow = (...names: string[]) => ({ type: "allowed", mode: "required", names }) as const;
+  const native = { dialect: "responses", fields: { tools: [{ name: "look" }, browser.extra.fields] } } as const;
+  const settings = { tools: [plain, browser], native };
+  const some = toTurn({ ...settings, toolChoice: allow("browser go") });
+  assert.deepEqual(namesOf(fit(some).turn), ["browser__go"]);
+  assert.deepEqual(fit(some).turn.settings.toolChoice, { type: "required" });
+  const known = fit(some, "responses").turn.settings;
+  const narrowed = { type: "namespace", name: "browser", tools: [{ ...go }] };
+  assert.deepEqual(known.tools, [
+    { ...toGroup("browser", [go], "A browser."), extra: { dialect: "responses", fields: narrowed } },
+  ]);
+  assert.deepEqual(known.native?.fields, { tools: [narrowed], tool_choice: "required" });
+  const all = toTurn({ ...settings, toolChoice: allow("namespace browser") });
+  assert.deepEqual(namesOf(fit(all).turn), ["browser__look", "browser__go"]);
+  assert.deepEqual(fit(all, "responses").turn.settings.native?.fields["tools"], [browser.extra.fields]);
+  const none = toTurn({ ...settings, toolChoice: allow("look") });
+  assert.deepEqual(namesOf(fit(none).turn), ["look"]);
+});
+
+test("a name that is taken, too long or strange is folded, the same in every turn", () => {
+  const taken: Tool = { type: "function", name: "browser__look" };
+  const long = "l".repeat(70);
+  const names = namesOf(
+    fit(toTurn({ tools: [browser, taken, toGroup(long, [go]), toGroup("my tools/β", [go])] })).turn,
+  );
+  assert.deepEqual(names, [
+    "browser__look_a4d62c5a",
+    "browser__go",
+    "browser__look",
+    "llllllllllllllllllll__go_a5b0b2d5",
+    "my_tools____go_41982ec5",
+  ]);
+});
+
+test("whatever tools are called, every name is one that a chat server takes, none comes twice, and each leads back", () => {
+  const name = fc.oneof(
+    fc.string({ minLength: 1, maxLength: 90 }),
+    fc.constantFrom("a", "a_", "a__", "b", "a__b", "b__a", "_", "é", "è"),
+  );
+  const groups = fc.uniqueArray(fc.tuple(name, fc.uniqueArray(name, { minLength: 1 })), {
+    selector: ([group]) => group,
+  });
+  fc.assert(
+    fc.property(groups, fc.uniqueArray(fc.constantFrom("a__b", "b__a", "a", "a__a__b")), (given, alone) => {
+      const own = given.flatMap(([group, names]) => names.map((name) => ({ group, name })));
+      const tools = [
+        ...given.map(([group, names]) =>
+          toGroup(
+            group,
+            names.map((name) => ({ type: "function", name })),
+          ),
+        ),
+        ...alone.map((name): Tool => ({ type: "function", name })),
+      ];
+      const { turn, restore } = fit(toTurn({ tools }));
+      const names = namesOf(turn);
+      assert.equal(new Set(names).size, own.length + alone.length);
+      for (const joined of names) assert.match(joined ?? "", /^[A-Za-z0-9_-]{1,64}$/);
+      assert.deepEqual(fit(toTurn({ tools })).turn, turn);
+      const back = (restore ?? ((deltas) => deltas))(
+        names.map((joined, index) => ({ type: "tool-call", index, name: joined ?? "" })),
+      );
+      assert.deepEqual(
+        back.map((delta) => delta.type === "tool-call" && [delta.group, delta.name]),
+        [...own.map(({ group, name }) => [group, name]), ...alone.map((name) => [undefined, name])],
+      );
+    }),
+  );
+});
+
+test("a route gives calls their groups again, counts the tools as the model reads them, and stops an adapter that is left", async () => {
+  const counted: Turn[] = [];
+  let left = 0;
+  const adapter: Adapter = {
+    async *stream() {
+      try {
+        yield [{ type: "tool-call", index: 0, name: "browser__go" }];
+        yield [{ type: "tool-call", index: 1, name: "browser__look" }];
+        yield [{ type: "text", text: "never" }];
+      } finally {
+        left++;
+      }
+    },
+    async countTokens(turn) {
+      counted.push(turn);
+      return 1;
+    },
+  };
+  const route = createRoute({
+    lanes: [{ name: "main", adapter, models: createModelNames({}) }],
+    defaultLane: "main",
+    now: () => new Date(0),
+    random: () => 0,
+    wait: async () => {},
+  });
+  const { signal } = new AbortController();
+  const turn = toTurn({ tools: [browser] });
+  const heard: Delta[] = [];
+  for await (const batch of route.stream(turn, signal)) {
+    heard.push(...batch);
+    if (heard.length === 2) break;
+  }
+  assert.deepEqual(heard, [
+    { type: "tool-call", index: 0, name: "go", group: "browser" },
+    { type: "tool-call", index: 1, name: "look", group: "browser" },
+  ]);
+  assert.equal(left, 1);
+  await route.countTokens(turn, signal);
+  assert.deepEqual(counted.map(namesOf), [["browser__look", "browser__go"]]);
+});
