@@ -1,5 +1,5 @@
 /** What an adapter says while it answers. No starts, no ends, no ids: `frame` makes items of them. */
-import type { Extra } from "./item.ts";
+import type { Annotation, Exchange, Extra } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export type Delta =
@@ -7,6 +7,8 @@ export type Delta =
   | { readonly type: "refusal"; readonly text: string }
   /** `summary` counts the sections of a summary from 0; without it the text is the reasoning itself. */
   | { readonly type: "reasoning"; readonly text: string; readonly summary?: number | undefined }
+  /** A note on the text just told. */
+  | { readonly type: "annotation"; readonly annotation: Annotation }
   /** The message just told is whole; what comes is another one. Without it a message goes on until something else is said. */
   | { readonly type: "message-end"; readonly extra?: Extra | undefined }
   /** The opaque form of the reasoning just told, which is whole with it. */
@@ -17,11 +19,19 @@ export type Delta =
       readonly index: number;
       readonly callId?: string | undefined;
       readonly name: string;
+      /** The group of tools within which it has that name. */
+      readonly group?: string | undefined;
       readonly kind?: "function" | "custom" | undefined;
+      /** What its dialect adds to it, and wants back with it. */
+      readonly extra?: Extra | undefined;
     }
+  /** More of what its dialect adds to a call that has begun. */
+  | { readonly type: "tool-extra"; readonly index: number; readonly extra: Extra }
   | { readonly type: "tool-arguments"; readonly index: number; readonly text: string }
   /** The conversation made short, all at once. */
   | { readonly type: "compaction"; readonly summary: string }
+  /** An item that only its own dialect knows, all at once. */
+  | { readonly type: "other"; readonly extra: Extra; readonly exchange?: Exchange | undefined }
   /** The newest count stands. */
   | { readonly type: "usage"; readonly usage: Usage }
   | { readonly type: "notes"; readonly notes: Notes }

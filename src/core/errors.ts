@@ -1,4 +1,5 @@
 /** Every way a turn can go wrong, in one closed table; the class that carries it from where it is known to where it is told. */
+import type { Part } from "./item.ts";
 
 export type ErrorType =
   | "invalid_request_error"
@@ -63,6 +64,8 @@ export type ErrorCode = keyof typeof codes;
 interface ErrorDetails {
   /** The path of the field that is wrong, in the caller's own words: `messages[2].content`. */
   readonly param?: string | undefined;
+  /** The part that is wrong, where only others know its path. */
+  readonly part?: Part | undefined;
   readonly retryAfterSeconds?: number | undefined;
   /** A finer code to show on the wire in place of ours, e.g. the upstream's `context_length_exceeded`. */
   readonly wireCode?: string | undefined;
@@ -74,6 +77,7 @@ export class GatewayError extends Error {
   override readonly name = "GatewayError";
   readonly code: ErrorCode;
   readonly param: string | null;
+  readonly part: Part | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly wireCode: string;
 
@@ -81,6 +85,7 @@ export class GatewayError extends Error {
     super(message, { cause: details.cause });
     this.code = code;
     this.param = details.param ?? null;
+    this.part = details.part;
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.wireCode = details.wireCode ?? code;
   }

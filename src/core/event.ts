@@ -1,26 +1,29 @@
 /** What a protocol hears: `turn-queued? turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
-import type { Item } from "./item.ts";
+import type { Annotation, Extra, Item } from "./item.ts";
 import type { Answer } from "./turn.ts";
 
 export type Event =
   /** A turn in the background waits for its place. */
   | { readonly type: "turn-queued" }
   | { readonly type: "turn-start" }
-  /** `item` is still empty; `index` counts the answer's items from 0, those too that were deleted since. */
+  /** `item` is still empty, unless it comes all at once; `index` counts the answer's items from 0, those too that were deleted since. */
   | { readonly type: "item-start"; readonly index: number; readonly item: OutputItem }
   | ItemDelta
   | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }
   | { readonly type: "turn-end"; readonly answer: Answer };
 
-/** What an answer is made of: never a tool's output or what we have no word for, and messages of the assistant only. */
-export type OutputItem = Exclude<Item, { type: "tool-output" | "other" }>;
+/** What an answer is made of: never a tool's output, and messages of the assistant only. */
+export type OutputItem = Exclude<Item, { type: "tool-output" }>;
 
 export interface ItemDelta {
   readonly type: "item-delta";
   readonly index: number;
-  readonly kind: "text" | "refusal" | "reasoning" | "summary" | "arguments";
-  /** Which content part (text, refusal) or summary section it belongs to, from 0; a new number opens a new one. */
+  /** The last two have no text: a note on a text, and what its dialect adds to a call that has begun. */
+  readonly kind: "text" | "refusal" | "reasoning" | "summary" | "arguments" | "annotation" | "extra";
+  /** Which content part (text, refusal, annotation) or summary section it belongs to, from 0; a new number opens a new one. */
   readonly part: number;
   readonly text: string;
   readonly logprobs?: readonly unknown[] | undefined;
+  readonly annotation?: Annotation | undefined;
+  readonly extra?: Extra | undefined;
 }

@@ -5,7 +5,7 @@ import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { toGatewayError } from "./errors.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
@@ -75,9 +75,10 @@ export interface Reply {
 export interface GatewayParts {
   readonly adapter: Adapter;
   readonly store: SessionStore;
-  readonly limits: GatewayLimits;
-  /** Every session's callers show their history, from its first turn on. */
-  readonly alwaysResends?: boolean | undefined;
+  /** Asked whenever they count: they may change while the gateway runs. */
+  readonly limits: () => GatewayLimits;
+  /** Every session's callers show their history, from its first turn on; this may change too. */
+  readonly alwaysResends?: (() => boolean) | undefined;
   readonly now: () => Date;
   readonly newSessionId: () => string;
   /** A hash, short and without collisions. */
@@ -98,14 +99,15 @@ export interface GatewayLimits extends LiveLimits {
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, begun?: boolean) => Promise<Reply>;
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, limits, now, newSessionId, alwaysResends = false } = parts;
+  const { adapter, store, limits, now, newSessionId, alwaysResends = () => false } = parts;
   const chain = createChain(parts.digest);
-  const placing = { store, chain, queue: createQueue(limits.maxQueuedPerThread), newSessionId, alwaysResends };
+  const queue = createQueue(() => limits().maxQueuedPerThread);
+  const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
-    resolveReferences(store, owner, ask, limits.maxReferencedCharacters);
+    resolveReferences(store, owner, ask, limits().maxReferencedCharacters);
   const lives = createLives(limits, now);
   const inBackground = createBackground({ store, lives, begin, now });
-  const once = createKeyed({ store, lives, begin, inBackground, resolve, keyMs: limits.keyMs, now });
+  const once = createKeyed({ store, lives, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
 
   async function begin(ask: Ask<Item>, caller: Caller, begun = false): Promise<Reply> {
     const { turnId: id, owner, signal, key, memory } = caller;
@@ -114,7 +116,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       for (const each of whenLeft.splice(0).toReversed()) each();
     };
     try {
-      const place = await findPlace(placing, ask, caller, whenLeft);
+      const place = await findPlace({ ...placing, alwaysResends: alwaysResends() }, ask, caller, whenLeft);
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
@@ -141,7 +143,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         async settle(answer) {
           signal.throwIfAborted();
           if (!kept) return memory?.keep([...place.path, toTurn(chain, keepsake, place, answer)]);
-          const commit = toCommit(chain, keepsake, place, answer, limits.maxTurnsPerThread);
+          const commit = toCommit(chain, keepsake, place, answer, limits().maxTurnsPerThread);
           if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun })))
             throw await whyNotKept(store, place);
         },
@@ -150,7 +152,7 @@ export function createGateway(parts: GatewayParts): Gateway {
           if (begun) await store.end(toLoneTurn(keepsake, place.input, answer)).catch(() => false);
         },
         // When the turn was called off, why it was says more than what broke because of it.
-        explain: (thrown) => toGatewayError(signal.aborted ? signal.reason : thrown),
+        explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
         leave,
         now,
       });
@@ -163,7 +165,7 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     async answer(ask, caller) {
-      checkSize(ask, limits.maxItems);
+      checkSize(ask, limits().maxItems);
       // What it names may be gone when a request is repeated, so a key is looked for first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
@@ -175,10 +177,11 @@ export function createGateway(parts: GatewayParts): Gateway {
       await findContinued(store, owner, ask);
     },
     async countTokens(ask, caller) {
-      checkSize(ask, limits.maxItems);
+      checkSize(ask, limits().maxItems);
       const { turnId: id, owner, signal } = caller;
       const resolved = await resolve(ask, owner);
-      const place = await findPlace({ ...placing, queue: noQueue }, resolved, caller, []);
+      const unqueued = { ...placing, queue: noQueue, beginnings: new Map(), alwaysResends: alwaysResends() };
+      const place = await findPlace(unqueued, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
     },
@@ -190,6 +193,13 @@ export function createGateway(parts: GatewayParts): Gateway {
 
 /** Who takes no turn of a thread has nobody to wait for. */
 const noQueue: Queue = { enter: async () => () => {}, isFree: () => true };
+
+/** An adapter knows which part it refuses, and the request where that part stands. */
+function nameParam({ pathOf, itemsParam }: Ask<Item>, failure: GatewayError): GatewayError {
+  const { code, message, part, wireCode, retryAfterSeconds, cause } = failure;
+  if (part === undefined) return failure;
+  return new GatewayError(code, message, { param: pathOf?.(part) ?? itemsParam, wireCode, retryAfterSeconds, cause });
+}
 
 /** A generator that was never pulled runs none of its own `finally`. */
 function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(events: Events, leave: () => void): Events {

@@ -21,6 +21,7 @@ export type Part =
       readonly type: "text";
       readonly text: string;
       readonly logprobs?: readonly unknown[] | undefined;
+      readonly annotations?: readonly Annotation[] | undefined;
       readonly extra?: Extra | undefined;
     }
   | { readonly type: "refusal"; readonly text: string }
@@ -41,6 +42,12 @@ export type Part =
     }
   | { readonly type: "other"; readonly extra: Extra };
 
+/** A note on a text, such as the source that it cites. Both wires know the same types and fields, in forms of their own. */
+export interface Annotation {
+  readonly type: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
 interface Reasoning {
   readonly type: "reasoning";
   /** What the model tells of its reasoning, one string a section. */
@@ -56,8 +63,11 @@ export interface ToolCall {
   readonly kind: "function" | "custom";
   readonly callId: string;
   readonly name: string;
+  /** The group of tools within which it has that name. */
+  readonly group?: string | undefined;
   /** JSON text of a function's arguments, or a custom tool's free input, exactly as the model wrote it. */
   readonly arguments: string;
+  /** What its dialect adds to it: whoever made the call wants it back with it. */
   readonly extra?: Extra | undefined;
 }
 
@@ -77,10 +87,17 @@ export interface Compaction {
   readonly encrypted?: string | undefined;
 }
 
-/** An item that only its own dialect knows, e.g. the call of a hosted tool. */
-interface OtherItem {
+/** An item that only its own dialect knows, e.g. the call of a hosted tool. Its name in there stands among its fields. */
+export interface OtherItem {
   readonly type: "other";
   readonly extra: Extra;
+  readonly exchange?: Exchange | undefined;
+}
+
+/** The model calls on the caller for something, or the caller gives it: the two go by one id. */
+export interface Exchange {
+  readonly side: "model" | "tools";
+  readonly id: string;
 }
 
 export interface Extra {

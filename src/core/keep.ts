@@ -115,7 +115,7 @@ function wasDeleted(code: ErrorCode, what: string, param: string): GatewayError 
 }
 
 function toTold({ about, memo, background }: Keepsake, answer: Answer | undefined): Told {
-  const { history, contextItems, omittedItems, truncation } = about;
+  const { history, contextItems, omittedItems, truncation, remarks } = about;
   return {
     history,
     contextItems,
@@ -124,6 +124,7 @@ function toTold({ about, memo, background }: Keepsake, answer: Answer | undefine
     endedAt: answer?.endedAt,
     finish: answer?.finish ?? "stop",
     notes: answer?.notes ?? {},
+    ...(remarks.length > 0 && { remarks }),
     ...(background && { background }),
     ...(answer?.error !== undefined && { failure: toStoredFailure(answer.error) }),
     brokenOff: answer?.brokenOff,

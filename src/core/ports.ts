@@ -31,11 +31,14 @@ export type Remark =
   /** An adapter that was asked first and could not answer. */
   | { readonly type: "tried"; readonly adapter: string; readonly code: ErrorCode }
   /** Something of the request that the adapter cannot take, e.g. `tool web_search`. */
-  | { readonly type: "left-out"; readonly what: string };
+  | { readonly type: "left-out"; readonly what: string }
+  /** Something of the request that the adapter takes only with another value. */
+  | { readonly type: "changed"; readonly what: string; readonly to: string };
 
 /** A wire dialect: it reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
-  parse(body: unknown): Request;
+  /** What its owner was given to carry, and nobody else's, is opened. */
+  parse(body: unknown, owner: string): Request;
 }
 
 interface Request {

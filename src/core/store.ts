@@ -2,7 +2,7 @@
 import type { ErrorCode } from "./errors.ts";
 import type { Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
-import type { History } from "./ports.ts";
+import type { History, Remark } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export interface SessionStore extends Search, Keeping, Conversations, Archive {
@@ -34,8 +34,8 @@ export interface Search {
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
   /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
   findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
-  /** How many threads of the session have a root of their own; at most two are counted. */
-  countRoots(sessionId: string): Promise<number>;
+  /** How many turns the session has that something can follow; no more than `most` are counted. */
+  countTurns(sessionId: string, most: number): Promise<number>;
   /** What became of an earlier request of the owner with this idempotency key. */
   findKey(owner: string, key: string): Promise<KeptKey | undefined>;
 }
@@ -149,6 +149,7 @@ export interface Told {
   readonly endedAt: Date | undefined;
   readonly finish: Finish;
   readonly notes: Notes;
+  readonly remarks?: readonly Remark[] | undefined;
   /** It went on without its caller, and so can be cancelled. */
   readonly background?: boolean | undefined;
   readonly failure?: StoredFailure | undefined;

@@ -1,7 +1,7 @@
 /** Ask → Turn → Answer: what the caller wants, what the adapter gets, what came of it. */
 import type { GatewayError } from "./errors.ts";
 import type { OutputItem } from "./event.ts";
-import type { Extra, Item } from "./item.ts";
+import type { Extra, Item, Part } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
 
 /** What a caller wants, in no wire's dialect. Its items may name others that are kept, until they are looked up. */
@@ -11,6 +11,8 @@ export interface Ask<Asked = Item | Reference> {
   readonly items: readonly Asked[];
   /** The caller's word for these items, for errors that speak of them. */
   readonly itemsParam: string;
+  /** For errors that speak of a part; absent: nobody knows more than `itemsParam`. */
+  readonly pathOf?: PathOf | undefined;
   readonly settings: Settings;
   /** The caller wants the answer piece by piece. */
   readonly stream: boolean;
@@ -29,6 +31,9 @@ export interface Ask<Asked = Item | Reference> {
   /** What to do with a conversation that is longer than the model's context window; absent: as its place demands. */
   readonly truncation?: "auto" | "disabled" | undefined;
 }
+
+/** Where the caller wrote a part, in the words of its request; nothing for a part that is not of this request. */
+export type PathOf = (part: Part) => string | undefined;
 
 /** Stands for an item that is kept, by its id. */
 export interface Reference {
@@ -75,7 +80,26 @@ export type Tool =
       readonly format?: unknown;
     }
   /** A tool that only its own dialect knows, e.g. a hosted web search. */
-  | { readonly type: "other"; readonly extra: Extra };
+  | {
+      readonly type: "other";
+      /** What it goes by where several have its type: `mcp wiki`. Absent: its type. */
+      readonly name?: string | undefined;
+      /** The tools that it stands for, where it is a group of them. */
+      readonly group?: ToolGroup | undefined;
+      readonly extra: Extra;
+    };
+
+/** Tools that are called by their own names within the group's. */
+export interface ToolGroup {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly tools: readonly Tool[];
+}
+
+/** How a choice names a tool in a group. No tool of any wire has a blank in its name. */
+export function nameInGroup(group: string, name: string): string {
+  return `${group} ${name}`;
+}
 
 export type ToolChoice =
   | { readonly type: "auto" | "none" | "required" }

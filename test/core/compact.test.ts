@@ -219,12 +219,12 @@ suite("how many tokens a request has", () => {
 
   test("is told while another turn of the thread runs, and keeps nothing", async () => {
     const gate = Promise.withResolvers<void>();
-    const { ask, talk, count, store } = createScene(async function* (turn, signal) {
+    const { ask, talk, count, store } = createScene(async function* (turn, signal, tell) {
       if (turn.items.length > 1) {
         yield say("wait");
         await gate.promise;
       }
-      yield* model(turn, signal);
+      yield* model(turn, signal, tell);
     });
     const first = await talk({}, { hint: "h" });
     const running = await ask({ items: [user("slow")] }, { hint: "h" });

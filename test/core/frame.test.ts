@@ -294,7 +294,7 @@ test("whatever an adapter says, the events are well formed and add up to the ans
         .join("");
       const kept = answer.items.flatMap((item) => {
         if (item.type === "tool-call") return item.arguments;
-        if (item.type === "reasoning" || item.type === "compaction") return [];
+        if (item.type !== "message") return [];
         return typeof item.content === "string"
           ? item.content
           : item.content.map((part) => ("text" in part ? part.text : ""));
@@ -313,6 +313,52 @@ test("whatever an adapter says, the events are well formed and add up to the ans
     }),
     { numRuns: 300 },
   );
+});
+
+test("an item that only its dialect knows is opened and closed at once, behind the calls that had to wait", async () => {
+  const extra = { dialect: "responses", fields: { type: "web_search_call", id: "ws_1" } } as const;
+  const events = await collect([[call(0, "a"), args(0, "{"), call(1, "b"), args(1, "{}"), { type: "other", extra }]]);
+  const { items } = answerOf(events);
+  assert.deepEqual(
+    items.map(({ type }) => type),
+    ["tool-call", "tool-call", "other"],
+  );
+  assert.deepEqual(events.slice(-3, -1), [
+    { type: "item-start", index: 2, item: { type: "other", extra } },
+    { type: "item-end", index: 2, item: { type: "other", extra }, whole: true },
+  ]);
+});
+
+test("what a dialect adds to a call is told with its start or when it comes, and is kept with it", async () => {
+  const extra = (fields: object) => ({ dialect: "chat", fields: { ...fields } }) as const;
+  const events = await collect([
+    [
+      { ...call(0, "a", "c"), extra: extra({ one: 1 }) },
+      args(0, "{"),
+      { type: "tool-extra", index: 0, extra: extra({ one: 1, two: 2 }) },
+    ],
+    [args(0, "}"), { type: "tool-extra", index: 0, extra: extra({ two: 2 }) }],
+  ] as Delta[][]);
+  const told = events.flatMap((event) => (event.type === "item-delta" ? [event.extra?.fields ?? event.text] : []));
+  assert.deepEqual(told, ["{", { two: 2 }, "}"]);
+  const start = events.find((event) => event.type === "item-start");
+  assert.ok(start?.item.type === "tool-call");
+  assert.deepEqual(start.item.extra, extra({ one: 1 }));
+  const [kept] = answerOf(events).items;
+  assert.ok(kept?.type === "tool-call");
+  assert.deepEqual(kept.extra, extra({ one: 1, two: 2 }));
+});
+
+test("a note belongs to the text just told; one without a text has nothing to stand on", async () => {
+  const note = (url: string): Delta => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
+  const events = await collect([
+    [note("lost"), { type: "text", text: "Hi" }, note("a")],
+    [{ type: "text", text: "!" }, note("b")],
+  ]);
+  const [message] = answerOf(events).items;
+  assert.ok(message?.type === "message" && typeof message.content !== "string");
+  const annotations = ["a", "b"].map((url) => ({ type: "url_citation", fields: { url } }));
+  assert.deepEqual(message.content, [{ type: "text", text: "Hi!", annotations }]);
 });
 
 test("two messages of one answer stay apart, each with what its dialect says of it", async () => {

@@ -250,6 +250,54 @@ suite("a turn in the background", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
+  test("with a key is tried again after it failed, in the same or another form, and the failed one stays to be seen", async () => {
+    let isDown = true;
+    const { adapter, answer, gateway } = open(async function* () {
+      if (isDown) throw new GatewayError("adapter_error", "down");
+      yield say("x");
+    });
+    const first = await answer({ background: true }, { key });
+    const [, , end] = await drain(first);
+    assert.equal(end?.type === "turn-end" && end.answer.error?.message, "down");
+    const second = await answer({ background: true }, { key });
+    assert.notEqual(second.about.id, first.about.id);
+    assert.ok(!second.isRepeated);
+    await drain(second);
+    isDown = false;
+    const other = { ...key, fingerprint: "f2" };
+    const third = await answer({ background: true }, { key: other });
+    assert.equal(textOf(await drain(third)), "x");
+    assert.equal(textOf(await drain(await answer({ background: true }, { key: other }))), "x");
+    assert.equal(await codeOf(answer({ background: true }, { key })), "idempotency_conflict");
+    assert.equal(adapter.turns.length, 3);
+    assert.equal(await statusOf(gateway, first.about.id), "failed");
+  });
+
+  test("with a key that is cancelled stays cancelled, however often it is repeated", async () => {
+    const slow = createSlow();
+    const { adapter, answer, gateway } = open(slow.script);
+    const { about } = await answer({ background: true }, { key });
+    await slow.begun;
+    await gateway.cancel("ann", about.id);
+    const again = await answer({ background: true }, { key });
+    assert.equal(again.about.id, about.id);
+    const end = (await drain(again)).at(-1);
+    assert.equal(end?.type === "turn-end" && end.answer.status, "cancelled");
+    assert.equal(adapter.turns.length, 1);
+  });
+
+  test("with a key that is left behind by a restart is tried again", async () => {
+    const store = createMemoryStore();
+    const slow = createSlow();
+    const { about } = await open(slow.script, store).answer({ background: true }, { key });
+    await slow.begun;
+    await store.endRunning(interrupted, new Date(9));
+    const again = await open([say("x")], store).answer({ background: true }, { key });
+    assert.notEqual(again.about.id, about.id);
+    assert.equal(textOf(await drain(again)), "x");
+    slow.go();
+  });
+
   test("has a bound on how many there may be", async () => {
     const slow = createSlow();
     const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });

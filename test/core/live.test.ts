@@ -38,8 +38,8 @@ suite("whoever goes on with a stream", () => {
   test("is refused when the answer that it has the beginning of has failed and another one is on its way", async () => {
     const slow = createSlow();
     let attempts = 0;
-    const { answer } = open(async function* (turn, signal) {
-      if (attempts++ > 0) return yield* slow.script(turn, signal);
+    const { answer } = open(async function* (turn, signal, tell) {
+      if (attempts++ > 0) return yield* slow.script(turn, signal, tell);
       yield say("Half a");
       throw new GatewayError("adapter_error", "down");
     });

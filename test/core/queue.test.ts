@@ -5,7 +5,7 @@ import { createQueue } from "../../src/core/place/queue.ts";
 const calm = new AbortController().signal;
 
 test("turns of one key run one at a time, in the order of arrival", async () => {
-  const queue = createQueue(16);
+  const queue = createQueue(() => 16);
   const order: number[] = [];
   let running = 0;
   await Promise.all(
@@ -22,14 +22,14 @@ test("turns of one key run one at a time, in the order of arrival", async () => 
 });
 
 test("turns of different keys do not wait for each other", async () => {
-  const queue = createQueue(0);
+  const queue = createQueue(() => 0);
   const leave = await queue.enter("a", calm);
   (await queue.enter("b", calm))();
   leave();
 });
 
 test("a full queue answers session_busy with a time to come again", async () => {
-  const queue = createQueue(1);
+  const queue = createQueue(() => 1);
   const leave = await queue.enter("a", calm);
   const waiting = queue.enter("a", calm);
   await assert.rejects(queue.enter("a", calm), { code: "session_busy", retryAfterSeconds: 1 });
@@ -38,7 +38,7 @@ test("a full queue answers session_busy with a time to come again", async () => 
 });
 
 test("a caller who leaves while waiting gives its place back", async () => {
-  const queue = createQueue(2);
+  const queue = createQueue(() => 2);
   const leave = await queue.enter("a", calm);
   const gone = new AbortController();
   const first = queue.enter("a", gone.signal);
@@ -51,7 +51,7 @@ test("a caller who leaves while waiting gives its place back", async () => {
 });
 
 test("leaving twice lets only one in", async () => {
-  const queue = createQueue(4);
+  const queue = createQueue(() => 4);
   const leave = await queue.enter("a", calm);
   const second = queue.enter("a", calm);
   let thirdIn = false;

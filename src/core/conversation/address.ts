@@ -17,7 +17,7 @@ export function toAddress({ turnId, side, index }: Address): string {
   return `${digits}${isShown ? "s" : side === "input" ? "i" : ""}${place}`;
 }
 
-const address = /^[a-z]+_([0-9a-f]{48})([is]?)([0-9a-f]{4,8})$/;
+const address = /_([0-9a-f]{48})([is]?)([0-9a-f]{4,8})$/;
 
 /** Where the item of an id stands; nothing for an id that was not made here. */
 export function readAddress(itemId: string): Address | undefined {

@@ -48,7 +48,8 @@ export interface ConversationParts {
   readonly store: SessionStore;
   readonly queue: Queue;
   readonly chain: Chain;
-  readonly limits: {
+  /** Asked whenever they count: they may change. */
+  readonly limits: () => {
     readonly maxItems: number;
     readonly maxReferencedCharacters: number;
     readonly maxTurnsPerThread: number;
@@ -72,8 +73,9 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
-    checkSize({ items, itemsParam }, limits.maxItems);
-    return (await resolveReferences(store, owner, { items, itemsParam }, limits.maxReferencedCharacters)).items;
+    const { maxItems, maxReferencedCharacters } = limits();
+    checkSize({ items, itemsParam }, maxItems);
+    return (await resolveReferences(store, owner, { items, itemsParam }, maxReferencedCharacters)).items;
   }
 
   function toShown(
@@ -128,7 +130,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
           const conversation = await read(owner, conversationId);
           const path = await readPath(conversation);
           const shown = toShown(conversation, path, addition.turnId, items);
-          const surplus = Math.max(0, path.length + 1 - limits.maxTurnsPerThread);
+          const surplus = Math.max(0, path.length + 1 - limits().maxTurnsPerThread);
           const isKept = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },

@@ -1,7 +1,7 @@
 /** Items in the making: each hears deltas, says what they add to it, and is finished once. */
 import type { Delta } from "../delta.ts";
 import type { ItemDelta, OutputItem } from "../event.ts";
-import type { Extra, Part } from "../item.ts";
+import type { Annotation, Extra, Part } from "../item.ts";
 
 export interface Draft {
   readonly type: OutputItem["type"];
@@ -15,15 +15,19 @@ export interface Draft {
 }
 
 export function beginMessage(): Draft {
-  const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[] }[] = [];
+  const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[]; annotations?: Annotation[] }[] = [];
   let extra: Extra | undefined;
   return {
     type: "message",
     skeleton: { type: "message", role: "assistant", content: [] },
     hear(delta) {
       if (delta.type === "message-end") extra = delta.extra;
-      if (delta.type !== "text" && delta.type !== "refusal") return undefined;
       let part = parts.at(-1);
+      if (delta.type === "annotation" && part?.type === "text") {
+        (part.annotations ??= []).push(delta.annotation);
+        return { kind: "annotation", part: parts.length - 1, text: "", annotation: delta.annotation };
+      }
+      if (delta.type !== "text" && delta.type !== "refusal") return undefined;
       if (part?.type !== delta.type) parts.push((part = { type: delta.type, text: "" }));
       part.text += delta.text;
       const logprobs = delta.type === "text" ? delta.logprobs : undefined;
@@ -33,7 +37,7 @@ export function beginMessage(): Draft {
     isWhole: () => false,
     finish() {
       const only = parts.length === 1 ? parts[0] : undefined;
-      const plain = only?.type === "text" && only.logprobs === undefined;
+      const plain = only?.type === "text" && only.logprobs === undefined && only.annotations === undefined;
       const content = plain ? only.text : (parts satisfies readonly Part[]);
       return { type: "message", role: "assistant", content, ...(extra !== undefined && { extra }) };
     },
@@ -68,25 +72,34 @@ export function beginReasoning(): Draft {
 }
 
 export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: string): Draft {
-  const { name, kind = "function" } = call;
+  const { name, group, kind = "function" } = call;
+  const called = { type: "tool-call", kind, callId, name, ...(group !== undefined && { group }) } as const;
+  let { extra } = call;
   let written = "";
   return {
     type: "tool-call",
-    skeleton: { type: "tool-call", kind, callId, name, arguments: "" },
+    skeleton: { ...called, arguments: "", ...(extra !== undefined && { extra }) },
     hear(delta) {
+      if (delta.type === "tool-extra") {
+        const known = extra?.fields ?? {};
+        const { dialect, fields } = delta.extra;
+        extra = { dialect, fields: { ...known, ...fields } };
+        const news = Object.entries(fields).filter(([key]) => !Object.hasOwn(known, key));
+        if (news.length === 0) return undefined;
+        return { kind: "extra", part: 0, text: "", extra: { dialect, fields: Object.fromEntries(news) } };
+      }
       if (delta.type !== "tool-arguments" || delta.text === "") return undefined;
       written += delta.text;
       return { kind: "arguments", part: 0, text: delta.text };
     },
     isWhole: () => kind === "function" && isJsonObject(written),
-    finish: () => ({ type: "tool-call", kind, callId, name, arguments: written }),
+    finish: () => ({ ...called, arguments: written, ...(extra !== undefined && { extra }) }),
   };
 }
 
-/** It is whole from its first word on. */
-export function beginCompaction({ summary }: Extract<Delta, { type: "compaction" }>): Draft {
-  const item = { type: "compaction", summary } as const;
-  return { type: "compaction", skeleton: item, hear: () => undefined, isWhole: () => true, finish: () => item };
+/** An item that comes all at once. */
+export function beginWhole(item: OutputItem): Draft {
+  return { type: item.type, skeleton: item, hear: () => undefined, isWhole: () => true, finish: () => item };
 }
 
 function isJsonObject(text: string): boolean {

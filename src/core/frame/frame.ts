@@ -1,7 +1,7 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
-import { type Draft, beginCall, beginCompaction, beginMessage, beginReasoning } from "./draft.ts";
+import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
 import type { Event, OutputItem } from "../event.ts";
 import { createPiecesRecorder } from "./pieces.ts";
 import type { Answer, Finish, Notes, Usage } from "../turn.ts";
@@ -106,6 +106,13 @@ function createScript(turnId: string) {
     begin(type === "message" ? beginMessage() : beginReasoning(), events);
   }
 
+  function tellWhole(item: OutputItem, events: Event[]): void {
+    if (waiting.length > 0) release(events);
+    close(events);
+    begin(beginWhole(item), events);
+    close(events);
+  }
+
   /** Tells the calls that had to wait, each with all of its arguments. */
   function release(events: Event[]): void {
     for (const { call, written } of waiting) {
@@ -122,11 +129,11 @@ function createScript(turnId: string) {
     openCall = call.index;
   }
 
-  function hearArguments(delta: Extract<Delta, { type: "tool-arguments" }>, events: Event[]): void {
+  function hearCall(delta: Extract<Delta, { type: "tool-arguments" | "tool-extra" }>, events: Event[]): void {
     const held = waiting.findLast(({ call }) => call.index === delta.index);
     if (held !== undefined) held.written.push(delta);
     else if (delta.index === openCall) tell(delta, events);
-    else if (delta.text.trim() !== "") {
+    else if (delta.type === "tool-arguments" && delta.text.trim() !== "") {
       throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
     }
   }
@@ -138,6 +145,9 @@ function createScript(turnId: string) {
         if (delta.text === "") return; // a message is announced only when there is text
         if (open?.type !== "message") switchTo("message", events);
         return tell(delta, events);
+      case "annotation":
+        if (open?.type === "message") tell(delta, events);
+        return;
       case "message-end":
         if (open?.type !== "message") return;
         tell(delta, events);
@@ -155,12 +165,12 @@ function createScript(turnId: string) {
         }
         return beginNext(delta, events);
       case "tool-arguments":
-        return hearArguments(delta, events);
+      case "tool-extra":
+        return hearCall(delta, events);
       case "compaction":
-        if (waiting.length > 0) release(events);
-        close(events);
-        begin(beginCompaction(delta), events);
-        return close(events);
+        return tellWhole({ type: "compaction", summary: delta.summary }, events);
+      case "other":
+        return tellWhole(delta, events);
       case "usage":
         usage = delta.usage;
         return;

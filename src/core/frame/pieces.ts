@@ -1,6 +1,6 @@
 /** Into which pieces an answer was cut when it was streamed: with the items themselves, enough to stream it again exactly. */
 import type { ItemDelta, OutputItem } from "../event.ts";
-import type { Part } from "../item.ts";
+import type { Annotation, Extra, Part } from "../item.ts";
 
 /** For each item of an answer the stretches of its deltas, in the order in which they were told. */
 export type Pieces = readonly (readonly Stretch[])[];
@@ -9,7 +9,7 @@ export type Pieces = readonly (readonly Stretch[])[];
 interface Stretch {
   readonly kind: ItemDelta["kind"];
   readonly part: number;
-  /** How long each delta's text was. */
+  /** How long each delta's text was; how many fields it had, where it is what a dialect adds. */
   readonly lengths: readonly number[];
   /** How many log probabilities each delta carried, where there were any. */
   readonly logprobs?: readonly number[] | undefined;
@@ -34,14 +34,14 @@ export function createPiecesRecorder(): PiecesRecorder {
       items.push([]);
       current = undefined;
     },
-    hear({ kind, part, text, logprobs }) {
+    hear({ kind, part, text, logprobs, extra }) {
       if (++count > maxPieces) return;
       const isSame = current?.kind === kind && current.part === part;
       if (current === undefined || !isSame || (current.logprobs === undefined) !== (logprobs === undefined)) {
         current = { kind, part, lengths: [], logprobs: logprobs === undefined ? undefined : [] };
         items.at(-1)?.push(current);
       }
-      current.lengths.push(text.length);
+      current.lengths.push(extra === undefined ? text.length : Object.keys(extra.fields).length);
       current.logprobs?.push(logprobs?.length ?? 0);
     },
     toPieces: () => (count > maxPieces ? undefined : items),
@@ -65,9 +65,18 @@ export function* cutItem(
   for (const { kind, part, lengths, logprobs } of stretches ?? wholeStretches(item)) {
     const source = sourceOf(item, kind, part);
     const name = `${kind} ${part}`;
-    const place = told.get(name) ?? { at: 0, logprobsAt: 0 };
+    const place = told.get(name) ?? { at: kind === "extra" ? countEarly(item, stretches) : 0, logprobsAt: 0 };
     told.set(name, place);
     for (const [number, length] of lengths.entries()) {
+      if (kind === "annotation") {
+        yield { type: "item-delta", index, kind, part, text: "", annotation: source.annotations[place.at++] };
+        continue;
+      }
+      if (kind === "extra") {
+        const extra = source.extra && cutExtra(source.extra, place.at, (place.at += length));
+        yield { type: "item-delta", index, kind, part, text: "", extra };
+        continue;
+      }
       const text = source.text.slice(place.at, (place.at += length));
       const counted = logprobs?.[number];
       if (counted === undefined) yield { type: "item-delta", index, kind, part, text };
@@ -79,12 +88,29 @@ export function* cutItem(
   }
 }
 
+/** How many fields that its dialect adds to a call came after it had begun. */
+export function countLate(stretches: readonly Stretch[] | undefined): number {
+  let late = 0;
+  for (const { kind, lengths } of stretches ?? []) if (kind === "extra") for (const length of lengths) late += length;
+  return late;
+}
+
+function countEarly(item: OutputItem, stretches: readonly Stretch[] | undefined): number {
+  return Object.keys(sourceOf(item, "extra", 0).extra?.fields ?? {}).length - countLate(stretches);
+}
+
+/** Some of the fields, by their places; nothing when there are none. */
+export function cutExtra({ dialect, fields }: Extra, from: number, to: number): Extra | undefined {
+  const entries = Object.entries(fields).slice(from, to);
+  return entries.length === 0 ? undefined : { dialect, fields: Object.fromEntries(entries) };
+}
+
 function wholeStretches(item: OutputItem): readonly Stretch[] {
   switch (item.type) {
     case "message":
       if (typeof item.content === "string") return stretchOf("text", 0, item.content);
       return item.content.flatMap((part, number) => {
-        if (part.type === "text") return stretchOf("text", number, part.text, part.logprobs);
+        if (part.type === "text") return stretchesOf(part, number);
         return part.type === "refusal" ? stretchOf("refusal", number, part.text) : [];
       });
     case "reasoning":
@@ -95,9 +121,20 @@ function wholeStretches(item: OutputItem): readonly Stretch[] {
     case "tool-call":
       return stretchOf("arguments", 0, item.arguments);
     case "compaction":
+    case "other":
       return [];
   }
 }
+
+/** A text in one piece, and each note on it. */
+function stretchesOf({ text, logprobs, annotations = [] }: TextPart, part: number): readonly Stretch[] {
+  const lengths = annotations.map(() => 0);
+  return stretchOf("text", part, text, logprobs).concat(
+    lengths.length === 0 ? [] : { kind: "annotation", part, lengths },
+  );
+}
+
+type TextPart = Extract<Part, { type: "text" }>;
 
 /** A text in one piece. */
 function stretchOf(
@@ -109,21 +146,31 @@ function stretchOf(
   return text === "" ? [] : [{ kind, part, lengths: [text.length], logprobs: logprobs && [logprobs.length] }];
 }
 
-const nothing = { text: "", logprobs: [] as readonly unknown[] };
+/** What an item's deltas are cut from. */
+interface Source {
+  readonly text: string;
+  readonly logprobs: readonly unknown[];
+  readonly annotations: readonly Annotation[];
+  readonly extra?: Extra | undefined;
+}
 
-function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): typeof nothing {
+const nothing: Source = { text: "", logprobs: [], annotations: [] };
+
+function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): Source {
   switch (item.type) {
     case "message": {
       const content: Part | undefined =
         typeof item.content === "string" ? { type: "text", text: item.content } : item.content[part];
-      if (content?.type === "text") return { text: content.text, logprobs: content.logprobs ?? [] };
-      return content?.type === "refusal" ? { text: content.text, logprobs: [] } : nothing;
+      if (content?.type === "refusal") return { ...nothing, text: content.text };
+      if (content?.type !== "text") return nothing;
+      return { text: content.text, logprobs: content.logprobs ?? [], annotations: content.annotations ?? [] };
     }
     case "reasoning":
-      return { text: kind === "summary" ? (item.summary[part] ?? "") : item.text, logprobs: [] };
+      return { ...nothing, text: kind === "summary" ? (item.summary[part] ?? "") : item.text };
     case "tool-call":
-      return { text: item.arguments, logprobs: [] };
+      return { ...nothing, text: item.arguments, extra: item.extra };
     case "compaction":
+    case "other":
       return nothing;
   }
 }

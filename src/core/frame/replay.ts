@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
-import { cutItem } from "./pieces.ts";
+import { countLate, cutExtra, cutItem } from "./pieces.ts";
 import type { About } from "../ports.ts";
 import type { StoredFailure, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
@@ -13,8 +13,9 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   events.push({ type: "turn-start" });
   for (const [at, item] of answer.items.entries()) {
     const index = answer.places?.[at] ?? at;
-    events.push({ type: "item-start", index, item: toSkeleton(item) });
-    for (const delta of cutItem(item, index, answer.pieces?.[index])) events.push(delta);
+    const stretches = answer.pieces?.[index];
+    events.push({ type: "item-start", index, item: toSkeleton(item, countLate(stretches)) });
+    for (const delta of cutItem(item, index, stretches)) events.push(delta);
     events.push({ type: "item-end", index, item, whole: index !== answer.brokenOff });
   }
   events.push({ type: "turn-end", answer });
@@ -47,7 +48,7 @@ export function toAbout(turn: StoredTurn): About {
     contextItems: told?.contextItems,
     omittedItems: told?.omittedItems ?? 0,
     truncation: told?.truncation ?? "disabled",
-    remarks: [],
+    remarks: told?.remarks ?? [],
   };
 }
 
@@ -84,18 +85,23 @@ function toError({ code, message, param, wireCode }: StoredFailure): GatewayErro
 }
 
 function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
-  return item.type !== "tool-output" && item.type !== "other";
+  return item.type !== "tool-output";
 }
 
-function toSkeleton(item: OutputItem): OutputItem {
+/** `late`: so many of the fields that its dialect adds to it were not known when it began. */
+function toSkeleton(item: OutputItem, late: number): OutputItem {
   switch (item.type) {
     case "message":
       return { type: "message", role: "assistant", content: [] };
     case "reasoning":
       return { type: "reasoning", summary: [], text: "" };
-    case "tool-call":
-      return { type: "tool-call", kind: item.kind, callId: item.callId, name: item.name, arguments: "" };
+    case "tool-call": {
+      const { extra, ...call } = item;
+      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - late);
+      return { ...call, arguments: "", ...(early !== undefined && { extra: early }) };
+    }
     case "compaction":
+    case "other":
       return item;
   }
 }

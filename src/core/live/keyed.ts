@@ -19,7 +19,7 @@ export interface KeyedParts {
   /** Looks up the items that a request only names. */
   readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
   /** For how long a key is good. */
-  readonly keyMs: number;
+  readonly keyMs: () => number;
   readonly now: () => Date;
 }
 
@@ -31,20 +31,17 @@ export function createKeyed(parts: KeyedParts): Once {
 
   /** The answer that is there already: kept, or on its way in the background. */
   async function findAnswer(owner: string, key: AskedKey): Promise<Found | undefined> {
-    const kept = await findKept(owner, key);
-    if (kept === undefined) return undefined;
+    const known = await store.findKey(owner, key.key);
+    const kept = known && (await store.findTurn(owner, known.turnId));
+    if (known === undefined || kept === undefined) return undefined;
+    if (now().getTime() - kept.createdAt.getTime() >= keyMs()) return undefined;
     const live = lives.find(owner, kept.id);
+    // One that ran when it was read may have ended meanwhile.
+    const turn = kept.status === "running" && live === undefined ? await store.findTurn(owner, kept.id) : kept;
+    if (turn === undefined || (live === undefined && isFailed(turn))) return undefined;
+    if (known.fingerprint !== key.fingerprint) throw conflict(key);
     if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
-    return { about: toAbout(kept), follow: () => tellAgain(kept), isExact: isExact(kept) };
-  }
-
-  async function findKept(owner: string, key: AskedKey): Promise<StoredTurn | undefined> {
-    const kept = await store.findKey(owner, key.key);
-    const turn = kept && (await store.findTurn(owner, kept.turnId));
-    if (kept === undefined || turn === undefined || now().getTime() - turn.createdAt.getTime() >= keyMs)
-      return undefined;
-    if (kept.fingerprint !== key.fingerprint) throw conflict(key);
-    return turn;
+    return { about: toAbout(turn), follow: () => tellAgain(turn), isExact: isExact(turn) };
   }
 
   /** Goes on with the answer that the caller has the beginning of; another one must not be put behind it. */
@@ -95,6 +92,11 @@ interface Found {
   readonly about: About;
   readonly follow: Follow;
   readonly isExact: boolean;
+}
+
+/** Whoever repeats a request whose turn failed, or was left behind, wants it tried again; one that was called off stays so. */
+function isFailed({ status }: StoredTurn): boolean {
+  return status === "failed" || status === "running";
 }
 
 /** Another request with the same key stands in the way, unless it turns out to be the one that is wrong. */

@@ -181,6 +181,9 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
 }
 
 function sizeOf(event: Event): number {
+  if (event.type === "item-end" && event.item.type === "other") {
+    return JSON.stringify(event.item.extra.fields).length + eventOverhead;
+  }
   if (event.type !== "item-delta") return eventOverhead;
   return event.text.length + (event.logprobs?.length ?? 0) * logprobSize + eventOverhead;
 }

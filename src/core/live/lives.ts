@@ -44,7 +44,8 @@ export interface LiveLimits extends LogLimits {
   readonly maxRememberedCharacters: number;
 }
 
-export function createLives(limits: LiveLimits, now: () => Date): Lives {
+/** `limits` are asked whenever they count: they may change. */
+export function createLives(limits: () => LiveLimits, now: () => Date): Lives {
   const byTurn = new Map<string, Live>();
   const byKey = new Map<string, Live>();
   const remembered = new Map<string, Joinable & { readonly size: number; readonly until: number }>();
@@ -52,11 +53,12 @@ export function createLives(limits: LiveLimits, now: () => Date): Lives {
 
   function remember(keyName: string, { turn, fingerprint }: Live): void {
     const { placed, follow, ended } = turn;
+    const { keyMs, maxRememberedCharacters } = limits();
     const size = turn.size + answerOverhead;
-    remembered.set(keyName, { turn: { placed, follow, ended }, fingerprint, size, until: +now() + limits.keyMs });
+    remembered.set(keyName, { turn: { placed, follow, ended }, fingerprint, size, until: +now() + keyMs });
     rememberedSize += size;
     for (const [oldest, { until }] of remembered) {
-      if (rememberedSize <= limits.maxRememberedCharacters && until > +now()) break;
+      if (rememberedSize <= maxRememberedCharacters && until > +now()) break;
       unremember(oldest);
     }
   }
@@ -77,15 +79,16 @@ export function createLives(limits: LiveLimits, now: () => Date): Lives {
 
   return {
     start(life, keyName, begin) {
-      if (byTurn.size >= limits.maxRunning && !byTurn.has(life.turnId)) {
+      const current = limits();
+      if (byTurn.size >= current.maxRunning && !byTurn.has(life.turnId)) {
         throw new GatewayError(
           "overloaded",
-          `The gateway already runs ${limits.maxRunning} turns on their own (gateway.sessions.max_background_turns). Try again shortly.`,
+          `The gateway already runs ${current.maxRunning} turns on their own (gateway.sessions.max_background_turns). Try again shortly.`,
           { retryAfterSeconds: 1 },
         );
       }
       let isOnlyHere = false;
-      const turn = goLive((signal) => begin(signal, () => (isOnlyHere = true)), limits, now);
+      const turn = goLive((signal) => begin(signal, () => (isOnlyHere = true)), current, now);
       const live: Live = { ...life, turn };
       byTurn.set(life.turnId, live);
       if (keyName !== undefined) byKey.set(keyName, live);

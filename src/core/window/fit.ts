@@ -46,7 +46,7 @@ export async function fitContext(
 
 /** What the model reads beside the items. */
 export function fixedTexts({ instructions, tools, format }: Settings): readonly string[] {
-  const texts = tools.map((tool) => JSON.stringify(tool));
+  const texts = tools.map((tool) => JSON.stringify(tool.type === "other" ? tool.extra.fields : tool));
   if (instructions !== undefined) texts.push(instructions);
   if (format?.type === "schema") texts.push(JSON.stringify(format.schema));
   return texts;
