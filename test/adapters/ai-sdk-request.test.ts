@@ -181,6 +181,7 @@ test("content that no package can take is a 400 that says so", async () => {
   const uploaded = await refusalOf(anthropic, [user({ type: "file", fileId: "file-1" })]);
   assert.equal(uploaded.code, "unsupported_parameter");
   assert.match(uploaded.message, /file id/);
+  assert.deepEqual(uploaded.part, { type: "file", fileId: "file-1" });
   const strange = await refusalOf(anthropic, [user({ type: "audio", data: "AAAA", format: "wav" })]);
   assert.equal(strange.status, 400);
   assert.match(strange.message, /audio\/wav/);

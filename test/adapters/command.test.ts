@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { adapterOptions } from "../../src/adapters/index.ts";
 import { createCommand } from "../../src/adapters/command/index.ts";
 import { createReplyReader } from "../../src/adapters/command/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
@@ -10,6 +11,7 @@ import type { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Remark } from "../../src/core/ports.ts";
 import type { Turn } from "../../src/core/turn.ts";
+import { problemsOf, withHttp } from "../config/house.ts";
 import { makeFolder } from "../gateway.ts";
 import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf } from "./command-scene.ts";
 
@@ -164,6 +166,16 @@ test("what can be known to fail fails when the adapter is made", (context) => {
   assert.throws(make({ argv: ["{model}"] }), /without placeholders/);
   assert.throws(make({ argv: ["cat"], cwd: join(folder, "nowhere") }), /no folder/);
   assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
+});
+
+test("a command without a program is a problem of the configuration, which names its key", async () => {
+  const file = withHttp({}, { adapters: { agent: { type: "command", argv: [] } } });
+  assert.deepEqual(await problemsOf(file, { adapterOptions }), [
+    {
+      path: "gateway.adapters.agent.argv",
+      message: "found an empty list; allowed: a list that is not empty",
+    },
+  ]);
 });
 
 test("a relative program starts from the folder in which it runs", async (context) => {

@@ -57,7 +57,7 @@ suite("docs/adapters.md", () => {
     assert.deepEqual(
       recipes.map(({ name }) => name),
       (
-        "OpenAI, Azure OpenAI, Anthropic, Gemini, Bedrock, Mistral, OpenRouter, Groq, Ollama, vLLM, LM Studio, llama.cpp, " +
+        "OpenAI, Azure OpenAI, Anthropic, Gemini, Bedrock, Mistral, OpenRouter, Groq, DeepSeek, Ollama, vLLM, LM Studio, llama.cpp, " +
         "A CLI agent, A module, Several adapters"
       ).split(", "),
     );

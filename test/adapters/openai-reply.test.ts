@@ -34,6 +34,23 @@ test("an error within an answer of status 200 tells a status only if it names on
   assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
 });
 
+test("notes on a text are told behind it, those that come early too, in whatever form a server writes them", () => {
+  const note = (url: string) => ({ type: "url_citation", url_citation: { url } });
+  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
+  const deltas = deltasOf(
+    chunk({ annotations: [note("a"), "none", { url: "b" }] }),
+    chunk({ content: "Hi" }),
+    chunk({ annotations: [{ type: "url_citation", url: "c" }] }),
+    chunk({}, "stop"),
+  );
+  assert.deepEqual(deltas, [
+    { type: "text", text: "Hi", logprobs: undefined },
+    told("a"),
+    told("c"),
+    { type: "finish", reason: "stop" },
+  ]);
+});
+
 const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
 
 test("words that every object knows are unknown words of an upstream", () => {

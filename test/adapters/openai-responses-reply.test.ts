@@ -161,8 +161,9 @@ test("what was not streamed in pieces is told when its item, or the response, is
   assert.deepEqual(wholeOf(response(output)), [...inOnePiece, finish]);
 });
 
-test("hosted tools and events that nobody knows are skipped, and the text after them is told", () => {
+test("the call of a hosted tool is told whole when it is done, and events that nobody knows are skipped", () => {
   const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
+  const searched = { type: "other", extra: { dialect: "responses", fields: search } };
   assert.deepEqual(
     deltasOf(
       itemAdded(0, search),
@@ -175,9 +176,9 @@ test("hosted tools and events that nobody knows are skipped, and the text after 
       responseEvent("output_text.annotation.added", { output_index: 1, annotation: { type: "url_citation" } }),
       completed([search, item.message("Hi")]),
     ),
-    [hi, stop],
+    [searched, hi, { type: "annotation", annotation: { type: "url_citation", fields: {} } }, stop],
   );
-  assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [hi, messageEnd, stop]);
+  assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [searched, hi, messageEnd, stop]);
 });
 
 test("an answer that is cut off says at which limit", () => {

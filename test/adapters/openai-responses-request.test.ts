@@ -154,6 +154,19 @@ test("stop sequences, which this wire has not, are refused; a seed is left out a
   assert.deepEqual(remarks, [{ type: "left-out", what: "seed" }]);
 });
 
+test("an answer shorter than this wire knows is asked for as the shortest, and the caller is told in its own words", () => {
+  const remarks: Remark[] = [];
+  const fields = { max_completion_tokens: 15 };
+  assert.equal(asked([hello], { maxOutputTokens: 1 }, false, remarks)["max_output_tokens"], 16);
+  const native = { dialect: "chat", fields } as const;
+  assert.equal(asked([hello], { maxOutputTokens: 15, native }, false, remarks)["max_output_tokens"], 16);
+  assert.equal(asked([hello], { maxOutputTokens: 17 }, false, remarks)["max_output_tokens"], 17);
+  assert.deepEqual(remarks, [
+    { type: "changed", what: "max_tokens", to: "16" },
+    { type: "changed", what: "max_completion_tokens", to: "16" },
+  ]);
+});
+
 test("reasoning is asked for in sealed form where there is reasoning, and only there", () => {
   const sealed = ["reasoning.encrypted_content"];
   assert.equal(asked([hello])["include"], undefined);
@@ -237,7 +250,7 @@ test("every kind of part has its place, and fields of this dialect go on without
         type: "message",
         role: "assistant",
         content: [
-          { type: "text", text: "Yes.", extra: { dialect: "responses", fields: { annotations: [{ type: "x" }] } } },
+          { type: "text", text: "Yes.", annotations: [{ type: "x", fields: {} }] },
           { type: "refusal", text: "No." },
         ],
         extra: { dialect: "responses", fields: { phase: "commentary", id: "msg_1", status: "completed" } },
@@ -247,8 +260,9 @@ test("every kind of part has its place, and fields of this dialect go on without
         kind: "function",
         callId: "call_1",
         name: "add",
+        group: "math",
         arguments: "{}",
-        extra: { dialect: "responses", fields: { namespace: "math", id: "fc_1" } },
+        extra: { dialect: "responses", fields: { caller: "main", id: "fc_1" } },
       },
     ),
     [
@@ -273,7 +287,7 @@ test("every kind of part has its place, and fields of this dialect go on without
           { type: "refusal", refusal: "No." },
         ],
       },
-      { namespace: "math", type: "function_call", call_id: "call_1", name: "add", arguments: "{}" },
+      { caller: "main", namespace: "math", type: "function_call", call_id: "call_1", name: "add", arguments: "{}" },
     ],
   );
   const video = { type: "other", extra: { dialect: "chat", fields: { type: "video_url" } } } as const;

@@ -20,15 +20,18 @@ export function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
     case "refusal":
       return writeText(part.text);
     case "image":
-      return [writeFile(part.url ?? refuseId("image"), undefined, "image/*", limits)];
+      return [writeFile(part.url ?? refuseId(part), undefined, "image/*", { ...limits, part })];
     case "audio":
       return [{ type: "file", mediaType: audioTypes.get(part.format) ?? `audio/${part.format}`, data: part.data }];
     case "file":
-      return [writeFile(part.data ?? part.url ?? refuseId("file"), part.name, "application/octet-stream", limits)];
+      return [
+        writeFile(part.data ?? part.url ?? refuseId(part), part.name, "application/octet-stream", { ...limits, part }),
+      ];
     case "other":
       throw new GatewayError(
         "unsupported_parameter",
         `This gateway's adapter takes no content of type '${textAt(part.extra.fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
+        { part },
       );
   }
 }
@@ -77,9 +80,10 @@ const typeOfEnding: ReadonlyMap<string, string> = new Map([
 
 const audioTypes: ReadonlyMap<string, string> = new Map([["mp3", "audio/mpeg"]]);
 
-function refuseId(what: string): never {
+function refuseId(part: Part): never {
   throw new GatewayError(
     "unsupported_parameter",
-    `This gateway's adapter knows no uploaded files, so it cannot take the ${what} by its file id. Send its content, or a URL.`,
+    `This gateway's adapter knows no uploaded files, so it cannot take the ${part.type} by its file id. Send its content, or a URL.`,
+    { part },
   );
 }

@@ -44,9 +44,8 @@ export function createAiSdk(
       };
       const open = async (abortSignal: AbortSignal) => {
         const model = await provider.model(turn.model);
-        const rules = { ...media, param: turn.settings.native?.dialect === "responses" ? "input" : "messages" };
-        const call = writeRequest(turn, model, providerOptions, leaveOut, rules);
-        const prompt = await fetchFiles(call.prompt, model, rules, leaveOut, abortSignal);
+        const call = writeRequest(turn, model, providerOptions, leaveOut, media);
+        const prompt = await fetchFiles(call.prompt, turn.items, model, media, leaveOut, abortSignal);
         return model.doStream(toVersion({ ...call, prompt, abortSignal }, model.specificationVersion));
       };
       try {

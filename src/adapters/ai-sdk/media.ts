@@ -1,11 +1,12 @@
 /** Gives a model the bytes of media whose URLs it does not take itself. */
 import type { LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
+import type { Item, Part } from "../../core/item.ts";
 import { fetchMedia } from "../media/fetch.ts";
 import { type Media, type MediaLimits, refuseMedia } from "../media/limits.ts";
 import type { LanguageModel } from "./spec.ts";
 
-export interface MediaRules extends MediaLimits {
+export interface MediaRules extends Omit<MediaLimits, "part"> {
   readonly isEnabled: boolean;
   /** So many are fetched for one turn. */
   readonly maxCount: number;
@@ -17,6 +18,7 @@ export interface MediaRules extends MediaLimits {
  */
 export async function fetchFiles(
   prompt: LanguageModelV3Prompt,
+  items: readonly Item[],
   model: Pick<LanguageModel, "supportedUrls">,
   rules: MediaRules,
   leaveOut: (what: string) => void,
@@ -28,11 +30,15 @@ export async function fetchFiles(
   const older = urlsOf(prompt.slice(0, answered + 1), isNeeded);
   const newer = urlsOf(prompt.slice(answered + 1), isNeeded);
   if (older.size + newer.size === 0) return prompt;
-  if (newer.size > rules.maxCount) throw refuseMedia("it", `has more than ${rules.maxCount} URLs`, rules);
+  const [excess] = [...newer].slice(rules.maxCount);
+  if (excess !== undefined) {
+    const part = partOf(items, excess);
+    throw refuseMedia("the request", `names more than ${rules.maxCount} URLs`, { ...rules, part });
+  }
 
   const inner = new AbortController();
   const fetchOne = async (url: string) =>
-    [url, await fetchUrl(url, rules, AbortSignal.any([signal, inner.signal]))] as const;
+    [url, await fetchUrl(url, partOf(items, url), rules, AbortSignal.any([signal, inner.signal]))] as const;
   const room = rules.maxCount - newer.size;
   const wanted = [...older].filter((url) => !newer.has(url)).slice(room === 0 ? older.size : -room);
   try {
@@ -66,12 +72,25 @@ function urlsOf(messages: LanguageModelV3Prompt, isNeeded: (part: unknown) => pa
   return new Set(parts.filter(isNeeded).map(({ data }) => data.href));
 }
 
-async function fetchUrl(url: string, rules: MediaRules, signal: AbortSignal): Promise<Media> {
-  if (rules.isEnabled) return fetchMedia(url, rules, signal);
+/** The newest part that names this URL. */
+function partOf(items: readonly Item[], url: string): Part | undefined {
+  const contents = items.map((item) =>
+    item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "",
+  );
+  const parts = contents.flatMap((content) => (typeof content === "string" ? [] : content));
+  return parts.findLast((part) => {
+    if (part.type !== "image" && part.type !== "file") return false;
+    const sources = part.type === "image" ? [part.url] : [part.data, part.url];
+    return sources.some((source = "") => /^https?:/i.test(source) && URL.parse(source)?.href === url);
+  });
+}
+
+async function fetchUrl(url: string, part: Part | undefined, rules: MediaRules, signal: AbortSignal): Promise<Media> {
+  if (rules.isEnabled) return fetchMedia(url, { ...rules, part }, signal);
   throw new GatewayError(
     "invalid_value",
     "The model behind this gateway takes no image or file by this URL. Send its content instead, as a data: URL.",
-    { param: rules.param },
+    { part },
   );
 }
 

@@ -1,6 +1,5 @@
 /** Chooses the tools that the model calls, and writes their arguments. */
 import type { Settings, Tool } from "../../core/turn.ts";
-import { makeSample } from "./sample.ts";
 import type { Utterance } from "./speech.ts";
 import { findName, readNamedValues } from "./words.ts";
 
@@ -8,14 +7,14 @@ type Call = Extract<Utterance, { type: "call" }>;
 type CallableTool = Exclude<Tool, { type: "other" }>;
 
 /** What the text asks for is called, if it `mayAsk`; what the tool choice demands is called in any case. */
-export function chooseCalls(settings: Settings, text: string, mayAsk: boolean): readonly Call[] {
+export async function chooseCalls(settings: Settings, text: string, mayAsk: boolean): Promise<readonly Call[]> {
   const { tools, demanded } = readChoice(settings);
-  const asked = mayAsk || demanded ? readCallLines(tools, text) : [];
+  const asked = mayAsk || demanded ? await readCallLines(tools, text) : [];
   if (asked.length === 0 && (mayAsk || demanded)) {
-    for (const tool of namedTools(tools, text)) asked.push(toCall(tool, text));
+    for (const tool of namedTools(tools, text)) asked.push(await toCall(tool, text));
   }
   const [first] = tools;
-  if (asked.length === 0 && demanded && first !== undefined) asked.push(toCall(first, text));
+  if (asked.length === 0 && demanded && first !== undefined) asked.push(await toCall(first, text));
   return settings.parallelToolCalls === false ? asked.slice(0, 1) : asked;
 }
 
@@ -39,7 +38,7 @@ function readChoice(settings: Settings): { readonly tools: readonly CallableTool
 }
 
 /** Each line `CALL name {json}` is a call, as far as the tool may be called. */
-function readCallLines(tools: readonly CallableTool[], text: string): Call[] {
+async function readCallLines(tools: readonly CallableTool[], text: string): Promise<Call[]> {
   const calls: Call[] = [];
   for (const [, name, rest = ""] of text.matchAll(/^CALL[ \t]+(\S+)(.*)$/gm)) {
     const tool = tools.find((tool) => tool.name === name);
@@ -49,7 +48,7 @@ function readCallLines(tools: readonly CallableTool[], text: string): Call[] {
     if (written.startsWith("{") || (tool.type === "custom" && written !== "")) {
       calls.push({ type: "call", kind: tool.type, name: tool.name, text: written });
     } else {
-      calls.push(toCall(tool, tool.type === "custom" ? text : written));
+      calls.push(await toCall(tool, tool.type === "custom" ? text : written));
     }
   }
   return calls;
@@ -63,9 +62,11 @@ function namedTools(tools: readonly CallableTool[], text: string): readonly Call
     .map(({ tool }) => tool);
 }
 
-function toCall(tool: CallableTool, text: string): Call {
+async function toCall(tool: CallableTool, text: string): Promise<Call> {
   const { type: kind, name } = tool;
   if (tool.type === "custom") return { type: "call", kind, name, text };
+  // What checks samples takes long to load, and most turns need none.
+  const { makeSample } = await import("./sample.ts");
   const wish = { optional: tool.strict === true, told: readNamedValues(text) };
   return { type: "call", kind, name, text: JSON.stringify(makeSample({ type: "object", ...tool.parameters }, wish)) };
 }

@@ -3,7 +3,6 @@ import { type Content, type Item, isSteering, textOf } from "../../core/item.ts"
 import type { Settings, Turn } from "../../core/turn.ts";
 import { chooseCalls } from "./calls.ts";
 import { readDirectives } from "./directives.ts";
-import { makeSample } from "./sample.ts";
 import type { Plan, Utterance } from "./speech.ts";
 import { countWords, readNamedValues } from "./words.ts";
 
@@ -20,12 +19,12 @@ export async function planAnswer(turn: Turn): Promise<Plan> {
     const summary = settings.reasoningSummary === undefined ? undefined : 0;
     utterances.push({ type: "reasoning", text: `thinking about: ${asked}`, summary });
   }
-  const calls = refuses ? [] : chooseCalls(settings, asked, outputs === undefined);
+  const calls = refuses ? [] : await chooseCalls(settings, asked, outputs === undefined);
   for (const call of calls) utterances.push(call);
   if (refuses) {
     utterances.push({ type: "refusal", text: asked });
   } else if (calls.length === 0) {
-    utterances.push({ type: "text", text: untilStop(inFormat(outputs ?? asked, settings), settings.stop) });
+    utterances.push({ type: "text", text: untilStop(await inFormat(outputs ?? asked, settings), settings.stop) });
   }
   return {
     sleepMs,
@@ -71,15 +70,17 @@ function reasons({ reasoningEffort }: Settings): boolean {
   return reasoningEffort !== undefined && reasoningEffort !== "none" && reasoningEffort !== "minimal";
 }
 
-function inFormat(text: string, { format }: Settings): string {
+async function inFormat(text: string, { format }: Settings): Promise<string> {
   switch (format?.type) {
     case undefined:
     case "text":
       return text;
     case "json":
       return toSpacedJson({ echo: text });
-    case "schema":
+    case "schema": {
+      const { makeSample } = await import("./sample.ts");
       return toSpacedJson(makeSample(format.schema, { optional: format.strict === true, told: readNamedValues(text) }));
+    }
   }
 }
 

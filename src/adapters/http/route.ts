@@ -1,7 +1,8 @@
 /** The way to an upstream: straight, over a unix socket, or through a proxy. */
 import { Socket } from "node:net";
-import { type Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent, buildConnector } from "undici";
+import type { Dispatcher } from "undici";
 import type { Target } from "./target.ts";
+import { Pool, buildConnector, loadProxies } from "./undici.ts";
 import type { UpstreamOptions } from "./upstream.ts";
 
 export interface Route {
@@ -62,14 +63,14 @@ function chooseProxy(target: Target, options: UpstreamOptions): Dispatcher | und
     proxyTls: { allowH2: false },
   };
   if (proxy === false || target.socketPath !== undefined) return undefined;
-  if (proxy !== undefined) return new ProxyAgent({ ...settings, uri: proxy });
+  if (proxy !== undefined) return new (loadProxies().ProxyAgent)({ ...settings, uri: proxy });
   // The environment's proxy is meant for the world outside; nobody's proxy can reach our own loopback.
   if (isLoopback(target.origin)) return undefined;
   const httpProxy = environment["http_proxy"] ?? environment["HTTP_PROXY"] ?? "";
   const httpsProxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"] ?? "";
   if ((target.origin.startsWith("https:") ? httpsProxy : httpProxy) === "") return undefined;
   const noProxy = environment["no_proxy"] ?? environment["NO_PROXY"] ?? "";
-  return new EnvHttpProxyAgent({ ...settings, httpProxy, httpsProxy, noProxy });
+  return new (loadProxies().EnvHttpProxyAgent)({ ...settings, httpProxy, httpsProxy, noProxy });
 }
 
 function isLoopback(origin: string): boolean {

@@ -1,9 +1,10 @@
 /** What media may be: how large, how late, of which type, from where; and how one that may not is refused. */
 import { GatewayError } from "../../core/errors.ts";
+import type { Part } from "../../core/item.ts";
 
 export interface MediaLimits {
-  /** The caller's word for where the URL stands: `messages[2].content[1].image_url`. */
-  readonly param?: string | undefined;
+  /** What names or holds the media, so that a refusal can say where it stands. */
+  readonly part?: Part | undefined;
   /** 20 MiB unless told. */
   readonly maxBytes?: number | undefined;
   /** For all hops together; 10,000 unless told. */
@@ -22,9 +23,8 @@ export const defaultMaxBytes = 20 * 1024 * 1024;
 
 /** A refusal that names where the media would have come from, and nothing else of its URL. */
 export function refuseMedia(where: string, why: string, limits: MediaLimits, cause?: unknown): GatewayError {
-  const { param } = limits;
-  const subject = param === undefined ? "A file" : `A file in '${param}'`;
-  return new GatewayError("invalid_value", `${subject} cannot be used: ${where} ${why}.`, { param, cause });
+  const { part } = limits;
+  return new GatewayError("invalid_value", `A file cannot be used: ${where} ${why}.`, { part, cause });
 }
 
 /** The type of a header or of a data: URL, if models can read such media. */

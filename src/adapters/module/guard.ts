@@ -97,25 +97,38 @@ function isDelta(value: unknown): boolean {
 const isText = ({ text }: Fields) => typeof text === "string";
 const isAbsent = (value: unknown) => value === undefined || value === null;
 const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
+const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isObject(value["fields"]);
 
 /** What the core relies on in each delta. */
 const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
   text: (delta) => isText(delta) && (isAbsent(delta["logprobs"]) || Array.isArray(delta["logprobs"])),
   refusal: isText,
   reasoning: (delta) => isText(delta) && (isAbsent(delta["summary"]) || isCount(delta["summary"])),
-  "message-end": ({ extra }) =>
-    isAbsent(extra) || (isObject(extra) && isWord(extra["dialect"]) && isObject(extra["fields"])),
+  annotation: ({ annotation }) =>
+    isObject(annotation) && typeof annotation["type"] === "string" && isObject(annotation["fields"]),
+  "message-end": ({ extra }) => isAbsent(extra) || isExtra(extra),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
-  "tool-call": ({ index, callId, name, kind }) =>
-    Number.isInteger(index) && typeof name === "string" && name !== "" && isWord(callId) && kinds.has(kind),
+  "tool-call": ({ index, callId, name, group, kind, extra }) =>
+    Number.isInteger(index) &&
+    typeof name === "string" &&
+    name !== "" &&
+    isWord(callId) &&
+    isWord(group) &&
+    kinds.has(kind) &&
+    (isAbsent(extra) || isExtra(extra)),
+  "tool-extra": ({ index, extra }) => Number.isInteger(index) && isExtra(extra),
   "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
   compaction: ({ summary }) => typeof summary === "string",
+  other: ({ extra, exchange }) =>
+    isExtra(extra) &&
+    (isAbsent(exchange) || (isObject(exchange) && typeof exchange["id"] === "string" && sides.has(exchange["side"]))),
   usage: ({ usage }) => isObject(usage) && counts.every((count) => isCount(usage[count])),
   notes: ({ notes }) => isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]),
   finish: ({ reason }) => finishes.some((known) => known === reason),
 };
 
 const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom"]);
+const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
 const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
 const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
 

@@ -21,7 +21,7 @@ import type { options } from "./options.ts";
 /** A dialect that the upstream is spoken to in. */
 interface Wire {
   readonly path: string;
-  writeRequest(turn: Turn, tell?: Tell): string;
+  writeRequest(turn: Turn, tell: Tell | undefined, sendsReasoning: boolean): string;
   createReplyReader(scrub: Scrub): ReplyReader;
   readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[];
 }
@@ -29,7 +29,7 @@ interface Wire {
 const wires: Readonly<Record<Dialect, Wire>> = {
   chat: {
     path: "/chat/completions",
-    writeRequest: writeChatRequest,
+    writeRequest: (turn, _, sendsReasoning) => writeChatRequest(turn, sendsReasoning),
     createReplyReader: chat.createReplyReader,
     readWholeReply: chat.readWholeReply,
   },
@@ -74,7 +74,7 @@ export function createOpenai(
           method: "POST",
           path: wire.path,
           headers,
-          body: wire.writeRequest(turn, tell),
+          body: wire.writeRequest(turn, tell, chosen.send_reasoning ?? false),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,

@@ -15,6 +15,12 @@ export function fieldsOf(extra: Extra | undefined, dialect: Dialect): JsonObject
   return extra?.dialect === dialect ? extra.fields : undefined;
 }
 
+/** What the upstream has said beside what we know; nothing when there is nothing. */
+export function extraOf(said: JsonObject, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
+  const unknown = Object.entries(said).filter(([key, value]) => !known.has(key) && value !== null);
+  return unknown.length === 0 ? undefined : { dialect, fields: Object.fromEntries(unknown) };
+}
+
 /** The gateway is the memory, so the upstream is none; and whom the caller speaks for never leaves the gateway. */
 const ours = {
   store: undefined,

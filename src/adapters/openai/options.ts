@@ -23,6 +23,13 @@ export const options = {
         "What the server is spoken to in: chat (POST /chat/completions) or responses (POST /responses). " +
         "Only the latter carries reasoning from turn to turn and knows hosted tools.",
     },
+    send_reasoning: {
+      type: "boolean",
+      default: false,
+      description:
+        "Send the model its reasoning of earlier answers again, as reasoning_content, on the wire chat. " +
+        "Some models that call tools demand it; most servers refuse the field.",
+    },
     api_key: { type: "string", description: "Sent as Authorization: Bearer. Absent: no such header." },
     headers: {
       type: "object",

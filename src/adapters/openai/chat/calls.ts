@@ -1,7 +1,9 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
+import type { Extra } from "../../../core/item.ts";
 import { isObject, objectAt, textAt } from "../../json.ts";
+import { extraOf } from "../native.ts";
 
 interface Call {
   readonly number: number;
@@ -12,6 +14,7 @@ interface Call {
   begun: boolean;
   /** What came before the name. */
   held: string;
+  heldExtra: Extra | undefined;
 }
 
 export interface CallReader {
@@ -42,7 +45,7 @@ export function createCallReader(): CallReader {
   }
 
   function begin(id: string | undefined, isTwin: boolean): Call {
-    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "" };
+    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "", heldExtra: undefined };
     calls.push(call);
     return call;
   }
@@ -54,20 +57,33 @@ export function createCallReader(): CallReader {
       const body = custom ?? objectAt(entry, "function") ?? {};
       const name = textAt(body, "name");
       const call = find(entry["index"], textAt(entry, "id"), name !== undefined);
-      if (!call.begun && name !== undefined) {
+      const index = call.number;
+      const extra = join(call.heldExtra, extraOf(entry, knownOfCall, "chat"));
+      call.heldExtra = undefined;
+      if (call.begun) {
+        if (extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
+      } else if (name !== undefined) {
         call.begun = true;
         const kind = custom === undefined ? "function" : "custom";
-        deltas.push({ type: "tool-call", index: call.number, callId: call.isTwin ? undefined : call.id, name, kind });
-      }
+        const callId = call.isTwin ? undefined : call.id;
+        deltas.push({ type: "tool-call", index, callId, name, kind, ...(extra !== undefined && { extra }) });
+      } else call.heldExtra = extra;
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
       call.held = call.begun ? "" : piece;
-      if (call.begun && piece !== "") deltas.push({ type: "tool-arguments", index: call.number, text: piece });
+      if (call.begun && piece !== "") deltas.push({ type: "tool-arguments", index, text: piece });
     },
     end() {
       if (calls.every((call) => call.begun)) return;
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     },
   };
+}
+
+const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);
+
+function join(before: Extra | undefined, after: Extra | undefined): Extra | undefined {
+  if (before === undefined || after === undefined) return before ?? after;
+  return { ...after, fields: { ...before.fields, ...after.fields } };
 }
 
 /** Some servers write arguments as the object itself. */

@@ -8,12 +8,20 @@ interface AssistantMessage {
   readonly role: "assistant";
   content: string | unknown[] | null;
   tool_calls?: unknown[];
+  reasoning_content?: string;
 }
 
-export function writeMessages(instructions: string | undefined, items: readonly Item[]): readonly unknown[] {
+/** `sendsReasoning`: what the assistant thought goes with what it said or called then; chat itself has no place for it. */
+export function writeMessages(
+  instructions: string | undefined,
+  items: readonly Item[],
+  sendsReasoning = false,
+): readonly unknown[] {
   const messages: unknown[] = [];
   /** The assistant's message that calls may still join. */
   let open: AssistantMessage | undefined;
+  /** What the assistant thought before its next message. */
+  let thought = "";
   /** What tools gave back and a tool's message cannot hold; it follows the last of their outputs. */
   let shown: unknown[] = [];
 
@@ -21,6 +29,17 @@ export function writeMessages(instructions: string | undefined, items: readonly 
     open = { ...fieldsOf(extra, "chat"), role: "assistant", content: null };
     messages.push(open);
     return open;
+  }
+
+  function think(assistant: AssistantMessage): void {
+    if (thought !== "") assistant.reasoning_content = (assistant.reasoning_content ?? "") + thought;
+    thought = "";
+  }
+
+  /** What comes is not the assistant's; what it only thought before goes nowhere. */
+  function closeAssistant(): void {
+    open = undefined;
+    thought = "";
   }
 
   function say(message: Message): void {
@@ -32,6 +51,7 @@ export function writeMessages(instructions: string | undefined, items: readonly 
       assistant.content = content;
       if (message.name !== undefined) Object.assign(assistant, { name: message.name });
     }
+    if (open !== undefined) think(open);
   }
 
   if (instructions !== undefined) messages.push({ role: "system", content: instructions });
@@ -42,24 +62,26 @@ export function writeMessages(instructions: string | undefined, items: readonly 
     }
     switch (item.type) {
       case "reasoning":
-        break; // chat has no place for it
+        if (sendsReasoning) thought += textOfReasoning(item);
+        break;
       case "tool-call": {
         const assistant = open ?? openAssistant(undefined);
         (assistant.tool_calls ??= []).push(writeCall(item));
+        think(assistant);
         break;
       }
       case "tool-output":
-        open = undefined;
+        closeAssistant();
         messages.push({ role: "tool", tool_call_id: item.callId, content: writeOutput(item, shown) });
         break;
       case "compaction":
-        open = undefined;
+        closeAssistant();
         messages.push({ role: "user", content: tellCompaction(item) });
         break;
       case "message":
         if (item.role === "assistant") say(item);
         else {
-          open = undefined;
+          closeAssistant();
           messages.push({
             ...fieldsOf(item.extra, "chat"),
             role: item.role,
@@ -71,6 +93,10 @@ export function writeMessages(instructions: string | undefined, items: readonly 
   }
   if (shown.length > 0) messages.push({ role: "user", content: shown });
   return messages;
+}
+
+function textOfReasoning({ text, summary }: Extract<Item, { type: "reasoning" }>): string {
+  return text === "" ? summary.join("\n\n") : text;
 }
 
 function writeCall(call: ToolCall): unknown {
@@ -115,11 +141,12 @@ function writePart(part: Part): unknown {
         throw new GatewayError(
           "unsupported_parameter",
           "This gateway's adapter takes no file by its URL. Send the file's content, or the id of an uploaded one.",
+          { part },
         );
       }
       return { type: "file", file: { file_id: part.fileId, file_data: part.data, filename: part.name } };
     case "other":
-      return fieldsOf(part.extra, "chat") ?? refusePart(part.extra);
+      return fieldsOf(part.extra, "chat") ?? refusePart(part);
   }
 }
 

@@ -1,7 +1,9 @@
 /** Reads a chat completions answer, whole or as server-sent events, into deltas. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
+import type { Annotation } from "../../../core/item.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
+import { annotationsAt } from "../annotations.ts";
 import { type Scrub, toReportedFailure } from "../failure.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
@@ -29,6 +31,8 @@ function createAnswerReader(
   word: "delta" | "message",
 ): AnswerReader & { readonly hasMessage: () => boolean } {
   const calls = createCallReader();
+  const annotations: Annotation[] = [];
+  let hasText = false;
   let heard = false;
   let finished = false;
   let fingerprint: string | undefined;
@@ -43,12 +47,23 @@ function createAnswerReader(
     deltas.push({ type: "notes", notes: { fingerprint, serviceTier } });
   }
 
+  /** Notes that come before their text wait for it. */
+  function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
+    annotations.push(...annotationsAt(message));
+    if (!hasText) return;
+    for (const annotation of annotations.splice(0)) deltas.push({ type: "annotation", annotation });
+  }
+
   function hearMessage(message: JsonObject, logprobs: readonly unknown[] | undefined, deltas: Delta[]): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
     if (reasoning !== undefined) deltas.push({ type: "reasoning", text: reasoning });
     const content = message["content"];
     const text = Array.isArray(content) ? joinTexts(content) : content;
-    if (typeof text === "string" && text !== "") deltas.push({ type: "text", text, logprobs });
+    if (typeof text === "string" && text !== "") {
+      deltas.push({ type: "text", text, logprobs });
+      hasText = true;
+    }
+    hearAnnotations(message, deltas);
     const refusal = textAt(message, "refusal");
     if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
     const called = message["tool_calls"];

@@ -6,12 +6,13 @@ import { writeFormat } from "../format.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { writeMessages } from "./messages.ts";
 
-export function writeRequest(turn: Turn): string {
+/** `sendsReasoning`: the server wants back what its model thought. */
+export function writeRequest(turn: Turn, sendsReasoning = false): string {
   const { settings } = turn;
   return JSON.stringify({
     ...(writeNative(settings) ?? writeSettings(settings)),
     model: turn.model,
-    messages: writeMessages(settings.instructions, turn.items),
+    messages: writeMessages(settings.instructions, turn.items, sendsReasoning),
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? { include_usage: true } : undefined,
   });

@@ -1,5 +1,6 @@
 /** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
 import type { Content, Item, Message, Part, Role, ToolCall } from "../../../core/item.ts";
+import { writeAnnotation } from "../annotations.ts";
 import { refusePart, tellCompaction } from "../content.ts";
 import type { JsonObject } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
@@ -46,10 +47,11 @@ function writeReasoning(item: Extract<Item, { type: "reasoning" }>): JsonObject 
 }
 
 function writeCall(call: ToolCall): JsonObject {
-  const { callId: call_id, name } = call;
+  const { callId: call_id, name, group } = call;
+  const added = { ...extraOf(call), ...(group !== undefined && { namespace: group }) };
   return call.kind === "custom"
-    ? { ...extraOf(call), type: "custom_tool_call", call_id, name, input: call.arguments }
-    : { ...extraOf(call), type: "function_call", call_id, name, arguments: call.arguments };
+    ? { ...added, type: "custom_tool_call", call_id, name, input: call.arguments }
+    : { ...added, type: "function_call", call_id, name, arguments: call.arguments };
 }
 
 function writeContent(content: Content, role: Role): string | readonly unknown[] {
@@ -60,8 +62,10 @@ function writeContent(content: Content, role: Role): string | readonly unknown[]
 function writePart(part: Part, role: Role): unknown {
   switch (part.type) {
     case "text": {
-      const type = role === "assistant" ? "output_text" : "input_text";
-      return { ...fieldsOf(part.extra, "responses"), type, text: part.text };
+      const extra = fieldsOf(part.extra, "responses");
+      if (role !== "assistant") return { ...extra, type: "input_text", text: part.text };
+      const annotations = part.annotations?.map(writeAnnotation);
+      return { ...extra, type: "output_text", text: part.text, ...(annotations && { annotations }) };
     }
     case "refusal":
       // Only an assistant refuses here; what a tool gave back is text.
@@ -80,7 +84,7 @@ function writePart(part: Part, role: Role): unknown {
         filename: part.name,
       };
     case "other":
-      return fieldsOf(part.extra, "responses") ?? refusePart(part.extra);
+      return fieldsOf(part.extra, "responses") ?? refusePart(part);
   }
 }
 

@@ -6,6 +6,8 @@ import type { Finish, Usage } from "../../../core/turn.ts";
 import { type Scrub, toReportedFailure } from "../failure.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
+import { annotationsAt, readAnnotation } from "../annotations.ts";
+import { extraOf } from "../native.ts";
 import { type AnswerReader, type ReplyReader, brokenOff, createStreamReader, requireObject } from "../stream.ts";
 
 /** Reads a stream. */
@@ -22,16 +24,18 @@ export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
 }
 
 /** Whether a message is a comment or the final word is told in the next turn too. */
-function extraOf(message: JsonObject): Extra | undefined {
+function phaseOf(message: JsonObject): Extra | undefined {
   const phase = textAt(message, "phase");
   return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
 }
 
 function createAnswerReader(scrub: Scrub): AnswerReader {
-  /** The output indexes of calls that have begun. */
-  const calls = new Set<number>();
+  /** What the wire adds to the calls that have begun, as far as it is told, by their output indexes. */
+  const calls = new Map<number, string>();
   /** The output indexes of items of which something was told; of a call that is its arguments. */
   const told = new Set<number>();
+  /** How many notes on a text were told, by the places of the item and of the part in it. */
+  const noted = new Map<string, number>();
   /** Sections of summaries are counted through, so that those of two items stay apart. */
   let section = -1;
   let sectionPlace = "";
@@ -41,9 +45,17 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     const kind = callKinds.get(item["type"]);
     const name = textAt(item, "name");
     // A call that has no name yet begins when it is done.
-    if (kind === undefined || name === undefined || calls.has(index)) return;
-    calls.add(index);
-    deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name, kind });
+    if (kind === undefined || name === undefined) return;
+    const extra = extraOf(item, knownOfCall, "responses");
+    const before = calls.get(index);
+    const added = JSON.stringify(extra?.fields ?? {});
+    calls.set(index, added);
+    if (before === undefined) {
+      const callId = textAt(item, "call_id");
+      const group = textAt(item, "namespace");
+      const more = { ...(group !== undefined && { group }), ...(extra !== undefined && { extra }) };
+      deltas.push({ type: "tool-call", index, callId, name, kind, ...more });
+    } else if (extra !== undefined && added !== before) deltas.push({ type: "tool-extra", index, extra });
   }
 
   function tell(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
@@ -66,8 +78,13 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     told.add(index);
     switch (item["type"]) {
       case "message":
-        if (isNews) for (const part of partsAt(item, "content")) tellPart(part, deltas);
-        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra: extraOf(item) });
+        for (const [number, part] of partsAt(item, "content").entries()) {
+          if (isNews) tellPart(part, deltas);
+          for (const annotation of annotationsAt(part).slice(noted.get(`${index} ${number}`) ?? 0)) {
+            deltas.push({ type: "annotation", annotation });
+          }
+        }
+        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra: phaseOf(item) });
         return;
       case "reasoning": {
         if (isNews) tellReasoning(item, index, deltas);
@@ -83,8 +100,20 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         }
         const text = textAt(item, item["type"] === "function_call" ? "arguments" : "input");
         if (isNews && text !== undefined) deltas.push({ type: "tool-arguments", index, text });
+        return;
       }
+      default:
+        // What we have no word for, such as the call of a hosted tool, is for those who speak this dialect.
+        if (isNews && textAt(item, "type") !== undefined) deltas.push(toOther(item));
     }
+  }
+
+  function note(event: JsonObject, index: number, deltas: Delta[]): void {
+    const annotation = readAnnotation(event["annotation"]);
+    if (annotation === undefined) return;
+    const place = `${index} ${countAt(event, "content_index")}`;
+    noted.set(place, (noted.get(place) ?? 0) + 1);
+    deltas.push({ type: "annotation", annotation });
   }
 
   function tellReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
@@ -118,6 +147,8 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
           return beginCall(objectAt(event, "item") ?? {}, index, deltas);
         case "response.output_text.delta":
           return tell(event, index, (text) => ({ type: "text", text, logprobs: logprobsAt(event) }), deltas);
+        case "response.output_text.annotation.added":
+          return note(event, index, deltas);
         case "response.refusal.delta":
           return tell(event, index, (text) => ({ type: "refusal", text }), deltas);
         case "response.reasoning_text.delta":
@@ -145,7 +176,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
           throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
         default:
           // Servers that were made for another wire report failures in its way. Other events, such as those of a hosted
-          // tool, say nothing that we have a word for.
+          // tool at work, tell nothing that is not in its item when it is done.
           if (hasError(event)) throw toReportedFailure(event["error"], scrub);
       }
     },
@@ -171,6 +202,16 @@ const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "canc
 function hasError(body: JsonObject): boolean {
   return body["error"] !== undefined && body["error"] !== null;
 }
+
+/** What calls on the caller for something has a call's id, or is itself what the caller's answer names. */
+function toOther(item: JsonObject): Delta {
+  const id = textAt(item, item["type"] === "mcp_approval_request" ? "id" : "call_id");
+  const side = textAt(item, "type")?.endsWith("_output") === true ? "tools" : "model";
+  const extra = { dialect: "responses", fields: item } as const;
+  return { type: "other", extra, ...(id !== undefined && { exchange: { side, id } }) };
+}
+
+const knownOfCall = new Set(["type", "id", "status", "call_id", "name", "namespace", "arguments", "input"]);
 
 const callKinds: ReadonlyMap<unknown, "function" | "custom"> = new Map([
   ["function_call", "function"],

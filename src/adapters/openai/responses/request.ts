@@ -51,7 +51,7 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
     top_p: settings.topP,
     presence_penalty: settings.presencePenalty,
     frequency_penalty: settings.frequencyPenalty,
-    max_output_tokens: settings.maxOutputTokens,
+    max_output_tokens: writeMaxOutput(settings, tell),
     top_logprobs: topLogprobs === 0 ? undefined : topLogprobs,
     include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
     reasoning: effort === undefined && summary === undefined ? undefined : { effort, summary },
@@ -61,6 +61,16 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
   };
+}
+
+/** This wire knows no shorter answers; a caller that only wants to see that somebody answers is not refused for it. */
+const minOutputTokens = 16;
+
+function writeMaxOutput({ maxOutputTokens: wanted, native }: Settings, tell: Tell | undefined): number | undefined {
+  if (wanted === undefined || wanted >= minOutputTokens) return wanted;
+  const what = native?.fields["max_completion_tokens"] === undefined ? "max_tokens" : "max_completion_tokens";
+  tell?.({ type: "changed", what, to: String(minOutputTokens) });
+  return minOutputTokens;
 }
 
 function writeTool(tool: Tool): readonly unknown[] {
