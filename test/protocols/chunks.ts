@@ -54,6 +54,8 @@ export interface Call {
   readonly type: string | undefined;
   readonly name: string | undefined;
   arguments: string;
+  /** What the wire has beside these. */
+  added?: Fields;
 }
 
 /** What a client has in its hands when the stream is over. */
@@ -63,6 +65,7 @@ export interface Gathered {
     readonly refusal: string;
     readonly reasoning: string;
     readonly calls: readonly Call[];
+    readonly annotations: readonly unknown[];
   };
   readonly logprobs: readonly unknown[];
   readonly finishReason: string | undefined;
@@ -92,6 +95,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   const usage = chunks.at(-1)?.choices.length === 0 ? chunks.pop()?.usage : undefined;
   const calls: Call[] = [];
   const logprobs: unknown[] = [];
+  const annotations: unknown[] = [];
   let [content, refusal, reasoning] = ["", "", ""];
   let finishReason: string | undefined;
 
@@ -108,6 +112,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     refusal += delta.refusal ?? "";
     reasoning += delta.reasoning_content ?? "";
     for (const piece of delta.tool_calls ?? []) hearCall(piece, calls);
+    annotations.push(...(delta.annotations ?? []));
     logprobs.push(...(choice.logprobs?.content ?? []));
     if (choice.finish_reason !== null) {
       finishReason = choice.finish_reason;
@@ -117,7 +122,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   assert.equal(finishReason === undefined, error !== undefined, "a stream finishes once, or fails");
   const { choices: _choices, usage: _usage, object: _object, ...rest } = chunks.at(-1) ?? { choices: [] };
   return {
-    message: { content, refusal, reasoning, calls },
+    message: { content, refusal, reasoning, calls, annotations },
     logprobs,
     finishReason,
     rest,
@@ -140,10 +145,18 @@ function hearCall(piece: WireCall, calls: Call[]): void {
   assert.deepEqual([heard.name, heard.type], [undefined, undefined], "a call is named once");
   assert.equal(piece.custom !== undefined, call.type === "custom");
   call.arguments += heard.arguments;
+  if (heard.added !== undefined) call.added = { ...call.added, ...heard.added };
 }
 
-export function toCall({ id, type, function: called, custom }: WireCall): Call {
-  return { id, type, name: called?.name ?? custom?.name, arguments: called?.arguments ?? custom?.input ?? "" };
+export function toCall({ id, type, function: called, custom, index: _index, ...added }: WireCall): Call {
+  const written = called?.arguments ?? custom?.input ?? "";
+  return {
+    id,
+    type,
+    name: called?.name ?? custom?.name,
+    arguments: written,
+    ...(Object.keys(added).length > 0 && { added }),
+  };
 }
 
 /** A call of the responses dialect in the form in which chunks are gathered. */

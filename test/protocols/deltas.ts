@@ -1,9 +1,21 @@
 /** Whatever an adapter may say, for properties that hold for every answer. */
 import * as fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
+import type { Annotation, Extra } from "../../src/core/item.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 6 });
 const index = fc.nat(2);
+
+/** What a dialect adds to a call, or to an item of its own. */
+const extra: fc.Arbitrary<Extra> = fc.constantFrom(
+  { dialect: "chat", fields: { extra_content: { signature: "s" } } },
+  { dialect: "responses", fields: { namespace: "mcp" } },
+);
+
+const annotation: fc.Arbitrary<Annotation> = fc.record({
+  type: fc.constantFrom("url_citation", "file_citation"),
+  fields: fc.record({ url: text, start_index: fc.nat(9) }),
+});
 
 /** A call with its arguments in pieces; no arguments come for a call that is not open. */
 const call: fc.Arbitrary<Delta[]> = fc
@@ -11,11 +23,17 @@ const call: fc.Arbitrary<Delta[]> = fc
     index,
     name: fc.constantFrom("f", 'g"'),
     kind: fc.constantFrom("function" as const, "custom" as const),
+    early: fc.option(extra, { nil: undefined }),
+    late: fc.option(extra, { nil: undefined }),
     pieces: fc.array(fc.constantFrom("{", "}", '"a":1', "{}"), { maxLength: 4 }),
   })
-  .map(({ index, name, kind, pieces }) => [
-    { type: "tool-call", index, name, kind },
-    ...pieces.map((text): Delta => ({ type: "tool-arguments", index, text })),
+  .map(({ index, name, kind, pieces, early, late }) => [
+    { type: "tool-call", index, name, kind, ...(early && { extra: early }) },
+    ...pieces.slice(0, 1).map((text): Delta => ({ type: "tool-arguments", index, text })),
+    ...(late?.dialect === (early ?? late)?.dialect && late
+      ? [{ type: "tool-extra", index, extra: late } as const]
+      : []),
+    ...pieces.slice(1).map((text): Delta => ({ type: "tool-arguments", index, text })),
   ]);
 
 const delta: fc.Arbitrary<Delta> = fc.oneof(
@@ -25,6 +43,14 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
+  fc.record({ type: fc.constant("annotation" as const), annotation }),
+  fc.record({
+    type: fc.constant("other" as const),
+    extra: fc.constantFrom<Extra>(
+      { dialect: "responses", fields: { type: "web_search_call", id: "ws_1", status: "completed", action: {} } },
+      { dialect: "responses", fields: { type: "mcp_list_tools", server_label: "wiki", tools: [] } },
+    ),
+  }),
   fc.record({
     type: fc.constant("message-end" as const),
     extra: fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } }),

@@ -7,7 +7,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import { authorization, createBox } from "../scripted.ts";
 import { fromItem, gatherChunks } from "./chunks.ts";
 import { batches } from "./deltas.ts";
-import { checkStream, type WireResponse } from "./grammar.ts";
+import { checkStream, isCall, type WireResponse } from "./grammar.ts";
 
 interface Play {
   readonly batches: readonly (readonly Delta[])[];
@@ -66,13 +66,13 @@ function saidIn({ output }: WireResponse) {
   return {
     content: parts.map((part) => part["text"] ?? "").join(""),
     refusal: parts.map((part) => part["refusal"] ?? "").join(""),
-    calls: output.filter(({ type }) => type.endsWith("_call")).map((item) => withoutId(fromItem(item))),
+    calls: output.filter(isCall).map((item) => withoutId(fromItem(item))),
   };
 }
 
 function saidInChat(stream: string) {
   const { content, refusal, calls } = gatherChunks(stream).message;
-  return { content, refusal, calls: calls.map(withoutId) };
+  return { content, refusal, calls: calls.map(({ added: _added, ...call }) => withoutId(call)) };
 }
 
 /** The ids of calls are made of the response's where the model gives none. */

@@ -32,6 +32,15 @@ export function readMessages(body: Fields): readonly Item[] {
   return items;
 }
 
+/** How many items the messages up to each one have become. */
+export function countItems(body: Fields): readonly number[] {
+  const items: Item[] = [];
+  return (readObjects(body, "messages") ?? []).map((message) => {
+    readMessage(message, items);
+    return items.length;
+  });
+}
+
 function readMessage(message: Fields, items: Item[]): void {
   const role = requireString(message, "role");
   const read = readers.get(role) ?? notAllowed(pathOf(message, "role"), role, [...readers.keys()]);

@@ -1,9 +1,22 @@
 /** Says an answer as a chat completion: whole, or as a stream of chunks. */
 import { toWireError } from "../../core/errors.ts";
 import type { Event, ItemDelta, OutputItem } from "../../core/event.ts";
-import { textOf } from "../../core/item.ts";
+import type { Extra } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
-import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
+import type { Answer } from "../../core/turn.ts";
+import { toWireAnnotations } from "./annotations.ts";
+import {
+  betweenSections,
+  fieldsOf,
+  finishReasons,
+  toCall,
+  toCompletion,
+  toCompletionId,
+  toLogprobs,
+  toSeconds,
+  toServed,
+  toUsage,
+} from "./completion.ts";
 import type { Wants } from "./request.ts";
 
 export function createVoice(wants: Wants): Voice {
@@ -11,53 +24,6 @@ export function createVoice(wants: Wants): Voice {
     whole: (about, answer) => JSON.stringify(toCompletion(about, answer, wants)),
     stream: (about) => createSpeaker(about, wants),
   };
-}
-
-function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
-  const said = collect(answer.items);
-  const calls = answer.items.flatMap((item) => (item.type === "tool-call" ? [toCall(item)] : []));
-  const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
-  return {
-    id: toCompletionId(about),
-    object: "chat.completion",
-    created: toSeconds(about.createdAt),
-    model: about.model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: silent ? null : said.text,
-          refusal: said.refusal === "" ? null : said.refusal,
-          annotations: [],
-          ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
-          ...(calls.length > 0 && { tool_calls: calls }),
-        },
-        logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
-        finish_reason: finishReasons[answer.finish],
-      },
-    ],
-    ...(answer.usage && { usage: toUsage(answer.usage) }),
-    ...toServed(answer.notes),
-  };
-}
-
-function collect(items: readonly OutputItem[]) {
-  let text = "";
-  let refusal = "";
-  let reasoning = "";
-  let logprobs: unknown[] | undefined;
-  for (const item of items) {
-    if (item.type === "reasoning") reasoning += item.text + item.summary.join(betweenSections);
-    if (item.type !== "message") continue;
-    text += textOf(item.content);
-    if (typeof item.content === "string") continue;
-    for (const part of item.content) {
-      if (part.type === "refusal") refusal += part.text;
-      if (part.type === "text") for (const entry of part.logprobs ?? []) (logprobs ??= []).push(entry);
-    }
-  }
-  return { text, refusal, reasoning, logprobs };
 }
 
 /**
@@ -77,6 +43,10 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   let calls = 0;
   let argumentsOpen = "";
   let section = 0;
+  /** How much text is told, and how much of it stands before the part that is being told. */
+  let length = 0;
+  let partStart = 0;
+  let part = 0;
 
   /** The first chunk alone names the role; a tool call that comes first stands in it. */
   function introduce(calls = ""): string {
@@ -87,7 +57,9 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
 
   function startItem(item: OutputItem): string {
     section = 0;
-    if (item.type === "reasoning" && !wants.reasoning) return "";
+    part = -1;
+    // What only the other dialect knows has no place here, and nobody can have asked for it here.
+    if (item.type === "other" || (item.type === "reasoning" && !wants.reasoning)) return "";
     if (item.type !== "tool-call") return introduced ? "" : introduce();
     argumentsOpen = item.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
     const call = JSON.stringify({ index: calls++, ...toCall(item) });
@@ -111,9 +83,19 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
     return `${open}{"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}}${close}`;
   }
 
+  /** What this dialect adds to a call that is told already; a piece without arguments is none to some readers. */
+  function addExtra(extra: Extra | undefined): string {
+    const added = fieldsOf(extra);
+    if (added === undefined) return "";
+    const piece = JSON.stringify({ index: calls - 1, ...added }).slice(0, -1);
+    return `${open}{"tool_calls":[${piece},${argumentsOpen}""}}]}${close}`;
+  }
+
   function add(delta: ItemDelta): string {
     switch (delta.kind) {
       case "text": {
+        if (delta.part !== part) [part, partStart] = [delta.part, length];
+        length += delta.text.length;
         const text = textOpen + JSON.stringify(delta.text);
         if (delta.logprobs === undefined) return text + textClose;
         return `${text}},"logprobs":${JSON.stringify(toLogprobs(delta.logprobs))},"finish_reason":null${tail}`;
@@ -122,6 +104,12 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
         return `${open}{"refusal":${JSON.stringify(delta.text)}}${close}`;
       case "arguments":
         return `${open}{"tool_calls":[{"index":${calls - 1},${argumentsOpen}${JSON.stringify(delta.text)}}}]}${close}`;
+      case "annotation": {
+        const told = delta.annotation === undefined ? [] : toWireAnnotations([delta.annotation], partStart);
+        return told.length === 0 ? "" : `${open}{"annotations":${JSON.stringify(told)}}${close}`;
+      }
+      case "extra":
+        return addExtra(delta.extra);
       case "reasoning":
       case "summary":
         return reason(delta);
@@ -151,50 +139,3 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
 }
 
 const done = "data: [DONE]\n\n";
-const betweenSections = "\n\n";
-
-const finishReasons: Readonly<Record<Finish, string>> = {
-  stop: "stop",
-  length: "length",
-  "content-filter": "content_filter",
-  "tool-calls": "tool_calls",
-};
-
-function toCall(item: Extract<OutputItem, { type: "tool-call" }>) {
-  const { callId: id, name, arguments: written } = item;
-  return item.kind === "custom"
-    ? { id, type: "custom", custom: { name, input: written } }
-    : { id, type: "function", function: { name, arguments: written } };
-}
-
-function toLogprobs(content: readonly unknown[]) {
-  return { content, refusal: null };
-}
-
-function toServed(notes: Notes) {
-  return { service_tier: notes.serviceTier ?? "default", system_fingerprint: notes.fingerprint ?? null };
-}
-
-function toUsage(usage: Usage) {
-  return {
-    prompt_tokens: usage.inputTokens,
-    completion_tokens: usage.outputTokens,
-    total_tokens: usage.inputTokens + usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens, audio_tokens: 0 },
-    completion_tokens_details: {
-      reasoning_tokens: usage.reasoningTokens,
-      audio_tokens: 0,
-      accepted_prediction_tokens: 0,
-      rejected_prediction_tokens: 0,
-    },
-  };
-}
-
-/** `resp_…` under the name that this dialect gives it. */
-function toCompletionId(about: About): string {
-  return about.id.replace(/^resp_/, "chatcmpl-");
-}
-
-function toSeconds(date: Date): number {
-  return Math.floor(date.getTime() / 1000);
-}

@@ -23,6 +23,7 @@ import {
 } from "../fields.ts";
 import { readMessages } from "./messages.ts";
 import { readToolChoice, readTools } from "./tools.ts";
+import { createPathOf } from "./where.ts";
 
 /** What the caller wants to hear beside the answer itself. */
 export interface Wants {
@@ -36,10 +37,13 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
   refuseUnanswerable(fields);
   const stream = readBoolean(fields, "stream") ?? false;
   const store = readBoolean(fields, "store");
+  const model = requireModel(fields);
+  const items = readMessages(fields);
   const ask: Ask = {
-    model: requireModel(fields),
-    items: readMessages(fields),
+    model,
+    items,
     itemsParam: "messages",
+    pathOf: createPathOf(fields, items),
     settings: readSettings(fields),
     stream,
     user: readString(fields, "user") || undefined,

@@ -4,7 +4,6 @@ import {
   type Fields,
   missing,
   pathOf,
-  readArray,
   readObjects,
   readString,
   requireName,
@@ -12,6 +11,7 @@ import {
   requireString,
   wrongType,
 } from "../fields.ts";
+import { readAnnotations } from "./annotations.ts";
 
 export function readContent(fields: Fields, key: string): Content {
   const value = fields.values[key];
@@ -46,9 +46,8 @@ function readPart(part: Fields): Part {
 /** Annotations belong to the text and go back with it; log probabilities have served their purpose. */
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
-  const annotations = readArray(part, "annotations") ?? [];
-  if (annotations.length === 0) return { type: "text", text };
-  return { type: "text", text, extra: { dialect: "responses", fields: { annotations } } };
+  const annotations = readAnnotations(part);
+  return annotations.length === 0 ? { type: "text", text } : { type: "text", text, annotations };
 }
 
 function readImage(part: Fields): Part {

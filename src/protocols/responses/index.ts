@@ -2,23 +2,24 @@
 import type { Protocol, Voice } from "../../core/ports.ts";
 import { createVoice, recallVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
-import type { Seal } from "./seal.ts";
+import type { SealOf } from "./seal.ts";
 
 /** What a caller gets to carry is the same on every route of the dialect. */
 export interface ResponsesProtocol extends Protocol {
-  readonly seal: Seal;
-  /** The voice of a turn that was kept, made of its memo. `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
-  recall(memo: string, showsSeals?: boolean): Voice;
+  readonly sealOf: SealOf;
+  /** The voice of an owner's turn that was kept, made of its memo. `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
+  recall(memo: string, owner: string, showsSeals?: boolean): Voice;
 }
 
 /** Speaks `POST /v1/responses`. */
-export function createResponsesProtocol({ seal }: { readonly seal: Seal }): ResponsesProtocol {
+export function createResponsesProtocol({ seal: sealOf }: { readonly seal: SealOf }): ResponsesProtocol {
   return {
-    seal,
-    parse(body) {
+    sealOf,
+    parse(body, owner) {
+      const seal = sealOf(owner);
       const { ask, echo } = readRequest(body, seal);
       return { ask, voice: createVoice(echo, seal) };
     },
-    recall: (memo, showsSeals) => recallVoice(memo, seal, showsSeals),
+    recall: (memo, owner, showsSeals) => recallVoice(memo, sealOf(owner), showsSeals),
   };
 }

@@ -14,7 +14,8 @@ import {
   wrongType,
 } from "../fields.ts";
 import { readContent } from "./content.ts";
-import { openCompaction, openReasoning, type Seal } from "./seal.ts";
+import { readOther } from "./other.ts";
+import { type Brought, openCompaction, openReasoning, type Seal } from "./seal.ts";
 
 export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] {
   const value = fields.values[key];
@@ -31,7 +32,7 @@ const readers: Readonly<Record<string, ReadItem>> = {
   function_call_output: (item) => readOutput(item, "function"),
   custom_tool_call: (item) => readCall(item, "custom", "input"),
   custom_tool_call_output: (item) => readOutput(item, "custom"),
-  compaction: (item, seal) => openCompaction(requireName(item, "encrypted_content"), seal),
+  compaction: (item, seal) => openCompaction(toBrought(item, requireName(item, "encrypted_content")), seal),
   compaction_trigger: (item) => misplacedTrigger(pathOf(item, "type")),
   item_reference: (item) => ({ type: "reference", id: requireName(item, "id") }),
 };
@@ -42,7 +43,7 @@ function readItem(item: Fields, seal: Seal): Item | Reference {
   const known = Object.hasOwn(readers, type) ? readers[type] : undefined;
   if (known !== undefined) return known(item, seal);
   requireName(item, "type");
-  return { type: "other", extra: { dialect: "responses", fields: item.values } };
+  return readOther(item.values);
 }
 
 /** Where it may stand, the request takes it off before its items are read. */
@@ -71,13 +72,15 @@ function readMessage(item: Fields): Item {
 }
 
 function readCall(item: Fields, kind: "function" | "custom", written: "arguments" | "input"): Item {
+  const namespace = readString(item, "namespace") || undefined;
   return {
     type: "tool-call",
     kind,
     callId: requireName(item, "call_id"),
     name: requireName(item, "name"),
+    ...(namespace !== undefined && { group: namespace }),
     arguments: requireString(item, written),
-    extra: readExtra(item, "call_id", "name", written),
+    extra: readExtra(item, "call_id", "name", "namespace", written),
   };
 }
 
@@ -87,11 +90,16 @@ function readOutput(item: Fields, kind: "function" | "custom"): Item {
 
 function readReasoning(item: Fields, seal: Seal): Item {
   const text = readTexts(item, "content").join("");
+  const sealed = readString(item, "encrypted_content");
   return {
     type: "reasoning",
     summary: readTexts(item, "summary"),
-    ...openReasoning(readString(item, "encrypted_content"), text, seal),
+    ...openReasoning(sealed === undefined ? undefined : toBrought(item, sealed), text, seal),
   };
+}
+
+function toBrought(item: Fields, sealed: string): Brought {
+  return { sealed, path: pathOf(item, "encrypted_content") };
 }
 
 function readTexts(item: Fields, key: string): readonly string[] {

@@ -79,12 +79,10 @@ export function toListedItem(place: ItemPlace, sealing: Sealing): object | undef
       return { id, type, status, call_id: item.callId, output: toOutput(item) };
     }
     case "tool-call":
-      return { ...toWireItem(item, id, status, sealing), ...pick(item.extra, "namespace") };
     case "reasoning":
     case "compaction":
-      return toWireItem(item, id, status, sealing);
     case "other":
-      return { ...item.extra.fields, id };
+      return toWireItem(item, id, status, sealing);
   }
 }
 
@@ -94,7 +92,7 @@ function toListedId(place: ItemPlace): string | undefined {
 
 /** Of a deleted item the kind is no longer known, but its place is. */
 function findCursor(places: readonly ItemPlace[], after: string): number {
-  const address = after.slice(after.indexOf("_") + 1);
+  const address = after.slice(after.lastIndexOf("_") + 1);
   const found = places.findIndex((place) => toAddress(place) === address);
   return found === -1 ? unknownItem(after, "after") : found;
 }
@@ -126,7 +124,7 @@ function toParts(content: Content): readonly Part[] {
 /** Text of the assistant has its annotations and probabilities; all else is the same on both sides. */
 function toSaidPart(part: Part): readonly object[] {
   if (part.type !== "text") return toInputPart(part);
-  return [{ ...toTextPart(part.text, part.logprobs), ...pick(part.extra, "annotations") }];
+  return [toTextPart(part.text, part.logprobs, part.annotations)];
 }
 
 function toInputPart(part: Part): readonly object[] {

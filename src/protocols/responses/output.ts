@@ -1,8 +1,10 @@
 /** Writes the items of an answer the way a response object shows them. */
 import type { OutputItem } from "../../core/event.ts";
 import { toAddress } from "../../core/conversation/address.ts";
-import type { Item, Part } from "../../core/item.ts";
+import type { Annotation, Extra, Item, Part } from "../../core/item.ts";
+import { toWireAnnotation } from "./annotations.ts";
 import { toLogprobs } from "./logprobs.ts";
+import { ownIdOf, toWireOther } from "./other.ts";
 import { type Sealing, sealCompaction, sealReasoning } from "./seal.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
@@ -12,7 +14,7 @@ export function toItemId(responseId: string, item: OutputItem, index: number): s
   return `${toPrefix(item)}_${toAddress({ turnId: responseId, side: "output", index })}`;
 }
 
-/** The kind of an item, as its id begins. */
+/** The kind of an item, as its id begins; an item that only this dialect knows keeps the id that its maker gave it. */
 export function toPrefix(item: Item): string {
   switch (item.type) {
     case "message":
@@ -26,7 +28,7 @@ export function toPrefix(item: Item): string {
     case "compaction":
       return "cmp";
     case "other":
-      return "item";
+      return ownIdOf(item);
   }
 }
 
@@ -34,11 +36,12 @@ export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sea
   switch (item.type) {
     case "message": {
       const content = typeof item.content === "string" ? [toTextPart(item.content)] : item.content.flatMap(toWirePart);
-      const phase = item.extra?.dialect === "responses" ? item.extra.fields["phase"] : undefined;
+      const phase = fieldsOf(item.extra)?.["phase"];
       return { id, type: "message", status, content, ...(phase !== undefined && { phase }), role: "assistant" };
     }
     case "reasoning": {
-      const sealed = sealing.showsSeals ? sealReasoning(item, sealing.seal) : undefined;
+      const isShown = sealing.showsSeals && status !== "in_progress";
+      const sealed = isShown ? sealReasoning(item, sealing.seal) : undefined;
       return {
         id,
         type: "reasoning",
@@ -50,16 +53,34 @@ export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sea
     }
     case "tool-call": {
       const { callId: call_id, name, arguments: written } = item;
-      if (item.kind === "custom") return { id, type: "custom_tool_call", status, call_id, input: written, name };
-      return { id, type: "function_call", status, arguments: written, call_id, name };
+      const added = { ...fieldsOf(item.extra), ...(item.group !== undefined && { namespace: item.group }) };
+      if (item.kind === "custom")
+        return { ...added, id, type: "custom_tool_call", status, call_id, input: written, name };
+      return { ...added, id, type: "function_call", status, arguments: written, call_id, name };
     }
     case "compaction":
       return { id, type: "compaction", encrypted_content: sealCompaction(item, sealing.seal) };
+    case "other":
+      return toWireOther(item, id, status === "in_progress");
   }
 }
 
-export function toTextPart(text: string, logprobs: readonly unknown[] = []): object {
-  return { type: "output_text", annotations: [], logprobs: toLogprobs(logprobs), text };
+/** What this dialect adds to an item. */
+function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
+  return extra?.dialect === "responses" ? extra.fields : undefined;
+}
+
+export function toTextPart(
+  text: string,
+  logprobs: readonly unknown[] = [],
+  annotations: readonly Annotation[] = [],
+): object {
+  return {
+    type: "output_text",
+    annotations: annotations.map(toWireAnnotation),
+    logprobs: toLogprobs(logprobs),
+    text,
+  };
 }
 
 export function toRefusalPart(refusal: string): object {
@@ -76,6 +97,6 @@ export function toSummaryPart(text: string): object {
 
 /** An assistant says text and refusals; other parts are only ever said to it. */
 function toWirePart(part: Part): object[] {
-  if (part.type === "text") return [toTextPart(part.text, part.logprobs)];
+  if (part.type === "text") return [toTextPart(part.text, part.logprobs, part.annotations)];
   return part.type === "refusal" ? [toRefusalPart(part.text)] : [];
 }

@@ -1,6 +1,7 @@
 /** The events inside an item: its parts opened, said piece by piece, and closed with all of what was said. */
 import type { ItemDelta } from "../../core/event.ts";
-import type { ToolCall } from "../../core/item.ts";
+import type { Annotation, ToolCall } from "../../core/item.ts";
+import { toWireAnnotation } from "./annotations.ts";
 import { toEventLogprobs } from "./logprobs.ts";
 import { toReasoningPart, toRefusalPart, toSummaryPart, toTextPart } from "./output.ts";
 
@@ -25,7 +26,8 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
 
   return {
     hear(delta) {
-      if (delta.kind === "arguments") return "";
+      if (delta.kind === "arguments" || delta.kind === "extra") return "";
+      if (delta.kind === "annotation") return content?.annotate(delta.annotation) ?? "";
       let said = "";
       let open = delta.kind === "summary" ? summary : content;
       if (open?.number !== delta.part) {
@@ -49,7 +51,8 @@ export function createCallInput(say: Say, call: ToolCall, itemId: string, output
   const after = `,${where},"output_index":${outputIndex},"sequence_number":`;
   let written = "";
   return {
-    hear({ text }) {
+    hear({ kind, text }) {
+      if (kind === "extra") return ""; // the whole call tells it
       written += text;
       return `${before}${JSON.stringify(text)}${after}${say.number()}}\n\n`;
     },
@@ -64,7 +67,7 @@ export function createCallInput(say: Say, call: ToolCall, itemId: string, output
   };
 }
 
-type PartKind = Exclude<ItemDelta["kind"], "arguments">;
+type PartKind = Exclude<ItemDelta["kind"], "arguments" | "annotation" | "extra">;
 
 /** How each kind of part is called on the wire. */
 const kinds = {
@@ -90,6 +93,7 @@ interface OpenPart {
   readonly number: number;
   begin(): string;
   hear(delta: ItemDelta): string;
+  annotate(annotation: Annotation | undefined): string;
   close(): string;
 }
 
@@ -102,6 +106,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
   const before = `event: ${type}\ndata: {"type":"${type}",${place},"delta":`;
   const after = `,${where},${kind === "text" ? `"logprobs":[],` : ""}"output_index":${outputIndex},"sequence_number":`;
   const logprobs: unknown[] = [];
+  const annotations: Annotation[] = [];
   let whole = "";
 
   return {
@@ -119,10 +124,16 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
       const told = JSON.stringify(toEventLogprobs(delta.logprobs));
       return say.event(type, `${place},"delta":${text},${where},"logprobs":${told},"output_index":${outputIndex}`);
     },
+    annotate(annotation) {
+      if (annotation === undefined) return "";
+      const number = annotations.push(annotation) - 1;
+      const note = `"annotation":${JSON.stringify(toWireAnnotation(annotation))},"annotation_index":${number}`;
+      return say.event(`response.${name}.annotation.added`, `${note},${place},${where},"output_index":${outputIndex}`);
+    },
     close() {
       const told = kind === "text" ? `"logprobs":${JSON.stringify(toEventLogprobs(logprobs))},` : "";
       const text = `${place},${where},${told}"output_index":${outputIndex},"${said}":${JSON.stringify(whole)}`;
-      const done = `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(whole, logprobs))}`;
+      const done = `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(whole, logprobs, annotations))}`;
       return say.event(`response.${name}.done`, text) + say.event(`response.${part}.done`, done);
     },
   };

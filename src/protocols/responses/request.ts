@@ -25,6 +25,7 @@ import { readItems } from "./items.ts";
 import type { Echo } from "./object.ts";
 import type { Seal } from "./seal.ts";
 import { echoTools, readToolChoice, readTools } from "./tools.ts";
+import { createPathOf } from "./where.ts";
 
 export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
@@ -44,10 +45,12 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
     );
   }
   const settings = readSettings(fields);
+  const input = readInput(fields, previousId ?? conversationId, seal);
   const ask: Ask = {
     model,
-    ...readInput(fields, previousId ?? conversationId, seal),
+    ...input,
     itemsParam: "input",
+    pathOf: createPathOf(input.items, "input"),
     settings,
     stream: readBoolean(fields, "stream") ?? false,
     previousId,

@@ -1,10 +1,16 @@
 /** What a caller carries from turn to turn and cannot read: the reasoning of an answer, and a conversation made short. */
+import { GatewayError } from "../../core/errors.ts";
 import type { Compaction, Item } from "../../core/item.ts";
 import { isObject } from "../fields.ts";
 
+/** What an owner seals only the same owner can open. */
+export type SealOf = (owner: string) => Seal;
+
 export interface Seal {
   seal(text: string): string;
-  /** Nothing when it was not sealed here. */
+  /** It was sealed here, for whomever. */
+  isOurs(sealed: string): boolean;
+  /** Nothing when it was not sealed here for this owner. */
   open(sealed: string): string | undefined;
 }
 
@@ -17,26 +23,33 @@ export interface Sealing {
 
 type Reasoning = Extract<Item, { type: "reasoning" }>;
 
-/** The reasoning itself and what the adapter has sealed of it, in one; nothing when there is neither. */
-export function sealReasoning({ text, encrypted }: Reasoning, seal: Seal): string | undefined {
-  return text === "" && encrypted === undefined ? undefined : seal.seal(JSON.stringify({ text, encrypted }));
+/** The reasoning itself and what the adapter has sealed of it, in one. Clients let fall what has none, so there always is one. */
+export function sealReasoning({ text, encrypted }: Reasoning, seal: Seal): string {
+  return seal.seal(JSON.stringify({ text, encrypted }));
+}
+
+/** What a caller has brought back, and where it stands. */
+export interface Brought {
+  readonly sealed: string;
+  readonly path: string;
 }
 
 /** What was sealed elsewhere is for an adapter that can read it; `text` is what the item says in the open. */
 export function openReasoning(
-  sealed: string | undefined,
+  brought: Brought | undefined,
   text: string,
   seal: Seal,
 ): Pick<Reasoning, "text" | "encrypted"> {
-  const opened = sealed === undefined ? {} : openFields(sealed, seal);
-  if (typeof opened["text"] !== "string") return { text, encrypted: sealed };
+  const opened = brought === undefined ? {} : openFields(brought, seal);
+  if (typeof opened["text"] !== "string") return { text, encrypted: brought?.sealed };
   const { encrypted } = opened;
   return { text: opened["text"], encrypted: typeof encrypted === "string" ? encrypted : undefined };
 }
 
 /** A caller may mix up what it carries, so each kind has fields of its own; what was not sealed here has none. */
-function openFields(sealed: string, seal: Seal): Readonly<Record<string, unknown>> {
+function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<string, unknown>> {
   const opened = seal.open(sealed);
+  if (opened === undefined && seal.isOurs(sealed)) throw notForYou(path);
   if (opened === undefined) return {};
   try {
     const value: unknown = JSON.parse(opened);
@@ -46,14 +59,22 @@ function openFields(sealed: string, seal: Seal): Readonly<Record<string, unknown
   }
 }
 
+function notForYou(path: string): GatewayError {
+  return new GatewayError(
+    "invalid_value",
+    `Invalid '${path}': it cannot be opened. It was sealed for another token's name or by an earlier version, or it was changed. Leave this item out.`,
+    { param: path, wireCode: "invalid_encrypted_content" },
+  );
+}
+
 /** What only its maker can read stays as it came. */
 export function sealCompaction({ summary, encrypted }: Compaction, seal: Seal): string {
   return summary === "" && encrypted !== undefined ? encrypted : seal.seal(JSON.stringify({ summary }));
 }
 
-export function openCompaction(sealed: string, seal: Seal): Compaction {
-  const { summary } = openFields(sealed, seal);
+export function openCompaction(brought: Brought, seal: Seal): Compaction {
+  const { summary } = openFields(brought, seal);
   return typeof summary === "string"
     ? { type: "compaction", summary }
-    : { type: "compaction", summary: "", encrypted: sealed };
+    : { type: "compaction", summary: "", encrypted: brought.sealed };
 }

@@ -8,6 +8,8 @@ import { toItemId, toWireItem } from "./output.ts";
 import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
 import type { Sealing } from "./seal.ts";
 
+type ItemEnd = Extract<Event, { type: "item-end" }>;
+
 /** What the function it gives returns is one write: all events of a batch. */
 export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
   const response = createResponseWriter(about, echo);
@@ -15,6 +17,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   let parts: ItemParts | undefined;
   let count = 0;
   let wasQueued = false;
+  let brokenCall: ItemEnd | undefined;
 
   const say: Say = {
     event: (type, body) => `event: ${type}\ndata: {"type":"${type}",${body},"sequence_number":${count++}}\n\n`,
@@ -41,12 +44,25 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     return say.event("response.output_item.added", `"item":${body},"output_index":${at}`);
   }
 
-  function endItem(item: OutputItem, index: number, whole: boolean): string {
+  function endItem(end: ItemEnd): string {
     const said = parts?.close() ?? "";
+    const body = keepItem(end);
+    return said + say.event("response.output_item.done", `"item":${body},"output_index":${output.length - 1}`);
+  }
+
+  function keepItem({ item, index, whole }: ItemEnd): string {
     const id = toItemId(about.id, item, index);
     const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", sealing));
-    const at = output.push(body) - 1;
-    return said + say.event("response.output_item.done", `"item":${body},"output_index":${at}`);
+    output.push(body);
+    return body;
+  }
+
+  /** A call that broke off because the turn failed is never told as done: agents run what is done, whatever its status. */
+  function endBrokenCall(status: Answer["status"]): string {
+    if (brokenCall === undefined) return "";
+    if (status === "incomplete") return endItem(brokenCall);
+    keepItem(brokenCall);
+    return "";
   }
 
   /** The wire has no event for a response that was called off, so it is told as one that failed, but not as an error. */
@@ -79,9 +95,11 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
       case "item-delta":
         return parts?.hear(event) ?? "";
       case "item-end":
-        return endItem(event.item, event.index, event.whole);
+        if (event.whole || event.item.type !== "tool-call") return endItem(event);
+        brokenCall = event;
+        return "";
       case "turn-end":
-        return endTurn(event.answer);
+        return endBrokenCall(event.answer.status) + endTurn(event.answer);
     }
   }
 

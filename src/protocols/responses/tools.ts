@@ -1,6 +1,6 @@
 /** Tools and the choice among them, as a create body writes them. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Tool, ToolChoice } from "../../core/turn.ts";
+import { nameInGroup, type Tool, type ToolChoice } from "../../core/turn.ts";
 import {
   type Fields,
   readBoolean,
@@ -10,6 +10,7 @@ import {
   readString,
   requireName,
   missing,
+  pathOf,
   toFields,
 } from "../fields.ts";
 
@@ -19,7 +20,8 @@ export function readTools(fields: Fields): readonly Tool[] {
 }
 
 function readTool(tool: Fields): Tool {
-  switch (requireName(tool, "type")) {
+  const type = requireName(tool, "type");
+  switch (type) {
     case "function":
       return {
         type: "function",
@@ -35,9 +37,34 @@ function readTool(tool: Fields): Tool {
         description: readString(tool, "description"),
         format: readObject(tool, "format")?.values,
       };
-    default:
-      return { type: "other", extra: { dialect: "responses", fields: tool.values } };
+    case "namespace":
+      return readNamespace(tool);
+    default: {
+      const label = labelOf(type, tool);
+      const extra = { dialect: "responses", fields: tool.values } as const;
+      return { type: "other", ...(label !== undefined && { name: toLabelled(type, label) }), extra };
+    }
   }
+}
+
+/** Its tools stand in the group as they stand in its fields, one for one. */
+function readNamespace(tool: Fields): Tool {
+  const name = requireName(tool, "name");
+  return {
+    type: "other",
+    name: toLabelled("namespace", name),
+    group: { name, description: readString(tool, "description"), tools: readTools(tool) },
+    extra: { dialect: "responses", fields: tool.values },
+  };
+}
+
+/** What tells tools of one type apart: the label of a server, or the name of a namespace. */
+function labelOf(type: string, tool: Fields): string | undefined {
+  return readString(tool, type === "namespace" ? "name" : "server_label");
+}
+
+function toLabelled(type: string, label: string): string {
+  return `${type} ${label}`;
 }
 
 /** The tools as the response object repeats them. */
@@ -73,7 +100,7 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
       return { type };
     case "function":
     case "custom":
-      return { type: "tool", name: requireGiven(tools, type, requireName(choice, "name")) };
+      return { type: "tool", name: requireGiven(tools, type, choice) };
     case "allowed_tools":
       return readAllowed(choice, tools);
     default:
@@ -81,20 +108,50 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
   }
 }
 
-/** Tools that only their own dialect knows go by their type. */
+/** Tools that only their own dialect knows go by their type, and by their label where one is named. */
 function readAllowed(choice: Fields, tools: readonly Tool[]): ToolChoice {
   const allowed = readObjects(choice, "tools") ?? missing("tool_choice.tools");
   const names: string[] = [];
   for (const tool of allowed) {
     const type = requireName(tool, "type");
-    if (type === "function" || type === "custom") names.push(requireGiven(tools, type, requireName(tool, "name")));
-    else names.push(type);
+    if (type === "function" || type === "custom") names.push(requireGiven(tools, type, tool));
+    else names.push(...requireHosted(tools, type, labelOf(type, tool)));
   }
   return { type: "allowed", mode: readChoice(choice, "mode", ["auto", "required"]) ?? "auto", names };
 }
 
-function requireGiven(tools: readonly Tool[], type: "function" | "custom", name: string): string {
-  if (tools.some((tool) => tool.type === type && tool.name === name)) return name;
+/** A tool in a namespace may be chosen without it as long as no other tool has its name. */
+function requireGiven(tools: readonly Tool[], type: "function" | "custom", chosen: Fields): string {
+  const name = requireName(chosen, "name");
+  const namespace = readString(chosen, "namespace");
+  const isMeant = (tool: Tool): boolean => tool.type === type && tool.name === name;
+  if (namespace === undefined && tools.some(isMeant)) return name;
+  const groups = tools.flatMap((tool) =>
+    tool.type === "other" && tool.group?.tools.some(isMeant) ? [tool.group] : [],
+  );
+  const meant = groups.filter((group) => namespace === undefined || group.name === namespace);
+  const [first] = meant;
+  if (first === undefined) return notGiven(namespace === undefined ? name : nameInGroup(namespace, name));
+  if (meant.some((group) => group.name !== first.name)) return ambiguous(name, pathOf(chosen, "namespace"));
+  return nameInGroup(first.name, name);
+}
+
+function requireHosted(tools: readonly Tool[], type: string, label: string | undefined): readonly string[] {
+  const named = label === undefined ? type : toLabelled(type, label);
+  const names = tools.flatMap((tool) => {
+    if (tool.type !== "other" || tool.extra.fields["type"] !== type) return [];
+    return label === undefined || tool.name === named ? [tool.name ?? type] : [];
+  });
+  return names.length > 0 ? names : notGiven(named);
+}
+
+function ambiguous(name: string, param: string): never {
+  throw new GatewayError("invalid_value", `Several namespaces have a tool '${name}'. Say which one with 'namespace'.`, {
+    param,
+  });
+}
+
+function notGiven(name: string): never {
   throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
     param: "tool_choice",
   });

@@ -9,7 +9,7 @@ import { createResponsesProtocol } from "../../../src/protocols/responses/index.
 import { createSeal } from "../../../src/seal.ts";
 import { fromItem, gatherChunks, toCall, type WireCompletion } from "../chunks.ts";
 import { batches } from "../deltas.ts";
-import { checkStream } from "../grammar.ts";
+import { checkStream, isCall } from "../grammar.ts";
 import { playWith } from "../script.ts";
 import { play } from "./script.ts";
 
@@ -52,6 +52,7 @@ function summarise({ message, logprobs, finish_reason }: WireCompletion["choices
       refusal: refusal ?? "",
       reasoning: reasoning ?? "",
       calls: calls?.map(toCall) ?? [],
+      annotations: message.annotations ?? [],
     },
     logprobs: logprobs?.content ?? [],
     finishReason: finish_reason,
@@ -87,16 +88,20 @@ test("both dialects tell the same text, refusal, calls and arguments of the same
   const messages = [{ role: "user", content: "Hi" }];
   await fc.assert(
     fc.asyncProperty(batches, async (batches) => {
-      const { stream } = await playWith(chat.parse({ model: "m", messages }).voice, batches);
-      const { stream: other } = await playWith(responses.parse({ model: "m", input: messages }).voice, batches);
-      const { content, refusal, calls } = gatherChunks(stream).message;
+      const { stream } = await playWith(chat.parse({ model: "m", messages }, "default").voice, batches);
+      const { stream: other } = await playWith(
+        responses.parse({ model: "m", input: messages }, "default").voice,
+        batches,
+      );
+      const { content, refusal, calls: told } = gatherChunks(stream).message;
+      const calls = told.map(({ added: _added, ...call }) => call);
       const { output } = checkStream(other).response;
       const parts = output.flatMap((item) => (item.type === "message" ? (item.content ?? []) : []));
       assert.equal(content, parts.map((part) => part["text"] ?? "").join(""));
       assert.equal(refusal, parts.map((part) => part["refusal"] ?? "").join(""));
       assert.deepEqual(
         calls,
-        output.flatMap((item) => (item.type.endsWith("_call") ? [fromItem(item)] : [])),
+        output.flatMap((item) => (isCall(item) ? [fromItem(item)] : [])),
       );
     }),
     { numRuns: 200 },

@@ -199,7 +199,7 @@ test("a wrong body is refused with a status 400 that names the field and the rem
     const sent = whole ? { model: "m", messages, ...body } : body;
     const shown = JSON.stringify(body);
     assert.throws(
-      () => protocol.parse(sent),
+      () => protocol.parse(sent, "default"),
       (error) => {
         assert.ok(error instanceof GatewayError, `${shown}: ${error}`);
         assert.equal(error.status, 400, shown);

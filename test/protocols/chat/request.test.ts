@@ -8,7 +8,8 @@ import { protocol } from "./script.ts";
 const messages = [{ role: "user", content: "Hi" }];
 
 function ask(body: object): Ask {
-  return protocol.parse({ model: "m", messages, ...body }).ask;
+  const { pathOf: _pathOf, ...asked } = protocol.parse({ model: "m", messages, ...body }, "default").ask;
+  return asked;
 }
 
 /** The items of a message list, without what is absent. */
@@ -284,7 +285,7 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
 test("a field may be called __proto__, and is a field like any other", () => {
   const [sent] = JSON.parse('[{"role":"user","content":"Hi","__proto__":{"role":"system"}}]') as object[];
   const body = JSON.parse('{"model":"m","messages":[],"__proto__":{"stream":true}}') as object;
-  const { items, settings, stream } = protocol.parse(Object.assign(body, { messages: [sent] })).ask;
+  const { items, settings, stream } = protocol.parse(Object.assign(body, { messages: [sent] }), "default").ask;
   const [item] = items;
   assert.ok(item?.type === "message");
   assert.equal(JSON.stringify(item.extra?.fields), '{"__proto__":{"role":"system"}}');

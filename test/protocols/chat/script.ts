@@ -8,5 +8,5 @@ export const protocol = createChatProtocol({ exposeReasoning: false });
 /** `failure` is thrown after the last batch. */
 export function play(batches: Batches, body: object = {}, failure?: Error): Promise<Played<WireCompletion>> {
   const messages = [{ role: "user", content: "Hi" }];
-  return playWith(protocol.parse({ model: "some-model", messages, ...body }).voice, batches, failure);
+  return playWith(protocol.parse({ model: "some-model", messages, ...body }, "default").voice, batches, failure);
 }

@@ -204,7 +204,7 @@ test("where the operator exposes reasoning it is shown to all but those who say 
   const open = createChatProtocol({ exposeReasoning: true });
   const messages = [{ role: "user", content: "Hi" }];
   const shown = async (body: object) => {
-    const { stream } = await playWith(open.parse({ model: "m", messages, ...body }).voice, [thought]);
+    const { stream } = await playWith(open.parse({ model: "m", messages, ...body }, "default").voice, [thought]);
     return gatherChunks(stream).message.reasoning;
   };
   assert.equal(await shown({}), "Firstly\n\nThen");
@@ -227,7 +227,8 @@ test("a turn that fails after some text says why instead of a finish, and ends",
 });
 
 test("a turn that fails before its first word is told as a stream too", () => {
-  const { voice } = protocol.parse({ model: "m", messages: [{ role: "user", content: "Hi" }], stream: true });
+  const messages = [{ role: "user", content: "Hi" }];
+  const { voice } = protocol.parse({ model: "m", messages, stream: true }, "default");
   assert.equal(
     voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."), new Date(0))),
     `data: {"error":{"message":"Nothing came.","type":"api_error","param":null,"code":"adapter_timeout"}}\n\ndata: [DONE]\n\n`,

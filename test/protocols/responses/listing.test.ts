@@ -145,7 +145,7 @@ const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
       role: "assistant",
       extra: { dialect: "responses", fields: { phase: "commentary" } },
       content: [
-        { type: "text", text: "hi", extra: { dialect: "responses", fields: { annotations: [{ type: "file_path" }] } } },
+        { type: "text", text: "hi", annotations: [{ type: "file_path", fields: {} }] },
         { type: "refusal", text: "no" },
       ],
     },
@@ -219,10 +219,10 @@ test("a compaction in words is listed sealed, for its caller to carry", () => {
   });
 });
 
-test("an item that only this dialect knows is listed as it came, under an id of ours", () => {
+test("an item that only this dialect knows is listed as it came, under its own id with its place behind it", () => {
   const fields = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };
   const listed = toListedItem(place({ type: "other", extra: { dialect: "responses", fields } }), hidden);
-  assert.deepEqual(listed, { ...fields, id: `item_${digits}i0000` });
+  assert.deepEqual(listed, { ...fields, id: `ws_1_${digits}i0000` });
 });
 
 test("an item that was cut off is listed as incomplete", () => {

@@ -109,7 +109,7 @@ test("the tier that was asked for is told first, the one that was used at the en
 });
 
 test("an answer in a session names its conversation", () => {
-  const { voice } = protocol.parse({ model: "m", input: "Hi" });
+  const { voice } = protocol.parse({ model: "m", input: "Hi" }, "default");
   const answer = {
     status: "completed",
     finish: "stop",
@@ -131,6 +131,11 @@ test("reasoning is shown sealed only to a caller who asked for it, also when the
   const table = [
     [[{ type: "reasoning-seal", encrypted: "opaque" }], item, { text: "", encrypted: "opaque" }],
     [[{ type: "reasoning", text: "hm" }], { ...item, content }, { text: "hm" }],
+    [
+      [{ type: "reasoning", text: "So.", summary: 0 }],
+      { ...item, summary: [{ type: "summary_text", text: "So." }] },
+      { text: "" },
+    ],
     [
       [
         { type: "reasoning", text: "hm" },

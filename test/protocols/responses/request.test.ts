@@ -6,7 +6,8 @@ import type { Ask, ToolChoice } from "../../../src/core/turn.ts";
 import { protocol, seal } from "./script.ts";
 
 function ask(body: object): Ask {
-  return protocol.parse({ model: "m", input: "Hi", ...body }).ask;
+  const { pathOf: _pathOf, ...asked } = protocol.parse({ model: "m", input: "Hi", ...body }, "default").ask;
+  return asked;
 }
 
 const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
@@ -162,7 +163,7 @@ test("a wrong body is refused with a status 400 that names the field and the rem
     const sent = whole ? { model: "m", input: "Hi", ...body } : body;
     const shown = JSON.stringify(body);
     assert.throws(
-      () => protocol.parse(sent),
+      () => protocol.parse(sent, "default"),
       (error) => {
         assert.ok(error instanceof GatewayError, shown);
         assert.equal(error.status, 400, shown);
@@ -262,7 +263,7 @@ test("images, files, sounds and unknown parts are read", () => {
     { type: "file", data: "data:application/pdf;base64,AA", name: "a.pdf" },
     { type: "file", url: "https://example.com/a.pdf" },
     { type: "audio", data: "AA", format: "wav" },
-    { type: "text", text: "cited", extra: { dialect: "responses", fields: { annotations: [citation] } } },
+    { type: "text", text: "cited", annotations: [{ type: "url_citation", fields: { url: "u" } }] },
     { type: "other", extra: { dialect: "responses", fields: unknown } },
   ]);
 });
@@ -295,8 +296,9 @@ test("calls, their outputs and reasoning are read as items", () => {
       kind: "function",
       callId: "c",
       name: "f",
+      group: "n",
       arguments: "{}",
-      extra: { dialect: "responses", fields: { namespace: "n" } },
+      extra: undefined,
     },
     { type: "tool-output", kind: "function", callId: "c", output: [{ type: "text", text: "sunny" }] },
     { type: "tool-call", kind: "custom", callId: "d", name: "patch", arguments: "*** Begin", extra: undefined },
@@ -368,10 +370,8 @@ test("an item that is only named may come without its type, and with null for al
 
 test("the length of metadata is counted in characters, whatever a string needs to hold them", () => {
   const metadata = { ["😀".repeat(64)]: "😀".repeat(512) };
-  assert.deepEqual(
-    JSON.parse(protocol.parse({ model: "m", input: "Hi", metadata }).voice.memo?.() ?? "").metadata,
-    metadata,
-  );
+  const { voice } = protocol.parse({ model: "m", input: "Hi", metadata }, "default");
+  assert.deepEqual(JSON.parse(voice.memo?.() ?? "").metadata, metadata);
 });
 
 test("a compaction that was sealed here is opened, one from elsewhere is left to whoever can read it", () => {
@@ -385,6 +385,28 @@ test("a compaction that was sealed here is opened, one from elsewhere is left to
     { type: "compaction", summary: "We met." },
     { type: "compaction", summary: "", encrypted: "opaque" },
   ]);
+});
+
+test("what was sealed for another owner or by an earlier version is refused by its place, in every item that carries it", () => {
+  const foreign = protocol.sealOf("someone else");
+  for (const encrypted_content of [
+    foreign.seal('{"text":"b"}'),
+    foreign.seal('{"summary":"We met."}'),
+    `${seal.seal('{"text":"b"}').slice(0, -4)}AAAA`,
+    "portico1.AAAA",
+  ]) {
+    for (const type of ["reasoning", "compaction"]) {
+      const input = [
+        { role: "user", content: "Hi" },
+        { type, summary: [], encrypted_content },
+      ];
+      assert.throws(() => ask({ input }), {
+        code: "invalid_value",
+        wireCode: "invalid_encrypted_content",
+        param: "input[1].encrypted_content",
+      });
+    }
+  }
 });
 
 test("an input that ends with a trigger asks for the conversation to be made short", () => {
@@ -456,13 +478,24 @@ test("tools of a coding agent are read: functions, custom tools, and types that 
       strict: undefined,
     },
     { type: "custom", name: "apply_patch", description: "Edits files.", format: grammar },
-    { type: "other", extra: { dialect: "responses", fields: namespace } },
+    {
+      type: "other",
+      name: "namespace browser",
+      group: {
+        name: "browser",
+        description: "d",
+        tools: [{ ...tool, description: undefined, parameters: undefined, strict: undefined }],
+      },
+      extra: { dialect: "responses", fields: namespace },
+    },
     { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
   ]);
 });
 
 function choose(choice: unknown): ToolChoice | undefined {
-  return ask({ tools: [tool, { type: "custom", name: "c" }], tool_choice: choice }).settings.toolChoice;
+  const servers = ["wiki", "mail"].map((server_label) => ({ type: "mcp", server_label }));
+  const tools = [tool, { type: "custom", name: "c" }, { type: "web_search" }, ...servers];
+  return ask({ tools, tool_choice: choice }).settings.toolChoice;
 }
 
 test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
@@ -479,4 +512,40 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
     type: "other",
     extra: { dialect: "responses", fields: { type: "file_search" } },
   });
+});
+
+test("a tool in a namespace is chosen by both names, or by its own while no other tool has it", () => {
+  const files = { type: "namespace", name: "files", tools: [tool, { type: "custom", name: "patch" }] };
+  const mail = { type: "namespace", name: "mail", tools: [tool, { type: "function", name: "send" }] };
+  const pick = (tool_choice: object) => ask({ tools: [files, mail], tool_choice }).settings.toolChoice;
+  const named = { type: "function", name: "f", namespace: "mail" };
+  assert.deepEqual(pick(named), { type: "tool", name: "mail f" });
+  assert.deepEqual(pick({ type: "custom", name: "patch" }), { type: "tool", name: "files patch" });
+  const tools = [named, { type: "function", name: "send" }, { type: "namespace", name: "files" }];
+  assert.deepEqual(pick({ type: "allowed_tools", tools }), {
+    type: "allowed",
+    mode: "auto",
+    names: ["mail f", "mail send", "namespace files"],
+  });
+  const both = { code: "invalid_value", param: "tool_choice.namespace", message: /Several namespaces .* 'f'/ };
+  assert.throws(() => pick({ type: "function", name: "f" }), both);
+  const unknown = { code: "invalid_value", param: "tool_choice" };
+  assert.throws(() => pick({ ...named, namespace: "web" }), { ...unknown, message: /'web f' not found/ });
+  assert.throws(() => pick({ type: "custom", name: "send" }), unknown);
+  assert.throws(() => ask({ tools: [{ ...mail, tools: [{ type: "function" }] }] }), {
+    code: "missing_required_parameter",
+    param: "tools[0].tools[0].name",
+  });
+  const alone = ask({ tools: [tool, mail], tool_choice: { type: "function", name: "f" } });
+  assert.deepEqual(alone.settings.toolChoice, { type: "tool", name: "f" });
+});
+
+test("an allowed server is known by its label, and one without a label stands for all of its type", () => {
+  const allow = (...tools: readonly object[]) => choose({ type: "allowed_tools", tools });
+  const allowed = { type: "allowed", mode: "auto" } as const;
+  assert.deepEqual(allow({ type: "mcp", server_label: "mail" }), { ...allowed, names: ["mcp mail"] });
+  assert.deepEqual(allow({ type: "mcp" }), { ...allowed, names: ["mcp wiki", "mcp mail"] });
+  const unknown = { code: "invalid_value", param: "tool_choice" };
+  assert.throws(() => allow({ type: "mcp", server_label: "files" }), { ...unknown, message: /'mcp files' not found/ });
+  assert.throws(() => allow({ type: "image_generation" }), unknown);
 });

@@ -6,11 +6,14 @@ import { type Batches, type Played, playWith } from "../script.ts";
 
 export { about } from "../script.ts";
 
-export const seal = createSeal(new Uint8Array(32).fill(7));
+const sealOf = createSeal(new Uint8Array(32).fill(7));
 
-export const protocol = createResponsesProtocol({ seal });
+/** Of the owner who asks. */
+export const seal = sealOf("default");
+
+export const protocol = createResponsesProtocol({ seal: sealOf });
 
 /** `failure` is thrown after the last batch. */
 export function play(batches: Batches, body: object = {}, failure?: Error): Promise<Played<WireResponse>> {
-  return playWith(protocol.parse({ model: "some-model", input: "Hi", ...body }).voice, batches, failure);
+  return playWith(protocol.parse({ model: "some-model", input: "Hi", ...body }, "default").voice, batches, failure);
 }

@@ -186,6 +186,20 @@ test("a turn that fails after some text closes what it opened, says why twice, a
   assert.equal(response.output[0]?.status, "incomplete");
 });
 
+test("a call that breaks off because its turn failed is never told as done, since agents run what is done", async () => {
+  const half = [
+    { type: "tool-call", index: 0, callId: "c1", name: "rm" },
+    { type: "tool-arguments", index: 0, text: '{"path":"/"}' },
+  ] as const;
+  for (const code of ["adapter_error", "cancelled"] as const) {
+    const { events, response } = checkStream((await play([half], {}, new GatewayError(code, "Cut."))).stream);
+    assert.ok(!events.some(({ type }) => type.endsWith(".done")));
+    assert.deepEqual([response.status, response.output[0]?.status], ["failed", "incomplete"]);
+  }
+  const short = checkStream((await play([half, [{ type: "finish", reason: "length" }]])).stream);
+  assert.ok(short.events.some(({ type, item }) => type.endsWith("output_item.done") && item.status === "incomplete"));
+});
+
 test("a turn that was called off closes what it opened and ends in a way that every client knows, without an error event", async () => {
   const { stream } = await play([[{ type: "text", text: "So" }]], {}, new GatewayError("cancelled", "Called off."));
   const { response, events } = checkStream(stream);
@@ -196,7 +210,7 @@ test("a turn that was called off closes what it opened and ends in a way that ev
 });
 
 test("a turn that fails before its first word is told as a stream too", () => {
-  const { voice } = protocol.parse({ model: "m", input: "Hi", stream: true });
+  const { voice } = protocol.parse({ model: "m", input: "Hi", stream: true }, "default");
   const stream = voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."), new Date(0)));
   const { events, response } = checkStream(stream);
   assert.deepEqual(
@@ -219,7 +233,9 @@ test("a failed response names its cause in the codes that clients know", () => {
     [new GatewayError("internal_error", ""), "server_error"],
   ] as const;
   for (const [error, code] of table) {
-    const stream = protocol.parse({ model: "m", input: "Hi" }).voice.stream(about)(failedTurn(error, new Date(0)));
+    const stream = protocol.parse({ model: "m", input: "Hi" }, "default").voice.stream(about)(
+      failedTurn(error, new Date(0)),
+    );
     assert.equal(checkStream(stream).response.error?.code, code);
   }
 });

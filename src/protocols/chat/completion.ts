@@ -1,0 +1,122 @@
+/** An answer as one chat completion, and what its chunks have in common with it. */
+import type { OutputItem } from "../../core/event.ts";
+import type { Extra } from "../../core/item.ts";
+import type { About } from "../../core/ports.ts";
+import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
+import { toWireAnnotations } from "./annotations.ts";
+import type { Wants } from "./request.ts";
+
+/** All of the answer at once. */
+export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
+  const said = collect(answer.items);
+  const calls = answer.items.flatMap((item) => (item.type === "tool-call" ? [toCall(item)] : []));
+  const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
+  return {
+    id: toCompletionId(about),
+    object: "chat.completion",
+    created: toSeconds(about.createdAt),
+    model: about.model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: silent ? null : said.text,
+          refusal: said.refusal === "" ? null : said.refusal,
+          annotations: said.annotations,
+          ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
+          ...(calls.length > 0 && { tool_calls: calls }),
+        },
+        logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
+        finish_reason: finishReasons[answer.finish],
+      },
+    ],
+    ...(answer.usage && { usage: toUsage(answer.usage) }),
+    ...toServed(answer.notes),
+  };
+}
+
+function collect(items: readonly OutputItem[]) {
+  let text = "";
+  let refusal = "";
+  let reasoning = "";
+  let logprobs: unknown[] | undefined;
+  const annotations: object[] = [];
+  for (const item of items) {
+    if (item.type === "reasoning") reasoning += item.text + item.summary.join(betweenSections);
+    if (item.type !== "message") continue;
+    if (typeof item.content === "string") {
+      text += item.content;
+      continue;
+    }
+    for (const part of item.content) {
+      if (part.type === "refusal") refusal += part.text;
+      if (part.type !== "text") continue;
+      for (const entry of part.logprobs ?? []) (logprobs ??= []).push(entry);
+      annotations.push(...toWireAnnotations(part.annotations ?? [], text.length));
+      text += part.text;
+    }
+  }
+  return { text, refusal, reasoning, logprobs, annotations };
+}
+
+/** Between the sections of a summary. */
+export const betweenSections = "\n\n";
+
+/** Why the model stopped, in the words of the wire. */
+export const finishReasons: Readonly<Record<Finish, string>> = {
+  stop: "stop",
+  length: "length",
+  "content-filter": "content_filter",
+  "tool-calls": "tool_calls",
+};
+
+/** A call, with what this dialect adds to it. */
+export function toCall(item: Extract<OutputItem, { type: "tool-call" }>) {
+  const { callId: id, name, arguments: written } = item;
+  const added = fieldsOf(item.extra);
+  return item.kind === "custom"
+    ? { ...added, id, type: "custom", custom: { name, input: written } }
+    : { ...added, id, type: "function", function: { name, arguments: written } };
+}
+
+/** What something has of this dialect alone. */
+export function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
+  return extra?.dialect === "chat" ? extra.fields : undefined;
+}
+
+/** The log probabilities of a text. */
+export function toLogprobs(content: readonly unknown[]) {
+  return { content, refusal: null };
+}
+
+/** What served the answer. */
+export function toServed(notes: Notes) {
+  return { service_tier: notes.serviceTier ?? "default", system_fingerprint: notes.fingerprint ?? null };
+}
+
+/** What the answer cost. */
+export function toUsage(usage: Usage) {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: usage.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  };
+}
+
+/** `resp_…` under the name that this dialect gives it. */
+export function toCompletionId(about: About): string {
+  return about.id.replace(/^resp_/, "chatcmpl-");
+}
+
+/** A time as the wire counts it. */
+export function toSeconds(date: Date): number {
+  return Math.floor(date.getTime() / 1000);
+}

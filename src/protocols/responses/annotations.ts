@@ -1,0 +1,14 @@
+/** Notes on a text, whose fields stand beside their type in this dialect. */
+import type { Annotation } from "../../core/item.ts";
+import { type Fields, readObjects, requireName } from "../fields.ts";
+
+export function readAnnotations(part: Fields): readonly Annotation[] {
+  return (readObjects(part, "annotations") ?? []).map((annotation) => {
+    const { type: _, ...fields } = annotation.values;
+    return { type: requireName(annotation, "type"), fields };
+  });
+}
+
+export function toWireAnnotation({ type, fields }: Annotation): object {
+  return { ...fields, type };
+}
