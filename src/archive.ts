@@ -167,6 +167,11 @@ function refuse(what: string): GatewayError {
 }
 
 const name = Type.String({ minLength: 1 });
+/** Visible ASCII: ids stand in headers and paths. Ours are `conv_` or `resp_` and digits, but an operator may have made others. */
+const id = Type.String({ pattern: "^[!-~]{1,255}$" });
+/** Base64url, in which a wrong character would only be passed over. */
+const hash = Type.String({ pattern: "^[A-Za-z0-9_-]{1,255}$" });
+const key = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 const date = Type.String({
   pattern: "^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])T([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?Z$",
 });
@@ -175,9 +180,15 @@ const extra = Type.Object({
   dialect: Type.Enum(["chat", "responses"]),
   fields: Type.Record(Type.String(), Type.Unknown()),
 });
+const annotation = Type.Object({ type: Type.String(), fields: Type.Record(Type.String(), Type.Unknown()) });
 
 const part = Type.Union([
-  Type.Object({ type: Type.Enum(["text", "refusal"]), text: Type.String(), extra: Type.Optional(extra) }),
+  Type.Object({
+    type: Type.Enum(["text", "refusal"]),
+    text: Type.String(),
+    annotations: Type.Optional(Type.Array(annotation)),
+    extra: Type.Optional(extra),
+  }),
   Type.Object({ type: Type.Enum(["image", "file"]) }),
   Type.Object({ type: Type.Literal("audio"), data: Type.String(), format: Type.String() }),
   Type.Object({ type: Type.Literal("other"), extra }),
@@ -202,6 +213,7 @@ const item = Type.Union([
     kind: Type.Enum(["function", "custom"]),
     callId: Type.String(),
     name: Type.String(),
+    group: Type.Optional(Type.String()),
     arguments: Type.String(),
     extra: Type.Optional(extra),
   }),
@@ -211,7 +223,11 @@ const item = Type.Union([
     callId: Type.String(),
     output: content,
   }),
-  Type.Object({ type: Type.Literal("other"), extra }),
+  Type.Object({
+    type: Type.Literal("other"),
+    extra,
+    exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
+  }),
   Type.Object({
     type: Type.Literal("compaction"),
     summary: Type.String(),
@@ -220,11 +236,23 @@ const item = Type.Union([
 ]);
 
 const told = Type.Object({
+  session: Type.Optional(id),
+  history: Type.Optional(Type.Enum(["new", "continued", "matched", "forked", "foreign", "stateless"])),
+  contextItems: Type.Optional(counted),
   omittedItems: counted,
   truncation: Type.Enum(["auto", "disabled"]),
   endedAt: Type.Optional(date),
   finish: Type.Enum(["stop", "length", "content-filter", "tool-calls"]),
   notes: Type.Object({}),
+  remarks: Type.Optional(
+    Type.Array(
+      Type.Union([
+        Type.Object({ type: Type.Literal("tried"), adapter: Type.String(), code: Type.String() }),
+        Type.Object({ type: Type.Literal("left-out"), what: Type.String() }),
+        Type.Object({ type: Type.Literal("changed"), what: Type.String(), to: Type.String() }),
+      ]),
+    ),
+  ),
   memo: Type.Optional(Type.String()),
   failure: Type.Optional(Type.Object({ code: name, message: Type.String() })),
   pieces: Type.Optional(
@@ -234,22 +262,22 @@ const told = Type.Object({
 
 /** What a line of each type must hold. What it holds beside that is kept as it is. */
 const forms: Readonly<Record<string, TSchema>> = {
-  portico: Type.Object({ version: Type.Integer(), hintKey: name }),
+  portico: Type.Object({ version: Type.Integer(), hintKey: key }),
   session: Type.Object({
-    id: name,
+    id,
     owner: name,
-    hint: Type.Optional(name),
-    tip: Type.Optional(name),
+    hint: Type.Optional(hash),
+    tip: Type.Optional(id),
     resends: Type.Boolean(),
     metadata: Type.Record(Type.String(), Type.String()),
     createdAt: date,
     updatedAt: date,
   }),
   turn: Type.Object({
-    id: name,
+    id,
     owner: name,
-    session: Type.Optional(name),
-    parent: Type.Optional(name),
+    session: Type.Optional(id),
+    parent: Type.Optional(id),
     createdAt: date,
     model: Type.String(),
     input: Type.Array(item),
@@ -258,8 +286,8 @@ const forms: Readonly<Record<string, TSchema>> = {
     usage: Type.Optional(
       Type.Object({ inputTokens: counted, cachedTokens: counted, outputTokens: counted, reasoningTokens: counted }),
     ),
-    digest: Type.Optional(name),
-    exchange: Type.Optional(name),
+    digest: Type.Optional(hash),
+    exchange: Type.Optional(hash),
     gap: Type.Optional(Type.Boolean()),
     told: Type.Optional(told),
   }),

@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { adapterOptions } from "./adapters/index.ts";
+import type { Config } from "./config/config.ts";
 import { loadConfig } from "./config/load.ts";
-import { createPortico, type Portico, type Surroundings } from "./portico.ts";
+import { createPortico, type Portico as Composed, type Surroundings } from "./portico.ts";
 
 export type { Delta } from "./core/delta.ts";
 export { GatewayError } from "./core/errors.ts";
@@ -12,7 +13,16 @@ export type { Caller, Gateway, Reply } from "./core/gateway.ts";
 export type { Content, Item, Part, Role } from "./core/item.ts";
 export type { Adapter, Remark, Tell } from "./core/ports.ts";
 export type { Answer, Ask, Finish, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
-export type { Portico, Surroundings } from "./portico.ts";
+export type { Surroundings } from "./portico.ts";
+
+/** A gateway that is open. */
+export interface Portico extends Omit<Composed, "reload"> {
+  /**
+   * Goes on with other settings: requests from now on see all of them, and what runs ends as it began. Throws, and changes
+   * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
+   */
+  reload(settings: object): Promise<void>;
+}
 
 /**
  * Opens a gateway with the settings of a config file, given as an object. Relative paths start from `folder`, the current
@@ -23,6 +33,11 @@ export async function openPortico(
   surroundings: Surroundings & { readonly folder?: string; readonly env?: NodeJS.ProcessEnv } = {},
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env } = surroundings;
+  const portico = await createPortico(await read(settings, folder, env), surroundings);
+  return { ...portico, reload: async (others) => portico.reload(await read(others, folder, env)) };
+}
+
+async function read(settings: object, folder: string, env: NodeJS.ProcessEnv): Promise<Config> {
   const { config } = await loadConfig(
     { file: join(folder, "portico.json"), text: JSON.stringify(settings) },
     {
@@ -34,5 +49,5 @@ export async function openPortico(
       now: new Date(),
     },
   );
-  return createPortico(config, surroundings);
+  return config;
 }

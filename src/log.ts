@@ -7,9 +7,17 @@ const standardError = 2;
 const gatherMs = 100;
 const maxGathered = 64 * 1024;
 
-export function createLog(level: string): { readonly log: Logger; close(): void } {
+export interface Log {
+  readonly log: Logger;
+  /** Writes what is of this level or above it from now on. */
+  setLevel(level: string): void;
+  close(): void;
+}
+
+export function createLog(level: string): Log {
   const sink = createSink();
-  return { log: pino({ level, base: null }, sink), close: sink.close };
+  const log = pino({ level, base: null }, sink);
+  return { log, setLevel: (chosen) => void (log.level = chosen), close: sink.close };
 }
 
 /**

@@ -6,6 +6,8 @@ import type { Pruned, PruneRules, SessionStore } from "./core/store.ts";
 export interface Pruner {
   /** Applies the rules now. Whoever asks while that is going on gets what comes of it. */
   run(): Promise<Gone>;
+  /** Runs at another interval from now on. */
+  retime(intervalMs: number): void;
   /** Stops after the call that runs just now. */
   close(): Promise<void>;
 }
@@ -31,7 +33,8 @@ const usualFirstMs = 5_000;
 
 /** Runs a moment after it is made and then at every interval, never twice at once. */
 export function createPruner(parts: PrunerParts): Pruner {
-  const { store, rules, intervalMs, now, log, firstMs = usualFirstMs } = parts;
+  const { store, rules, now, log, firstMs = usualFirstMs } = parts;
+  let { intervalMs } = parts;
   const closing = new AbortController();
   let running: Promise<Gone> | undefined;
 
@@ -54,9 +57,16 @@ export function createPruner(parts: PrunerParts): Pruner {
   }
 
   const first = setTimeout(runAtItsTime, Math.min(firstMs, intervalMs)).unref();
-  const timer = setInterval(runAtItsTime, intervalMs).unref();
+  let timer = setInterval(runAtItsTime, intervalMs).unref();
   return {
     run,
+    retime(otherMs) {
+      // Whoever asks for the same again and again must not put it off for ever.
+      if (otherMs === intervalMs) return;
+      intervalMs = otherMs;
+      clearInterval(timer);
+      timer = setInterval(runAtItsTime, intervalMs).unref();
+    },
     async close() {
       closing.abort();
       clearTimeout(first);

@@ -1,7 +1,7 @@
 /** What a start does not wait for: code that its configuration does not need. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -30,7 +30,7 @@ function modulesOf(adapter: object): readonly string[] {
     });
     const { openPortico } = await import(${JSON.stringify(new URL("src/index.ts", root).href)});
     const portico = await openPortico(${JSON.stringify(settings)});
-    process.stdout.write(JSON.stringify(loaded));
+    process.stdout.write(JSON.stringify([...loaded, ...process.moduleLoadList]));
     await portico.close();
   `;
   const child = spawnSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8" });
@@ -45,10 +45,22 @@ test("A start loads the code of the adapters that the configuration names, and o
   assert.deepEqual([...new Set(code)].toSorted(), ["http", "media", "openai"]);
 });
 
-test("A start loads neither the library that judges archives nor the vocabulary that counts tokens.", () => {
+const judges = /\/node_modules\/(typebox|gpt-tokenizer|ajv|@fastify\/fast-json-stringify-compiler)\//;
+
+test("A start loads neither what judges archives and schemas nor the vocabulary that counts tokens.", () => {
   assert.ok(loaded.some((url) => url.includes("/node_modules/fastify/")));
+  for (const modules of [loaded, modulesOf({ type: "echo" })]) {
+    assert.deepEqual(
+      modules.filter((url) => judges.test(url)),
+      [],
+    );
+  }
+});
+
+test("A start loads no more of an HTTP client than it needs: no fetch, neither the platform's nor a package's.", () => {
+  assert.ok(loaded.some((url) => url.endsWith("/node_modules/undici/lib/dispatcher/pool.js")));
   assert.deepEqual(
-    loaded.filter((url) => /\/node_modules\/(typebox|gpt-tokenizer)\//.test(url)),
+    loaded.filter((name) => /\/node_modules\/undici\/(index\.js|lib\/web\/fetch)|deps\/undici/.test(name)),
     [],
   );
 });
@@ -64,4 +76,14 @@ test("What was compiled is kept in the user's own folder, and never where others
   assert.equal(child.status, 0, child.stderr);
   assert.deepEqual(readdirSync(temporary), []);
   assert.ok(existsSync(join(home, ".cache", "portico")));
+});
+
+test("Portico runs where nothing compiled can be kept.", (context) => {
+  const home = mkdtempSync(join(tmpdir(), "portico-"));
+  context.after(() => rmSync(home, { recursive: true }));
+  writeFileSync(join(home, ".cache"), "no folder");
+  const bin = fileURLToPath(new URL("bin/portico.js", root));
+  const env = { PATH: process.env.PATH, HOME: home };
+  const child = spawnSync(process.execPath, [bin, "--version"], { encoding: "utf8", env });
+  assert.deepEqual([child.status, child.stderr], [0, ""]);
 });

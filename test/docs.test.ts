@@ -2,9 +2,18 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn, spawnSync, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { delimiter, dirname, join, relative } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
@@ -133,8 +142,16 @@ function createReader(context: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), "portico-docs-"));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
   // Port 1 has no Ollama, so that a developer's own is never asked.
-  const env = { PATH: process.env.PATH ?? "", HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
+  const path = `${join(folder, "bin")}${delimiter}${process.env.PATH ?? ""}`;
+  const env = { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
   const [, executable = "", command = ""] = manifest.scripts.start.split(" ");
+  // What an installed package has in the reader's PATH.
+  mkdirSync(join(folder, "bin"));
+  writeFileSync(
+    join(folder, "bin/portico"),
+    `#!/bin/sh\nexec "${process.execPath}" "${join(root, executable)}" "$@"\n`,
+    { mode: 0o755 },
+  );
   let gateway: Program | undefined;
   let address = "";
   const here = (text: string) => text.replaceAll("http://127.0.0.1:8600", address);

@@ -40,6 +40,23 @@ for (const [when, then] of [
   });
 }
 
+test("another level counts for the lines from then on", async () => {
+  const program = `import { createLog } from ${source};
+    const { log, setLevel } = createLog("error");
+    log.info({}, "unheard");
+    setLevel("info");
+    log.info({}, "heard");
+    setLevel("silent");
+    log.error({}, "unheard too");`;
+  const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", program], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  let text = "";
+  child.stderr.on("data", (chunk) => (text += chunk));
+  assert.deepEqual(await once(child, "close"), [0, null]);
+  assert.match(text, /^\{[^\n]*"msg":"heard"\}\n$/);
+});
+
 test("a reader that is gone does not take the process with it", async () => {
   const child = logAnd("setTimeout(() => {}, 50);");
   child.stderr.destroy();

@@ -16,11 +16,15 @@ export const usualLimits: GatewayLimits = {
 };
 
 type Chosen = Pick<GatewayParts, "adapter" | "store"> &
-  Partial<Omit<GatewayParts, "limits">> & { readonly limits?: Partial<GatewayLimits> };
+  Partial<Omit<GatewayParts, "limits" | "alwaysResends">> & {
+    readonly limits?: Partial<GatewayLimits>;
+    readonly alwaysResends?: boolean;
+  };
 
-export function makeGateway({ limits, ...chosen }: Chosen): Gateway {
+export function makeGateway({ limits: wanted, alwaysResends = false, ...chosen }: Chosen): Gateway {
   const now = chosen.now ?? (() => new Date());
   const newId = createIds(() => new Date());
+  const limits = { ...usualLimits, ...wanted };
   return createGateway({
     now,
     newSessionId: () => newId("conv"),
@@ -28,6 +32,7 @@ export function makeGateway({ limits, ...chosen }: Chosen): Gateway {
     // A character a token, so that tests can count.
     tokenCounter: async () => (text) => text.length,
     ...chosen,
-    limits: { ...usualLimits, ...limits },
+    limits: () => limits,
+    alwaysResends: () => alwaysResends,
   });
 }

@@ -64,6 +64,23 @@ test("retention runs a moment after the start and then at every interval", async
   assert.equal(store.calls.length, 2);
 });
 
+test("another interval counts from the moment it is chosen, and the same one again puts nothing off", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  const { store, pruner } = make(context, 1_000, 1_000);
+  pruner.retime(5_000);
+  const first = store.next();
+  context.mock.timers.tick(1_000);
+  (await first).resolve(none);
+  await settled();
+  context.mock.timers.tick(3_000);
+  pruner.retime(5_000);
+  assert.equal(store.calls.length, 1);
+  const second = store.next();
+  context.mock.timers.tick(1_000);
+  (await second).resolve(none);
+  assert.equal(store.calls.length, 2);
+});
+
 test("a store is asked again while there is more, with the same rules, and what went is told in one line", async (context) => {
   const { store, logged, pruner } = make(context, 1_000_000, 1_000_000);
   const running = pruner.run();

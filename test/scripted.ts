@@ -1,7 +1,7 @@
 /** A gateway in a box for tests: a scripted adapter, a memory store and a front door, with or without a socket. */
 import type { TestContext } from "node:test";
 import type { Delta } from "../src/core/delta.ts";
-import type { Adapter } from "../src/core/ports.ts";
+import type { Adapter, Tell } from "../src/core/ports.ts";
 import type { SessionStore } from "../src/core/store.ts";
 import type { Turn } from "../src/core/turn.ts";
 import { toDigest, type Token } from "../src/http/auth.ts";
@@ -15,13 +15,15 @@ import { createMemoryStore } from "../src/stores/memory.ts";
 import { makeGateway } from "./making.ts";
 
 export const token = "sk-test-0123456789abcdef";
-export const seal = createSeal(new Uint8Array(32).fill(7));
+const sealOf = createSeal(new Uint8Array(32).fill(7));
+/** Of the owner `default`. */
+export const seal = sealOf("default");
 export const authorization = `Bearer ${token}`;
 
 /** What the adapter does with a turn: a list of batches, or a function that may wait, throw and see the signal. */
 export type Script =
   | readonly (readonly Delta[])[]
-  | ((turn: Turn, signal: AbortSignal) => AsyncIterable<readonly Delta[]>);
+  | ((turn: Turn, signal: AbortSignal, tell: Tell) => AsyncIterable<readonly Delta[]>);
 
 export interface ScriptedAdapter extends Adapter {
   /** Every turn it has seen. */
@@ -32,9 +34,9 @@ export function createScriptedAdapter(script: Script): ScriptedAdapter {
   const turns: Turn[] = [];
   return {
     turns,
-    stream(turn, signal) {
+    stream(turn, signal, tell = () => {}) {
       turns.push(turn);
-      return typeof script === "function" ? script(turn, signal) : replay(script);
+      return typeof script === "function" ? script(turn, signal, tell) : replay(script);
     },
     models: async () => ["scripted"],
   };
@@ -108,7 +110,10 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
       limits: { ...defaultLimits, ...options.limits },
     },
     gateway,
-    protocols: { chat: createChatProtocol({ exposeReasoning: false }), responses: createResponsesProtocol({ seal }) },
+    protocols: {
+      chat: createChatProtocol({ exposeReasoning: false }),
+      responses: createResponsesProtocol({ seal: sealOf }),
+    },
     models: async () => (await adapter.models?.()) ?? [],
     adapters: () => [{ name: "scripted", state: "closed" }],
     ready: () => store.check(),

@@ -105,6 +105,7 @@ export interface AdapterConfig {
   readonly models: Readonly<Record<string, string>>;
   /** In tokens. */
   readonly contextWindow: number | undefined;
+  readonly maxAnswerCharacters: number;
   /** Names of adapters to ask when this one cannot answer. */
   readonly fallback: readonly string[];
   readonly retry: { readonly times: number; readonly baseMs: number; readonly maxWaitMs: number };

@@ -31,7 +31,7 @@ export function misfit(path: Path, value: unknown, allowed: string): Problem {
 /** A value as a problem may show it: secrets by their kind only. */
 function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
+  if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (isObject(value)) return "an object";
   if (isHidden(path)) return typeof value === "string" && value !== "" ? "a string" : `${kindOf(value)}`;
   if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;

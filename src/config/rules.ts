@@ -101,12 +101,6 @@ function judgeNamed(file: unknown, token: Readonly<Record<string, unknown>>, ind
       problem([...path, "name"], "'default' is the owner of the tokens without a name; choose another name"),
     );
   }
-  const first = namedTokens(file).findIndex((other) => other.name === name);
-  if (typeof name === "string" && first < index) {
-    problems.push(
-      problem([...path, "name"], `'${name}' is also the name of gateway.http.tokens[${first}]; names are unique`),
-    );
-  }
   const given = ["token", "sha256"].filter((key) => token[key] !== undefined);
   if (given.length === 2) problems.push(problem(path, "has both 'token' and 'sha256'; allowed: one of them"));
   if (given.length === 0) problems.push(problem(path, "has neither 'token' nor 'sha256'; required: one of them"));

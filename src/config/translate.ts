@@ -87,12 +87,14 @@ function toRate(rate: {
 }
 
 function toAdapter(adapter: unknown): AdapterConfig {
-  const { type, model, models, context_window, fallback, retry, breaker, ...options } = adapter as AdapterShape;
+  const { type, model, models, context_window, max_answer_characters, fallback, retry, breaker, ...options } =
+    adapter as AdapterShape;
   return {
     type,
     model,
     models,
     contextWindow: context_window,
+    maxAnswerCharacters: max_answer_characters,
     fallback,
     retry: { times: retry.times, baseMs: retry.base_ms, maxWaitMs: retry.max_wait_ms },
     breaker: breaker.failures === 0 ? undefined : { failures: breaker.failures, openMs: breaker.open_ms },

@@ -9,7 +9,8 @@ import { type Shown, unresolved } from "./references.ts";
 export function validate(schema: Schema, value: unknown, path: Path, shown: Shown): readonly Problem[] {
   if (value === unresolved) return [];
   if (Array.isArray(value) && schema.items !== undefined) {
-    const { items } = schema;
+    const { items, minItems = 0 } = schema;
+    if (value.length < minItems) return [misfit(path, value, describeSchema(schema))];
     return value.flatMap((entry, index) => validate(items, entry, [...path, index], shown));
   }
   if (isObject(value) && schema.properties !== undefined) {
@@ -68,7 +69,7 @@ function describeSchema(form: Schema): string {
     case "boolean":
       return "true or false";
     case "array":
-      return "a list";
+      return (form.minItems ?? 0) > 0 ? "a list that is not empty" : "a list";
     case "object":
       return "an object";
     default:

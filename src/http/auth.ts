@@ -25,11 +25,15 @@ export interface Guard {
   admit(headers: IncomingHttpHeaders, address: string): Token;
 }
 
-export function createGuard(tokens: readonly Token[], maxFailuresPerMinute: number, now: () => Date): Guard {
-  const failures = createFailureCount(maxFailuresPerMinute);
-
+/** Guards with other tokens may share a count of failures. */
+export function createGuard(
+  tokens: readonly Token[],
+  maxFailuresPerMinute: number,
+  now: () => Date,
+  failures = createFailureCount(),
+): Guard {
   function fail(code: "missing_api_key" | "invalid_api_key", message: string, address: string): never {
-    const waitMs = failures.add(address, now().getTime());
+    const waitMs = failures.add(address, now().getTime(), maxFailuresPerMinute);
     if (waitMs === 0) throw new GatewayError(code, message);
     throw new GatewayError(
       "too_many_failures",
@@ -84,11 +88,16 @@ const minuteMs = 60_000;
 /** Enough addresses to see an attack, few enough that an attack cannot fill the memory. */
 const maxAddresses = 10_000;
 
-function createFailureCount(maxPerMinute: number) {
+/** Who has failed how often within the last minute. */
+export interface FailureCount {
+  /** How long the address must wait, in ms; 0 while it may go on failing. */
+  add(address: string, at: number, maxPerMinute: number): number;
+}
+
+export function createFailureCount(): FailureCount {
   const counts = new Map<string, { since: number; failures: number }>();
   return {
-    /** How long the address must wait, in ms; 0 while it may go on failing. */
-    add(address: string, at: number): number {
+    add(address, at, maxPerMinute) {
       let count = counts.get(address);
       if (count === undefined || at - count.since >= minuteMs) {
         counts.delete(address);

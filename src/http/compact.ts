@@ -8,13 +8,14 @@ import { tellWhole } from "./tell.ts";
 
 /** `POST /v1/responses/compact`; nothing of it is kept. */
 export async function compact(parts: ResponseParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { seal } = parts.protocol;
+  const { owner } = request.token;
+  const seal = parts.protocol.sealOf(owner);
   const client = watchClient(reply.raw);
   return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
     const placed = await parts.gateway.answer(readCompactRequest(value, seal), {
       turnId: parts.newTurnId(),
-      owner: request.token.owner,
+      owner,
       hint: undefined,
       signal: client.signal,
     });

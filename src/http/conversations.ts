@@ -17,6 +17,7 @@ import {
   toListedItem,
   unknownItem,
 } from "../protocols/responses/listing.ts";
+import type { Seal } from "../protocols/responses/seal.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import type { ResponseParts } from "./responses.ts";
@@ -25,7 +26,7 @@ import type { ResponseParts } from "./responses.ts";
 export async function createConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
   return parts.turns.run(new AbortController(), async () => {
     const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
-    const { metadata, items } = readNewConversation(body, parts.protocol.seal);
+    const { metadata, items } = readNewConversation(body, sealOf(parts, request));
     const addition = { turnId: parts.newTurnId(), items };
     return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
   });
@@ -56,7 +57,7 @@ export async function deleteConversation({ gateway }: ResponseParts, request: Fa
 export async function listItems({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
   const query = readPageQuery(readQuery(request));
-  return toItemPage(await gateway.conversations.places(request.token.owner, id), query, protocol.seal);
+  return toItemPage(await gateway.conversations.places(request.token.owner, id), query, sealOf({ protocol }, request));
 }
 
 /** `POST /v1/conversations/{id}/items`; waits for a turn of the conversation that runs. */
@@ -69,16 +70,17 @@ export async function createItems(
   const client = watchClient(reply.raw);
   return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
-    const addition = { turnId: parts.newTurnId(), items: readNewItems(value, parts.protocol.seal) };
+    const seal = sealOf(parts, request);
+    const addition = { turnId: parts.newTurnId(), items: readNewItems(value, seal) };
     const added = await parts.gateway.conversations.append(request.token.owner, id, addition, client.signal);
-    return toItemList(added, { seal: parts.protocol.seal, showsSeals: showsSeals(readQuery(request)) });
+    return toItemList(added, { seal, showsSeals: showsSeals(readQuery(request)) });
   });
 }
 
 /** `GET /v1/conversations/{id}/items/{item}` */
 export async function retrieveItem({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const places = await gateway.conversations.places(request.token.owner, readId(request));
-  const sealing = { seal: protocol.seal, showsSeals: showsSeals(readQuery(request)) };
+  const sealing = { seal: sealOf({ protocol }, request), showsSeals: showsSeals(readQuery(request)) };
   return toListedItem(findListed(places, readItemId(request)), sealing);
 }
 
@@ -95,6 +97,10 @@ export async function deleteItem(
   const { signal } = watchClient(reply.raw);
   const conversation = await gateway.conversations.removeItem(owner, id, place, signal);
   return toWireConversation(conversation ?? unknownItem(itemId));
+}
+
+function sealOf({ protocol }: Pick<ResponseParts, "protocol">, request: FastifyRequest): Seal {
+  return protocol.sealOf(request.token.owner);
 }
 
 function readId(request: FastifyRequest): string {

@@ -3,22 +3,20 @@ import cors from "@fastify/cors";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
-import type { Protocol } from "../core/ports.ts";
-import type { ResponsesProtocol } from "../protocols/responses/index.ts";
-import { createGuard, type Token } from "./auth.ts";
+import { createFailureCount, type Token } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
+import { sayCors } from "./cors.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { createRateLimit } from "./rate.ts";
-import { addRoutes } from "./router.ts";
+import { addRoutes, checkToken } from "./router.ts";
 import { toRoutes } from "./routes.ts";
-import type { HttpSettings } from "./settings.ts";
 import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
+import { type Decisions, type Lasting, toTerms } from "./terms.ts";
 import { createTurns, drainingError } from "./turns.ts";
-import { createWebSockets } from "./websocket.ts";
+import { createWebSockets, switchedOff } from "./websocket.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -27,10 +25,8 @@ declare module "fastify" {
   }
 }
 
-export interface DoorParts {
-  readonly settings: HttpSettings;
+export interface DoorParts extends Decisions {
   readonly gateway: Gateway;
-  readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
   /** The models a caller may choose from. */
   readonly models: () => Promise<readonly string[]>;
   /** Whether each adapter is let be: `open` keeps turns away from one that has failed too often. */
@@ -46,48 +42,32 @@ export interface DoorParts {
 
 export interface Door {
   listen(): Promise<string>;
+  /** Takes requests on other terms from now on. Where it listens and how long headers may take stay as they are. */
+  change(decisions: Decisions): void;
   /** Stops accepting, lets running turns end, calls off what takes longer than the drain time-out. */
   close(): Promise<void>;
 }
-
-/** What the pages of other origins may read. */
-const exposedHeaders = [
-  "x-request-id",
-  "retry-after",
-  "x-portico-session",
-  "x-portico-history",
-  "x-portico-context",
-  "x-portico-replayed",
-  "x-portico-tried",
-  "x-portico-warning",
-  "x-portico-tokens",
-] as const;
 
 /** What a turn that was called off may still take to tell its caller why. */
 const partingMs = 1_000;
 
 export function createDoor(parts: DoorParts): Door {
-  const { settings, now } = parts;
-  const { limits } = settings;
-  const turns = createTurns(limits.maxConcurrentTurns);
-  const guard = createGuard(settings.tokens, limits.maxAuthFailuresPerMinute, now);
-  const rate = createRateLimit(limits.rate, now);
+  const { gateway, now } = parts;
+  const { listen, limits } = parts.settings;
+  const turns = createTurns(() => terms.limits.maxConcurrentTurns);
   const metrics = createMetrics({ adapters: parts.adapters, turns: () => turns.count });
   const journal = createJournal(parts.log, metrics.count);
-  const sockets = createWebSockets({
-    ...parts,
-    ...settings,
-    settings: settings.webSocket,
+  const lasting: Lasting = {
+    gateway,
     turns,
-    journal,
-    protocol: parts.protocols.responses,
+    now,
     newTurnId: () => parts.newId("resp"),
-    admit(request) {
-      const token = guard.admit(request.headers, request.ip);
-      rate.take(token);
-      return token;
-    },
-  });
+    report: journal.report,
+    failures: createFailureCount(),
+    buckets: new Map(),
+  };
+  let terms = toTerms(parts, lasting);
+  const sockets = createWebSockets(() => ({ ...terms, settings: terms.settings.webSocket, journal, admit }));
   const app = fastify({
     logger: false,
     http: {
@@ -98,13 +78,23 @@ export function createDoor(parts: DoorParts): Door {
       requireHostHeader: false, // checked below, in the one error shape
       shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
     },
-    bodyLimit: limits.maxBodyBytes,
+    schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
     forceCloseConnections: "idle",
     return503OnClosing: false,
     genReqId: () => parts.newId("req"),
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, parts.newId("req")),
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
   });
+
+  /** A connection was let in on the terms of its time; each of its turns needs those of now. */
+  function admit(request: FastifyRequest): Token {
+    const { settings, guard, rate } = terms;
+    const token = guard.admit(request.headers, request.ip);
+    checkToken(["responses"], token, settings);
+    if (!settings.webSocket.enabled) throw switchedOff();
+    rate.take(token);
+    return token;
+  }
 
   function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const error = translateError(thrown);
@@ -121,36 +111,28 @@ export function createDoor(parts: DoorParts): Door {
   app.setNotFoundHandler((request) => {
     throw new GatewayError("unknown_url", `Unknown request URL: ${request.method} ${request.url.split("?")[0]}.`);
   });
+  app.decorateRequest("terms");
   app.decorateRequest("token");
   app.decorateRequest("about", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("isUpgraded", false);
   sockets.install(app);
   app.addHook("onRequest", (request, reply, done) => {
+    request.terms = terms;
     // No cache on the way keeps what a token has opened; streams say the same in their own words.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
-    reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, limits.stalledClientTimeoutMs));
+    reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, request.terms.limits.stalledClientTimeoutMs));
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
     done();
   });
-  if (settings.corsOrigins.length > 0) {
-    const shared = {
-      origin: [...settings.corsOrigins],
-      methods: ["GET", "POST", "DELETE"],
-      exposedHeaders: [...exposedHeaders],
-      maxAge: 600,
-      strictPreflight: false,
-    };
-    // The endpoints are for pages, the operator's routes for none.
-    app.register(cors, {
-      delegator: async ({ routeOptions: { url } }: FastifyRequest) =>
-        url?.startsWith("/operator/") === true ? { origin: false } : shared,
-    });
-  }
-  app.addHook("onRequest", (request, _reply, done) => {
+  app.register(cors, { delegator: sayCors });
+  app.addHook("onRequest", (request, reply, done) => {
+    const { settings, guard, rate } = request.terms;
+    // The plugin says so of every answer, as if pages could ever read one.
+    if (settings.corsOrigins.length === 0) reply.removeHeader("vary");
     if (request.routeOptions.config.open) return done();
     request.token = guard.admit(request.headers, request.ip);
     if (turns.draining) throw drainingError();
@@ -165,27 +147,35 @@ export function createDoor(parts: DoorParts): Door {
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   // As a plugin, so that they come after those that change how routes are added.
-  const routes = toRoutes({ ...parts, turns, sockets, metrics, report: journal.report });
-  app.register(async (rooms) => addRoutes(rooms, routes, settings.endpoints));
+  const routes = toRoutes({ ...parts, turns, sockets, metrics });
+  app.register(async (rooms) => addRoutes(rooms, routes));
 
   return {
     async listen() {
-      const { listen } = settings;
       if ("path" in listen) await removeDeadSocket(listen.path);
       const address = await app.listen("path" in listen ? listen : { ...listen, backlog: 4096 });
       return "path" in listen ? `unix:${listen.path}` : address;
     },
+    change(decisions) {
+      terms = toTerms(decisions, lasting);
+    },
     async close() {
+      const { drainTimeoutMs } = terms.limits;
       turns.drain();
       sockets.retire();
-      const overdue = setTimeout(() => turns.abort(), limits.drainTimeoutMs);
+      const overdue = setTimeout(() => turns.abort(), drainTimeoutMs);
       const parting = setTimeout(() => {
         app.server.closeAllConnections();
         sockets.cut();
-      }, limits.drainTimeoutMs + partingMs);
+      }, drainTimeoutMs + partingMs);
       await app.close();
       clearTimeout(overdue);
       clearTimeout(parting);
     },
   };
+}
+
+/** Stands where Fastify would load its compilers for schemas: no route has one. */
+function compileNothing(): never {
+  throw new Error("a route has a schema, which nothing compiles");
 }

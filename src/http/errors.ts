@@ -1,5 +1,5 @@
 /** Tells failures over HTTP: one shape on every path and status, also where no request could be read. */
-import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import { GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
@@ -45,6 +45,8 @@ export function answerMalformed(failure: Error & { code?: string }, socket: Sock
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
   const error = (socketErrors.get(failure.code) ?? malformed)();
   const body = toBody(error);
+  // An import of node:http loads whatever it exports, fetch and WebSocket too, which no start should wait for.
+  const { STATUS_CODES } = process.getBuiltinModule("node:http");
   socket.end(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Metrics } from "./metrics.ts";
+import { toRemarkHeaders } from "./tell.ts";
 
 /** Where the lines go. */
 export interface DoorLog {
@@ -53,6 +54,7 @@ export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
       model: about?.model,
       history: about?.history,
       code: failure?.code,
+      ...(about !== undefined && about.remarks.length > 0 && toRemarkFields(about.remarks)),
     };
     log.info(fields, "request");
   }
@@ -71,6 +73,12 @@ export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
       log.error({ requestId: request.id, code: error.code, err: error.cause ?? error }, error.message);
     },
   };
+}
+
+/** Not every caller can be told by headers: a stream's head may be out already, and a connection has none. */
+function toRemarkFields(remarks: About["remarks"]): object {
+  const { "x-portico-tried": tried, "x-portico-warning": warning } = toRemarkHeaders(remarks);
+  return { tried, warning };
 }
 
 /** Status of a request whose caller left before the end; no caller ever sees it. */

@@ -8,9 +8,14 @@ export interface RateLimit {
   take(token: Token): void;
 }
 
-/** `general` holds for every token that has no rate of its own; the tokens of one owner share a bucket. */
-export function createRateLimit(general: Rate | undefined, now: () => Date): RateLimit {
-  const buckets = new Map<string, { left: number; at: number }>();
+/** How much is left to each owner. */
+export type Buckets = Map<string, { readonly left: number; readonly at: number }>;
+
+/**
+ * `general` holds for every token that has no rate of its own; the tokens of one owner share a bucket. Limits with other
+ * rates may share the buckets: each fills and bounds them at its own rate.
+ */
+export function createRateLimit(general: Rate | undefined, now: () => Date, buckets: Buckets = new Map()): RateLimit {
   return {
     take(token) {
       const rate = token.rate ?? general;

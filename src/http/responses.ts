@@ -41,9 +41,10 @@ export async function cancelResponse(
   reply: FastifyReply,
 ): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
-  const recalled = (await parts.gateway.cancel(request.token.owner, id)) ?? unknownResponse(id);
+  const { owner } = request.token;
+  const recalled = (await parts.gateway.cancel(owner, id)) ?? unknownResponse(id);
   if (!recalled.background) throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
-  return sendJson(recalled.about, toText(recalled, voiceOf(parts, recalled)), reply);
+  return sendJson(recalled.about, toText(recalled, voiceOf(parts, recalled, owner)), reply);
 }
 
 /** `DELETE /v1/responses/{id}` */
@@ -59,18 +60,20 @@ export async function listInputItems(parts: ResponseParts, request: FastifyReque
   const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
   const { recalled } = await find(parts, request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
-  return toItemPage(places, query, parts.protocol.seal);
+  return toItemPage(places, query, parts.protocol.sealOf(request.token.owner));
 }
 
 async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ recalled: Recalled; voice: Voice }> {
   const { id } = request.params as { readonly id: string };
-  const recalled = (await parts.gateway.recall(request.token.owner, id)) ?? unknownResponse(id);
-  return { recalled, voice: voiceOf(parts, recalled, showsSeals(request.query as Readonly<Record<string, unknown>>)) };
+  const { owner } = request.token;
+  const recalled = (await parts.gateway.recall(owner, id)) ?? unknownResponse(id);
+  const isShown = showsSeals(request.query as Readonly<Record<string, unknown>>);
+  return { recalled, voice: voiceOf(parts, recalled, owner, isShown) };
 }
 
 /** A turn of the other dialect has no memo, and is no response. */
-function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled, showsSeals = false): Voice {
-  return memo === undefined ? unknownResponse(about.id) : protocol.recall(memo, showsSeals);
+function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled, owner: string, showsSeals = false): Voice {
+  return memo === undefined ? unknownResponse(about.id) : protocol.recall(memo, owner, showsSeals);
 }
 
 function unknownResponse(id: string): never {

@@ -1,7 +1,7 @@
 /** Puts routes into the door: their tokens and lengths are checked, and other methods are refused with what is allowed. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import type { Endpoint } from "./auth.ts";
+import type { Endpoint, Token } from "./auth.ts";
 import type { HttpSettings } from "./settings.ts";
 import { asksForWebSocket, type WebSockets } from "./websocket.ts";
 
@@ -30,25 +30,22 @@ export interface Route {
 /** GET routes answer HEAD too. */
 const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
-export function addRoutes(app: FastifyInstance, routes: readonly Route[], enabled: Enabled): void {
+export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void {
   for (const route of routes) {
-    if (route.takesAnyType !== true) addRoute(app, route, enabled);
+    if (route.takesAnyType !== true) addRoute(app, route);
     else {
       app.register(async (scope) => {
         scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-        addRoute(scope, route, enabled);
+        addRoute(scope, route);
       });
     }
   }
 }
 
-/** The endpoints that the operator has switched on. */
-type Enabled = HttpSettings["endpoints"];
-
-function addRoute(app: FastifyInstance, route: Route, enabled: Enabled): void {
+function addRoute(app: FastifyInstance, route: Route): void {
   const open = route.endpoints.length === 0;
   const check = (request: FastifyRequest): void => {
-    if (!open) checkToken(route.endpoints, request, enabled);
+    if (!open) checkToken(route.endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
   };
   const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
@@ -88,8 +85,13 @@ function addRoute(app: FastifyInstance, route: Route, enabled: Enabled): void {
 
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
-function checkToken(wanted: readonly Endpoint[], request: FastifyRequest, enabled: Enabled): void {
-  if (!wanted.some((endpoint) => request.token.opens.has(endpoint))) {
+/** Throws unless the token opens one of the endpoints that are wanted, and the operator has switched it on. */
+export function checkToken(
+  wanted: readonly Endpoint[],
+  token: Token,
+  { endpoints: enabled }: Pick<HttpSettings, "endpoints">,
+): void {
+  if (!wanted.some((endpoint) => token.opens.has(endpoint))) {
     throw new GatewayError("endpoint_not_allowed", "This token is valid, but it does not open this route.");
   }
   const [only, ...others] = wanted;

@@ -1,4 +1,5 @@
 /** Every path that the door knows, in one table. */
+import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import { compact } from "./compact.ts";
@@ -9,7 +10,7 @@ import * as operator from "./operator.ts";
 import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
 import type { Route } from "./router.ts";
 import { countInputTokens } from "./tokens.ts";
-import { answerTurn, type TurnParts } from "./turn.ts";
+import { answerTurn } from "./turn.ts";
 import { drainingError, type Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
 
@@ -17,92 +18,81 @@ export interface RouteParts extends DoorParts {
   readonly turns: Turns;
   readonly sockets: WebSockets;
   readonly metrics: Metrics;
-  readonly report: TurnParts["report"];
 }
 
 export function toRoutes(parts: RouteParts): readonly Route[] {
-  const { protocols, settings, turns } = parts;
-  const turn: TurnParts = {
-    gateway: parts.gateway,
-    turns,
-    hints: settings.hints,
-    limits: settings.limits,
-    now: parts.now,
-    newTurnId: () => parts.newId("resp"),
-    report: parts.report,
-  };
-  const responses = { ...turn, protocol: protocols.responses };
+  const { turns } = parts;
   const since = parts.now();
 
   return [
     {
       path: "/v1/chat/completions",
-      methods: { POST: (request, reply) => answerTurn(turn, protocols.chat, request, reply) },
+      methods: { POST: (request, reply) => answerTurn(request.terms, request.terms.chat, request, reply) },
       endpoints: ["chat"],
     },
     {
       path: "/v1/responses",
-      methods: { POST: (request, reply) => answerTurn(turn, protocols.responses, request, reply) },
+      methods: { POST: (request, reply) => answerTurn(request.terms, request.terms.protocol, request, reply) },
       endpoints: ["responses"],
       sockets: parts.sockets,
     },
     {
       path: "/v1/responses/compact",
-      methods: { POST: (request, reply) => compact(responses, request, reply) },
+      methods: { POST: (request, reply) => compact(request.terms, request, reply) },
       endpoints: ["responses"],
     },
     {
       path: "/v1/responses/input_tokens",
-      methods: { POST: (request, reply) => countInputTokens(responses, request, reply) },
+      methods: { POST: (request, reply) => countInputTokens(request.terms, request, reply) },
       endpoints: ["responses"],
     },
     {
       path: "/v1/responses/:id",
       methods: {
-        GET: (request, reply) => retrieveResponse(responses, request, reply),
-        DELETE: (request) => deleteResponse(responses, request),
+        GET: (request, reply) => retrieveResponse(request.terms, request, reply),
+        DELETE: (request) => deleteResponse(request.terms, request),
       },
       endpoints: ["responses"],
     },
     {
       path: "/v1/responses/:id/cancel",
-      methods: { POST: (request, reply) => cancelResponse(responses, request, reply) },
+      methods: { POST: (request, reply) => cancelResponse(request.terms, request, reply) },
       endpoints: ["responses"],
       needsNoBody: true,
     },
     {
       path: "/v1/responses/:id/input_items",
-      methods: { GET: (request) => listInputItems(responses, request) },
+      methods: { GET: (request) => listInputItems(request.terms, request) },
       endpoints: ["responses"],
     },
     {
       path: "/v1/conversations",
-      methods: { POST: (request) => conversations.createConversation(responses, request) },
+      methods: { POST: (request) => conversations.createConversation(request.terms, request) },
       endpoints: ["responses"],
       needsNoBody: true,
     },
     {
       path: "/v1/conversations/:id",
       methods: {
-        GET: (request) => conversations.retrieveConversation(responses, request),
-        POST: (request) => conversations.updateConversation(responses, request),
-        DELETE: (request) => conversations.deleteConversation(responses, request),
+        GET: (request) => conversations.retrieveConversation(request.terms, request),
+        POST: (request) => conversations.updateConversation(request.terms, request),
+        DELETE: (request) => conversations.deleteConversation(request.terms, request),
       },
       endpoints: ["responses"],
     },
     {
       path: "/v1/conversations/:id/items",
       methods: {
-        GET: (request) => conversations.listItems(responses, request),
-        POST: (request, reply) => conversations.createItems(responses, request, reply),
+        GET: (request) => conversations.listItems(request.terms, request),
+        POST: (request, reply) => conversations.createItems(request.terms, request, reply),
       },
       endpoints: ["responses"],
     },
     {
       path: "/v1/conversations/:id/items/:item",
       methods: {
-        GET: (request) => conversations.retrieveItem(responses, request),
-        DELETE: (request, reply) => conversations.deleteItem(responses, request, reply),
+        GET: (request) => conversations.retrieveItem(request.terms, request),
+        DELETE: (request, reply) => conversations.deleteItem(request.terms, request, reply),
       },
       endpoints: ["responses"],
     },
@@ -135,7 +125,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
       },
       endpoints: ["operator"],
     },
-    ...(parts.operator === undefined ? [] : toOperatorTable({ operator: parts.operator, ...turn })),
+    ...(parts.operator === undefined ? [] : toOperatorTable(parts.operator)),
     { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
     {
       path: "/readyz",
@@ -154,35 +144,36 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   ];
 }
 
-function toOperatorTable(parts: operator.OperatorParts): readonly Route[] {
+function toOperatorTable(work: operator.Operator): readonly Route[] {
+  const partsOf = ({ terms }: FastifyRequest): operator.OperatorParts => ({ ...terms, operator: work });
   return [
     {
       path: "/operator/sessions",
-      methods: { GET: (request) => operator.listSessions(parts, request) },
+      methods: { GET: (request) => operator.listSessions(partsOf(request), request) },
       endpoints: ["operator"],
     },
     {
       path: "/operator/sessions/:id",
       methods: {
-        GET: (request, reply) => operator.showSession(parts, request, reply),
-        DELETE: (request) => operator.deleteSession(parts, request),
+        GET: (request, reply) => operator.showSession(partsOf(request), request, reply),
+        DELETE: (request) => operator.deleteSession(partsOf(request), request),
       },
       endpoints: ["operator"],
     },
     {
       path: "/operator/export",
-      methods: { GET: (request, reply) => operator.exportArchive(parts, request, reply) },
+      methods: { GET: (request, reply) => operator.exportArchive(partsOf(request), request, reply) },
       endpoints: ["operator"],
     },
     {
       path: "/operator/import",
-      methods: { POST: (request) => operator.importArchive(parts, request) },
+      methods: { POST: (request) => operator.importArchive(partsOf(request), request) },
       endpoints: ["operator"],
       takesAnyType: true,
     },
     {
       path: "/operator/prune",
-      methods: { POST: () => operator.prune(parts) },
+      methods: { POST: (request) => operator.prune(partsOf(request)) },
       endpoints: ["operator"],
       needsNoBody: true,
     },

@@ -137,13 +137,16 @@ function toHeaders(about: About, elapsedMs: number, isRepeated = false): Record<
   return remarks.length > 0 ? { ...headers, ...toRemarkHeaders(remarks) } : headers;
 }
 
-/** Which adapters were tried first, and what of the request was left out. */
+/** Which adapters were tried first, and what of the request was left out or changed. */
 export function toRemarkHeaders(remarks: readonly Remark[]): Record<string, string> {
   const headers: Record<string, string> = {};
   const tried = remarks.flatMap((remark) => (remark.type === "tried" ? [`${remark.adapter} (${remark.code})`] : []));
-  const leftOut = remarks.flatMap((remark) => (remark.type === "left-out" ? [`${remark.what} left out`] : []));
+  const warnings = remarks.flatMap((remark) => {
+    if (remark.type === "changed") return [`${remark.what} changed to ${remark.to}`];
+    return remark.type === "left-out" ? [`${remark.what} left out`] : [];
+  });
   if (tried.length > 0) headers["x-portico-tried"] = toHeaderText(tried);
-  if (leftOut.length > 0) headers["x-portico-warning"] = toHeaderText(leftOut);
+  if (warnings.length > 0) headers["x-portico-warning"] = toHeaderText(warnings);
   return headers;
 }
 

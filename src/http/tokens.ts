@@ -15,10 +15,11 @@ export async function countInputTokens(
   const client = watchClient(reply.raw);
   return parts.turns.run(client, async () => {
     const { value } = await readJsonBody(request.raw, parts.limits);
-    const { ask } = parts.protocol.parse(withModel(value));
+    const { owner } = request.token;
+    const { ask } = parts.protocol.parse(withModel(value), owner);
     const { tokens, isExact } = await parts.gateway.countTokens(ask, {
       turnId: parts.newTurnId(),
-      owner: request.token.owner,
+      owner,
       hint: readHint(parts.hints, request.headers, ask.user),
       signal: client.signal,
     });

@@ -28,8 +28,9 @@ export async function answerTurn(
   const client = watchClient(reply.raw);
   return parts.turns.run(client, async () => {
     const { headers } = request;
+    const { owner } = request.token;
     const { value, bytes } = await readJsonBody(request.raw, parts.limits);
-    const { ask, voice } = protocol.parse(value);
+    const { ask, voice } = protocol.parse(value, owner);
     const turnId = parts.newTurnId();
     const hint = readHint(parts.hints, headers, ask.user);
     const key = readIdempotencyKey(headers, request.url, hint, bytes);
@@ -38,7 +39,7 @@ export async function answerTurn(
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
     const answering = parts.gateway.answer(ask, {
       turnId,
-      owner: request.token.owner,
+      owner,
       hint,
       signal: client.signal,
       memo: voice.memo,

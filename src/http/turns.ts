@@ -13,16 +13,18 @@ export interface Turns {
   readonly count: number;
 }
 
-export function createTurns(maxConcurrent: number): Turns {
+/** `maxConcurrent` is asked for every turn: it may change. */
+export function createTurns(maxConcurrent: () => number): Turns {
   const running = new Set<AbortController>();
   let draining = false;
   return {
     async run(turn, work) {
       if (draining) throw drainingError();
-      if (running.size >= maxConcurrent) {
+      const most = maxConcurrent();
+      if (running.size >= most) {
         throw new GatewayError(
           "overloaded",
-          `The gateway already runs ${maxConcurrent} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`,
+          `The gateway already runs ${most} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`,
           { retryAfterSeconds: 1 },
         );
       }

@@ -25,22 +25,24 @@ export interface WebSockets {
 /** Where the upgrade is asked for: the path of the HTTP form. */
 const path = "/v1/responses";
 
-export function createWebSockets(parts: ConnectionParts): WebSockets {
-  const { settings, limits } = parts;
+/** `current` is asked for every connection, and by it for every turn: it may change. */
+export function createWebSockets(current: () => ConnectionParts): WebSockets {
   const connections = new Set<Connection>();
   const names = new WeakMap<IncomingMessage, string>();
+  let setMaxPayload: ((bytes: number) => void) | undefined;
 
   return {
-    isUpgrade: (incoming) => settings.enabled && asksForWebSocket(incoming) && incoming.url?.split("?", 1)[0] === path,
+    isUpgrade: (incoming) =>
+      asksForWebSocket(incoming) && current().settings.enabled && incoming.url?.split("?", 1)[0] === path,
     install(app) {
-      if (!settings.enabled) return;
       app.register(websocket, {
-        options: { maxPayload: limits.maxBodyBytes, clientTracking: false, autoPong: false },
+        options: { clientTracking: false, autoPong: false },
         preClose: (done) => done(), // `retire` does it, without cutting off what is being said
         // What breaks the protocol is closed by the library with the code that says so.
         errorHandler: (_error, socket) => void (socket.readyState === socket.OPEN && socket.terminate()),
       });
       app.after(() => {
+        setMaxPayload = (bytes) => void (app.websocketServer.options.maxPayload = bytes);
         app.websocketServer.on("headers", (headers, incoming) => {
           headers.push(`x-request-id: ${names.get(incoming)}`);
         });
@@ -50,12 +52,10 @@ export function createWebSockets(parts: ConnectionParts): WebSockets {
       });
     },
     check(request, reply) {
+      const { settings, limits } = current();
       if (!settings.enabled) {
         reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
-        throw new GatewayError(
-          "upgrade_required",
-          `WebSocket is switched off here (gateway.http.websocket.enabled). Use POST ${path} over HTTP.`,
-        );
+        throw switchedOff();
       }
       if (!request.ws) throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
       if (connections.size >= settings.maxConnections) {
@@ -66,10 +66,11 @@ export function createWebSockets(parts: ConnectionParts): WebSockets {
         );
       }
       names.set(request.raw, request.id);
+      setMaxPayload?.(limits.maxBodyBytes);
     },
     talk(socket, request) {
       request.isUpgraded = true;
-      const connection = openConnection(parts, socket, request);
+      const connection = openConnection(current, socket, request);
       connections.add(connection);
       socket.once("close", () => connections.delete(connection));
     },
@@ -81,6 +82,14 @@ export function createWebSockets(parts: ConnectionParts): WebSockets {
       for (const connection of connections) connection.cut();
     },
   };
+}
+
+/** What the operator does not want is not done, over connections that are open either. */
+export function switchedOff(): GatewayError {
+  return new GatewayError(
+    "upgrade_required",
+    `WebSocket is switched off here (gateway.http.websocket.enabled). Use POST ${path} over HTTP.`,
+  );
 }
 
 export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {

@@ -59,6 +59,7 @@ test("A file that says nothing but a token gets every default.", async () => {
         model: undefined,
         models: {},
         contextWindow: undefined,
+        maxAnswerCharacters: 64 * 1024 * 1024,
         fallback: [],
         retry: { times: 2, baseMs: 200, maxWaitMs: 1_000 },
         breaker: { failures: 5, openMs: 10_000 },

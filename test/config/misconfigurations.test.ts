@@ -56,7 +56,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "{gateway: {}}",
     "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but something else stands here",
   ],
-  ["a list in place of the file", [], "(the file): found a list; allowed: an object"],
+  ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
   [
     "an unknown key at the top",
@@ -174,16 +174,6 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.tokens[0].name: 'default' is the owner of the tokens without a name; choose another name",
   ],
   [
-    "one name for two tokens",
-    withHttp({
-      tokens: [
-        { name: "app", token: `${longToken}-1` },
-        { name: "app", token: `${longToken}-2` },
-      ],
-    }),
-    "gateway.http.tokens[1].name: 'app' is also the name of gateway.http.tokens[0]; names are unique",
-  ],
-  [
     "a token and a digest",
     named({ sha256: "a".repeat(64) }),
     "gateway.http.tokens[0]: has both 'token' and 'sha256'; allowed: one of them",
@@ -281,7 +271,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "an option that belongs to another type",
     withHttp({}, { adapters: { main: { type: "echo", base_url: "x" } } }),
-    "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, context_window, fallback, retry, breaker, delay_ms",
+    "gateway.adapters.main.base_url: unknown key; known in gateway.adapters.main: type, model, models, context_window, max_answer_characters, fallback, retry, breaker, delay_ms",
   ],
   [
     "an option of a wrong type",

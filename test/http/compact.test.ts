@@ -44,7 +44,7 @@ test("reasoning comes back to a model that seals nothing, though the gateway kee
   const first = await send("POST", "/v1/responses", { ...agent, input: [asked] });
   const { response, events } = checkStream(first.text);
   const [reasoning, message] = response.output;
-  assert.match(String(reasoning?.["encrypted_content"]), /^portico1\./);
+  assert.match(String(reasoning?.["encrypted_content"]), /^portico2\./);
   assert.ok(events.some(({ type, item }) => type === "response.output_item.done" && item.id === reasoning?.id));
 
   const shown = { type: "reasoning", summary: [], encrypted_content: reasoning?.["encrypted_content"] };

@@ -212,6 +212,19 @@ for (const [asks, answers] of [
   }
 }
 
+test("an old and a new token of one name have the same sessions", async (context) => {
+  const model = await startModel(context);
+  const tokens = [
+    { name: "alice", token: alice, expires_at: "2999-01-01T00:00:00Z" },
+    { name: "alice", token: bob },
+  ];
+  const gateway = await startGateway(context, { adapters: model.adapters, http: { ...named, tokens } });
+  await tellWell(gateway.address, { on: "chat", say: "one", token: alice, more: { user } });
+  const { headers } = await tellWell(gateway.address, { on: "responses", say: "two", token: bob, more: { user } });
+  assert.equal(headers.get("x-portico-history"), "continued");
+  assert.deepEqual(model.shown.at(-1), ["user: one", "assistant: re: one", "user: two"]);
+});
+
 test("whom a caller speaks for never reaches the model, the disk or the log, and no token does", async (context) => {
   const secret = "whom-i-speak-for-4711";
   const model = await startModel(context);

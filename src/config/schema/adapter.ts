@@ -30,6 +30,7 @@ const adapterKeys = {
     maximum: 2_147_483_647,
     description: "Tokens that the model takes, question and answer together; longer conversations lose their middle.",
   },
+  max_answer_characters: count(64 * 1024 * 1024, "The most that it may say in one answer, in characters, about."),
   fallback: {
     type: "array",
     items: { type: "string" },

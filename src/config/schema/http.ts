@@ -53,7 +53,7 @@ const token = {
     name: {
       type: "string",
       minLength: 1,
-      description: "The owner of what is made with this token. Unique, and not `default`.",
+      description: "The owner of what is made with this token, not `default`. Tokens of one name share everything.",
     },
     token: { type: "string", description: "The token itself. Either this or sha256." },
     sha256: {

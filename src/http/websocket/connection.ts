@@ -34,8 +34,9 @@ const maxSilenceMs = 60_000;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
-export function openConnection(parts: ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, settings, now } = parts;
+/** `current` is asked for every turn: what it gives may change while the connection lasts. */
+export function openConnection(current: () => ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
+  const { limits, settings, now, journal } = current();
   const writer = createFrameWriter(socket, request.raw.socket, limits);
   const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes) };
   const waiting: Frame[] = [];
@@ -48,7 +49,7 @@ export function openConnection(parts: ConnectionParts, socket: WebSocket, reques
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
       waitingCharacters -= next.text.length;
       running = new AbortController();
-      await answerFrame(parts, line, next, running);
+      await answerFrame(current(), line, next, running);
       if (parting !== undefined) break;
     }
     running = undefined;
@@ -68,7 +69,7 @@ export function openConnection(parts: ConnectionParts, socket: WebSocket, reques
 
   function refuse(): void {
     const error = busy();
-    parts.journal.write({ request, failure: error, method: "response.create", status: error.status, ms: 0 });
+    journal.write({ request, failure: error, method: "response.create", status: error.status, ms: 0 });
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([toErrorFrame(error)]);

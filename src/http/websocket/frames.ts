@@ -1,7 +1,9 @@
 /** What goes through a WebSocket as text: a create request in each frame of the client, one event in each of ours. */
 import type { GatewayError } from "../../core/errors.ts";
+import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
 import { toShownError } from "../errors.ts";
+import { toRemarkHeaders } from "../tell.ts";
 
 export interface CreateFrame {
   /** The body that the same request would have over HTTP. */
@@ -48,12 +50,13 @@ export function toFrames(text: string, laneName: string | undefined): readonly s
 
 const mark = "data: ";
 
-/** A failure outside of any response; the connection goes on. */
-export function toErrorFrame(error: GatewayError, laneName?: string): string {
+/** A failure outside of any response; the connection goes on. It carries the headers that tell of it over HTTP. */
+export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
   const { message, type, param, code } = toShownError(error);
   const { status, retryAfterSeconds: seconds } = error;
-  const headers = seconds === undefined ? {} : { headers: { "retry-after": String(seconds) } };
-  const frame = JSON.stringify({ type: "error", status, error: { code, message, type, param, ...headers } });
+  const headers = { ...(seconds !== undefined && { "retry-after": String(seconds) }), ...toRemarkHeaders(remarks) };
+  const told = { code, message, type, param, ...(Object.keys(headers).length > 0 && { headers }) };
+  const frame = JSON.stringify({ type: "error", status, error: told });
   return laneName === undefined ? frame : inLane(frame, laneName);
 }
 

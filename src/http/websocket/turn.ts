@@ -58,7 +58,7 @@ export async function answerFrame(
   } catch (thrown) {
     const error = toGatewayError(thrown);
     parts.journal.report(error, course);
-    if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane)]);
+    if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane, course.about?.remarks)]);
   }
   const { failure, about, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
@@ -94,7 +94,7 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   const value = parseBody(frame.text, parts.limits);
   course.lane = readLane(value);
   const { body, generates } = readCreate(value);
-  const { ask, voice } = parts.protocol.parse(body);
+  const { ask, voice } = parts.protocol.parse(body, owner);
   course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
   const begin = generates ? answer : prepare;
   const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal });

@@ -1,0 +1,42 @@
+/** Makes the adapters that a configuration names, and the route that leads to them. */
+import { setTimeout as wait } from "node:timers/promises";
+import { adapterTypes } from "./adapters/index.ts";
+import { type Place, toPlace } from "./adapters/type.ts";
+import type { AdapterConfig, Config } from "./config/config.ts";
+import type { Adapter } from "./core/ports.ts";
+import { createModelNames } from "./core/route/models.ts";
+import { createRoute, type Lane, type Route } from "./core/route/route.ts";
+
+/** All of them or, if one cannot be made, none. */
+export async function createAdapterRoute(config: Config, now: () => Date): Promise<Route> {
+  const lanes: Lane[] = [];
+  try {
+    for (const [name, chosen] of Object.entries(config.adapters)) {
+      const { contextWindow, maxAnswerCharacters, fallback, retry, breaker } = chosen;
+      const adapter = await createAdapter(name, chosen, toPlace(config.file));
+      const models = createModelNames(chosen);
+      lanes.push({ name, adapter, models, contextWindow, maxAnswerCharacters, fallback, retry, breaker });
+    }
+    const { defaultAdapter: defaultLane, models: byModel } = config;
+    return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause });
+  } catch (thrown) {
+    await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
+    throw thrown;
+  }
+}
+
+async function createAdapter(name: string, { type, options }: AdapterConfig, place: Place): Promise<Adapter> {
+  const found = adapterTypes[type];
+  if (found === undefined) throw new Error(`the configuration has an adapter of the unknown type '${type}'`);
+  const maker = await found.load();
+  try {
+    return maker.create(options, place);
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new Error(`The adapter '${name}' cannot be used: ${reason}`, { cause: thrown });
+  }
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return wait(milliseconds, undefined, { signal });
+}

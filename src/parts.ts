@@ -1,0 +1,67 @@
+/** What the parts of a gateway must be told, in the words of each, out of the one configuration. */
+import type { Config } from "./config/config.ts";
+import type { GatewayLimits } from "./core/gateway.ts";
+import { type Endpoint, toDigest, type Token } from "./http/auth.ts";
+import type { HttpSettings } from "./http/settings.ts";
+
+const forEver = Number.POSITIVE_INFINITY;
+
+/** What the core must be told. */
+export function toLimits({ http, sessions }: Config): GatewayLimits {
+  return {
+    maxItems: http.limits.maxMessages,
+    maxReferencedCharacters: http.limits.maxBodyBytes,
+    maxQueuedPerThread: http.limits.maxQueuedPerThread,
+    maxTurnsPerThread: sessions.maxTurnsPerThread,
+    maxEvents: sessions.maxEventsPerTurn,
+    maxCharacters: sessions.maxEventBytesPerTurn,
+    maxRunning: sessions.maxBackgroundTurns,
+    maxUnattendedMs: sessions.maxUnattendedMs,
+    keyMs: sessions.idempotencyMs ?? forEver,
+    maxRememberedCharacters: sessions.maxReplayBytes,
+  };
+}
+
+/** Where turns are kept. */
+export function toStoreUrl(config: Config): string {
+  const { store } = config.sessions;
+  return store.type === "memory" ? "memory:" : `sqlite:${store.file}`;
+}
+
+/** What the front door must be told. */
+export function toHttpSettings(config: Config): HttpSettings {
+  const { http } = config;
+  return {
+    listen: http.bind.startsWith("unix:")
+      ? { path: http.bind.slice("unix:".length) }
+      : { host: http.bind, port: http.port },
+    endpoints: { chat: http.endpoints.compatChat, responses: http.endpoints.compatResponses },
+    tokens: toTokens(config),
+    hints: config.sessions.hints.map((hint) =>
+      hint.from === "user" ? { type: "user" } : { type: "header", name: hint.name },
+    ),
+    corsOrigins: http.cors.origins,
+    webSocket: http.webSocket,
+    limits: http.limits,
+  };
+}
+
+/** Changing an unnamed token loses no session: they are all the owner `default`. */
+const unnamed = "default";
+
+function toTokens(config: Config): readonly Token[] {
+  const { auth, http } = config;
+  const tokens: Token[] = [];
+  if (auth.token !== undefined) {
+    const opens: readonly Endpoint[] = http.authToken === undefined ? ["operator", "chat", "responses"] : ["operator"];
+    tokens.push({ owner: unnamed, sha256: toDigest(auth.token), opens: new Set(opens) });
+  }
+  if (http.authToken !== undefined) {
+    tokens.push({ owner: unnamed, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
+  }
+  for (const { name, sha256, expiresAt, endpoints, rate } of http.tokens) {
+    const opens = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));
+    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), expiresAt, rate });
+  }
+  return tokens;
+}

@@ -1,0 +1,67 @@
+/** What an archive's lines may hold where it ends up in headers and paths. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readArchive } from "../src/archive.ts";
+import type { ArchiveRecord } from "../src/core/store.ts";
+import { fullTold, gather, makeTurn } from "./stores/making.ts";
+
+const hintKey = Buffer.alloc(32, 7).toString("base64url");
+const at = "2026-02-03T04:05:06.789Z";
+const session = {
+  type: "session",
+  id: "conv_1",
+  owner: "alice",
+  resends: false,
+  metadata: {},
+  createdAt: at,
+  updatedAt: at,
+};
+const turn = { type: "turn", ...makeTurn({ session: "conv_1", told: { ...fullTold, session: "conv_1" } }) };
+
+const first = { type: "portico", version: 1, hintKey };
+
+function read(...lines: readonly object[]): Promise<ArchiveRecord[]> {
+  const text = [...lines, { type: "end" }].map((line) => `${JSON.stringify(line)}\n`).join("");
+  return gather(readArchive(toBytes(text)));
+}
+
+async function* toBytes(text: string): AsyncGenerator<Uint8Array> {
+  yield Buffer.from(text);
+}
+
+test("What no header could carry is refused by its line and field.", async () => {
+  for (const [place, line] of [
+    ["id", { ...session, id: "conv_1\r\nset-cookie: a=b" }],
+    ["id", { ...session, id: "conv_ü" }],
+    ["id", { ...session, id: "c".repeat(256) }],
+    ["tip", { ...session, tip: "resp 1" }],
+    ["hint", { ...session, hint: "no hash\n" }],
+    ["id", { ...turn, id: "resp_1\n" }],
+    ["session", { ...turn, session: "conv_1\0" }],
+    ["parent", { ...turn, parent: "resp_\u2028" }],
+    ["digest", { ...turn, digest: "\r" }],
+    ["told.session", { ...turn, told: { ...fullTold, session: "conv_1\r\nx: y" } }],
+    ["told.history", { ...turn, told: { ...fullTold, history: "new\r\nx: y" } }],
+    ["told.contextItems", { ...turn, told: { ...fullTold, contextItems: "1\r\nx: y" } }],
+  ] as const) {
+    await assert.rejects(read(first, line), { code: "invalid_value", message: new RegExp(`^Line 2 .*'${place}' `) });
+  }
+});
+
+test("The key of an archive is 32 bytes in base64url, and no other is taken over.", async () => {
+  for (const wrong of ["", "!!!!", "c2hvcnQ", `${hintKey}AAAA`]) {
+    await assert.rejects(read({ ...first, hintKey: wrong }), /Line 1 .*'hintKey' /);
+  }
+});
+
+test("Ids of every age and of an operator's own making are taken as they are.", async () => {
+  for (const id of [
+    "conv_0189ffee",
+    `conv_${"a".repeat(48)}`,
+    "9f1b2c3d-0000-4000-8000-000000000000",
+    "team/bot:7@example",
+  ]) {
+    const [, taken] = await read(first, { ...session, id, tip: `resp_${id}_shown`, hint: hintKey });
+    assert.deepEqual(taken?.type === "session" && taken.id, id);
+  }
+});

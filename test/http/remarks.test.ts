@@ -1,0 +1,97 @@
+/** What a caller should know beside its answer, where no header can tell it at once. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
+import { authorization, type Box, createBox, readEvents, say, type Script } from "../scripted.ts";
+import { dial } from "./websocket-client.ts";
+
+const headers = { authorization, "content-type": "application/json" };
+const warning = "tool web_search left out";
+const tried = "main (adapter_timeout)";
+
+const remarking: Script = async function* (_turn, _signal, tell) {
+  tell({ type: "tried", adapter: "main", code: "adapter_timeout" });
+  tell({ type: "left-out", what: "tool web_search" });
+  yield say("hi");
+};
+
+interface Line {
+  readonly method: string;
+  readonly tried?: string;
+  readonly warning?: string;
+}
+
+/** The line of the request with this method, once it is written. */
+async function lineOf(box: Box, method: string): Promise<Line> {
+  for (;;) {
+    const lines = box.logged.filter(({ message }) => message === "request").map(({ fields }) => fields as Line);
+    const found = lines.find((line) => line.method === method);
+    if (found !== undefined) return found;
+    await new Promise(setImmediate);
+  }
+}
+
+async function remarksOfKept(address: string, id: string | undefined): Promise<readonly (string | null)[]> {
+  const kept = await fetch(`${address}/v1/responses/${id}`, { headers });
+  return [kept.headers.get("x-portico-tried"), kept.headers.get("x-portico-warning")];
+}
+
+test("what a stream's head came too early for stands in the log, and in the headers of the kept response", async (context) => {
+  const open = Promise.withResolvers<void>();
+  const box = createBox(
+    context,
+    async function* (...asked) {
+      await open.promise;
+      yield* remarking(...asked);
+    },
+    { limits: { heartbeatMs: 1 } },
+  );
+  const address = await box.listen();
+  const body = JSON.stringify({ model: "m", input: "hi", stream: true });
+  const answer = await fetch(`${address}/v1/responses`, { method: "POST", headers, body });
+  assert.equal(answer.headers.get("x-portico-warning"), null);
+  open.resolve();
+  const [created = ""] = readEvents(await answer.text());
+  const { tried: first, warning: rest } = await lineOf(box, "POST");
+  assert.deepEqual([first, rest], [tried, warning]);
+  assert.deepEqual(await remarksOfKept(address, JSON.parse(created).response.id), [tried, warning]);
+});
+
+test("what a turn over a connection left out stands in the log, and in the headers of the kept response", async (context) => {
+  const box = createBox(context, remarking);
+  const address = await box.listen();
+  const client = await dial(context, address);
+  client.create({ input: "hi" });
+  const frames = await client.answer();
+  const { tried: first, warning: rest } = await lineOf(box, "response.create");
+  assert.deepEqual([first, rest], [tried, warning]);
+  assert.deepEqual(await remarksOfKept(address, frames.at(-1)?.response?.id), [tried, warning]);
+});
+
+test("a failure over a connection carries the headers that it would have over HTTP", async (context) => {
+  const box = createBox(context, async function* (_turn, _signal, tell): AsyncGenerator<readonly Delta[]> {
+    tell({ type: "tried", adapter: "main", code: "adapter_timeout" });
+    throw new GatewayError("adapter_error", "down");
+  });
+  const client = await dial(context, await box.listen());
+  client.create({ input: "hi" });
+  const [frame] = await client.answer();
+  assert.deepEqual(JSON.parse(client.heard[0] ?? "").error.headers, { "x-portico-tried": tried });
+  assert.equal(frame?.error?.code, "adapter_error");
+});
+
+test("a repeated request is told the remarks of the answer that it gets again", async (context) => {
+  const address = await createBox(context, remarking).listen();
+  const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], store: true });
+  for (const replayed of [null, "true"]) {
+    const answer = await fetch(`${address}/v1/chat/completions`, {
+      method: "POST",
+      headers: { ...headers, "idempotency-key": "k" },
+      body,
+    });
+    await answer.text();
+    assert.equal(answer.headers.get("x-portico-replayed"), replayed);
+    assert.equal(answer.headers.get("x-portico-warning"), warning);
+  }
+});

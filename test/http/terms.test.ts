@@ -1,0 +1,202 @@
+/** The terms on which requests are taken may change while the door is open. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { test } from "node:test";
+import type { HttpLimits, HttpSettings } from "../../src/http/settings.ts";
+import type { Decisions } from "../../src/http/terms.ts";
+import { createChatProtocol } from "../../src/protocols/chat/index.ts";
+import { createResponsesProtocol } from "../../src/protocols/responses/index.ts";
+import { authorization, createBox, defaultLimits, say, seal, token, toToken } from "../scripted.ts";
+import { dial, refusalOf, textOf } from "./websocket-client.ts";
+
+/** The usual terms of a box, but for what is told. */
+function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits> = {}): Decisions {
+  return {
+    settings: {
+      listen: { host: "127.0.0.1", port: 0 },
+      endpoints: { chat: true, responses: true },
+      tokens: [toToken(token)],
+      hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
+      corsOrigins: [],
+      webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
+      ...settings,
+      limits: { ...defaultLimits, ...limits },
+    },
+    protocols: {
+      chat: createChatProtocol({ exposeReasoning: false }),
+      responses: createResponsesProtocol({ seal: () => seal }),
+    },
+  };
+}
+
+const other = "sk-other-0123456789abcdef";
+const question = { model: "m", messages: [{ role: "user", content: "hi" }] };
+
+function post(address: string, more: object = {}, path = "/v1/chat/completions", bearer = token): Promise<Response> {
+  return fetch(address + path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+    body: JSON.stringify({ ...question, ...more }),
+  });
+}
+
+async function statusOf(asking: Promise<Response>): Promise<number> {
+  const answer = await asking;
+  await answer.text();
+  return answer.status;
+}
+
+/** What a token opens; tells when the door has asked, and so has let a request in. */
+function createOpenings() {
+  const asked = Promise.withResolvers<void>();
+  const opens = new Set(["chat", "responses"] as const);
+  const has = opens.has.bind(opens);
+  opens.has = (endpoint) => {
+    asked.resolve();
+    return has(endpoint);
+  };
+  return { opens, asked: asked.promise };
+}
+
+test("a request keeps the terms on which it came, also while its body is still on its way", async (context) => {
+  const { opens, asked } = createOpenings();
+  const box = createBox(context, [say("hi")], { settings: { tokens: [toToken(token, { opens })] } });
+  const address = await box.listen();
+  const asking = request(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      authorization,
+      "content-type": "application/json",
+      "transfer-encoding": "chunked",
+      "x-session-id": "room",
+    },
+  });
+  const answering = once(asking, "response") as Promise<[IncomingMessage]>;
+  asking.flushHeaders();
+  await asked;
+  const endpoints = { chat: false, responses: true };
+  box.change(decide({ tokens: [toToken(other)], endpoints, hints: [] }, { maxBodyBytes: 1 }));
+  assert.equal(await statusOf(post(address)), 401);
+  asking.end(JSON.stringify(question));
+  const [answer] = await answering;
+  assert.equal(answer.statusCode, 200, await text(answer));
+  assert.equal(answer.headers["x-portico-history"], "new", "its hint was read too");
+});
+
+test("tokens, endpoints, hints and limits are all those of the new terms", async (context) => {
+  const box = createBox(context, [say("hi")]);
+  const address = await box.listen();
+  const before = await post(address, { user: "anna" });
+  assert.deepEqual([before.status, before.headers.get("x-portico-history")], [200, "new"]);
+  await before.text();
+  box.change(
+    decide({ tokens: [toToken(other)], endpoints: { chat: true, responses: false }, hints: [] }, { maxBodyBytes: 100 }),
+  );
+  assert.equal(await statusOf(post(address)), 401);
+  const after = await post(address, { user: "anna" }, undefined, other);
+  assert.deepEqual([after.status, after.headers.get("x-portico-history")], [200, "stateless"]);
+  await after.text();
+  assert.equal(await statusOf(post(address, { user: "a".repeat(100) }, undefined, other)), 413);
+  const disabled = await post(address, { input: "hi" }, "/v1/responses", other);
+  assert.equal(disabled.status, 404);
+  assert.match(await disabled.text(), /endpoint_disabled/);
+});
+
+test("turns that run count whatever terms they began on", async (context) => {
+  const going = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    yield say("a");
+    await going.promise;
+    yield say("b");
+  });
+  const address = await box.listen();
+  const first = await post(address, { stream: true });
+  assert.equal(first.status, 200);
+  box.change(decide({}, { maxConcurrentTurns: 1 }));
+  const second = await post(address, { stream: true });
+  assert.equal(second.status, 503);
+  assert.match(await second.text(), /max_concurrent_turns/);
+  box.change(decide({}, { maxConcurrentTurns: 2 }));
+  const third = await post(address, { stream: true });
+  assert.equal(third.status, 200);
+  going.resolve();
+  for (const answer of [first, third]) assert.match(await answer.text(), /\[DONE\]/);
+});
+
+test("what an address has failed and what a token has spent is not forgotten", async (context) => {
+  const now = () => new Date(1_000_000);
+  const rate = { requestsPerMinute: 2, burst: 2 };
+  const box = createBox(context, [say("hi")], { now, limits: { maxAuthFailuresPerMinute: 1, rate } });
+  const address = await box.listen();
+  assert.deepEqual([await statusOf(post(address, {}, undefined, "no")), await statusOf(post(address))], [401, 200]);
+  box.change(decide({}, { maxAuthFailuresPerMinute: 1, rate }));
+  assert.equal(await statusOf(post(address, {}, undefined, "no")), 429);
+  assert.deepEqual([await statusOf(post(address)), await statusOf(post(address))], [200, 429]);
+  box.change(decide());
+  assert.equal(await statusOf(post(address)), 200);
+});
+
+test("pages of other origins are let in and shut out", async (context) => {
+  const origin = "https://chat.example";
+  const box = createBox(context, [say("hi")]);
+  const address = await box.listen();
+  const ask = async () => {
+    const { headers } = await fetch(`${address}/v1/models`, { headers: { origin, authorization } });
+    const preflight = { origin, "access-control-request-method": "POST" };
+    const { status } = await fetch(`${address}/v1/models`, { method: "OPTIONS", headers: preflight });
+    return [headers.get("access-control-allow-origin"), headers.get("vary"), status];
+  };
+  assert.deepEqual(await ask(), [null, null, 401]);
+  box.change(decide({ corsOrigins: [origin] }));
+  assert.deepEqual(await ask(), [origin, "Origin", 204]);
+  box.change(decide());
+  assert.deepEqual(await ask(), [null, null, 401]);
+});
+
+test("a connection lasts, and each of its turns is taken on the terms of its time", async (context) => {
+  const going = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    yield say("a");
+    await going.promise;
+    yield say("b");
+  });
+  const address = await box.listen();
+  const client = await dial(context, address);
+  client.create({ input: "first" });
+  await client.next();
+  box.change(decide({ tokens: [toToken(other)] }));
+  going.resolve();
+  assert.equal(textOf(await client.answer()), "ab");
+
+  const refusedWith = async () => {
+    client.create({ input: "again" });
+    return (await client.answer()).at(-1)?.error?.code;
+  };
+  assert.equal(await refusedWith(), "invalid_api_key");
+  box.change(decide({ endpoints: { chat: true, responses: false } }));
+  assert.equal(await refusedWith(), "endpoint_disabled");
+  box.change(decide({ tokens: [toToken(token, { opens: new Set(["chat"]) })] }));
+  assert.equal(await refusedWith(), "endpoint_not_allowed");
+  box.change(decide({ webSocket: { enabled: false, maxConnections: 100, maxMinutes: 60 } }));
+  assert.equal(await refusedWith(), "upgrade_required");
+  assert.equal((await refusalOf(address)).status, 426);
+  box.change(decide());
+  assert.equal(await refusedWith(), undefined);
+  assert.equal(client.socket.readyState, client.socket.OPEN);
+});
+
+test("a frame may be as long as a body, by the terms of its connection", async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { maxBodyBytes: 1_000 } });
+  const address = await box.listen();
+  const long = { input: "a".repeat(2_000) };
+  box.change(decide({}, { maxBodyBytes: 10_000 }));
+  const client = await dial(context, address);
+  client.create(long);
+  assert.equal(textOf(await client.answer()), "hi");
+  box.change(decide({}, { maxBodyBytes: 1_000 }));
+  const later = await dial(context, address);
+  later.create(long);
+  assert.equal((await later.closed).code, 1009);
+});

@@ -1,0 +1,76 @@
+/** A gateway inside another program goes on with other settings. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { openPortico, type Portico } from "../src/index.ts";
+import { makeFolder, token } from "./gateway.ts";
+import { tell, tellWell } from "./whole/talk.ts";
+
+const endpoints = { compat_chat: true, compat_responses: true };
+
+function toSettings(gateway: Record<string, unknown> = {}, http: Record<string, unknown> = {}): object {
+  return {
+    gateway: { http: { port: 0, auth_token: token, endpoints, ...http }, log: { level: "silent" }, ...gateway },
+  };
+}
+
+async function open(context: TestContext, settings = toSettings()): Promise<Portico & { readonly address: string }> {
+  const portico = await openPortico(settings, { folder: makeFolder(context), env: {} });
+  context.after(() => portico.close());
+  assert.ok(portico.address !== undefined);
+  return { ...portico, address: portico.address };
+}
+
+test("A program reloads its gateway: sessions, gateway and address stay, and all settings are new at once.", async (context) => {
+  const portico = await open(context);
+  const more = { user: "anna" };
+  await tellWell(portico.address, { on: "chat", say: "one", more });
+  await portico.reload(
+    toSettings(
+      { adapters: { other: { type: "echo", model: "other" } }, sessions: { max_turns_per_thread: 1 } },
+      { auth_token: `${token}-new`, limits: { max_messages: 2 } },
+    ),
+  );
+  const later = { on: "chat", token: `${token}-new`, more } as const;
+  const heard = await tellWell(portico.address, { ...later, say: "two" });
+  assert.equal(heard.headers.get("x-portico-history"), "continued");
+  assert.equal(heard.headers.get("x-portico-context"), "3 items");
+  assert.equal((await tell(portico.address, { on: "chat", say: "three" })).status, 401);
+  const third = await tellWell(portico.address, { ...later, say: "three" });
+  assert.equal(third.headers.get("x-portico-context"), "3 items", "one turn of the thread was kept");
+  const say = ["a", "b", "c"].map((content) => ({ role: "user", content }));
+  assert.equal((await tell(portico.address, { ...later, say })).error?.["code"], "too_many_messages");
+  const models = await fetch(`${portico.address}/v1/models`, { headers: { authorization: `Bearer ${token}-new` } });
+  assert.match(await models.text(), /"id":"other"/);
+});
+
+test("What a program cannot change in passing, or got wrong, is told by its key and changes nothing.", async (context) => {
+  const portico = await open(context);
+  const other = { auth_token: `${token}-new` };
+  await assert.rejects(portico.reload(toSettings({}, { ...other, prot: 1 })), /gateway\.http\.prot: unknown key/);
+  for (const [gateway, http, keys] of [
+    [{}, { port: 1 }, "gateway.http.port"],
+    [{}, { bind: "::1" }, "gateway.http.bind"],
+    [{}, { endpoints: {} }, "gateway.http.endpoints"],
+    [{}, { limits: { headers_timeout_ms: 5 } }, "gateway.http.limits.headers_timeout_ms"],
+    [{ sessions: { store: "memory:" } }, {}, "gateway.sessions.store"],
+    [{ data_dir: "elsewhere" }, {}, "gateway.data_dir, gateway.sessions.store"],
+  ] as const) {
+    await assert.rejects(portico.reload(toSettings(gateway, { ...other, ...http })), {
+      message: `Only a new start can change ${keys}.`,
+    });
+  }
+  const missing = { agent: { type: "module", path: "nowhere.js" } };
+  await assert.rejects(portico.reload(toSettings({ adapters: missing }, other)), /The adapter 'agent' cannot be used/);
+  assert.equal((await tell(portico.address, { on: "chat", say: "hi" })).status, 200);
+  assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
+});
+
+test("Of two reloads at once the second one counts, and a gateway that is closed is not reloaded.", async (context) => {
+  const portico = await open(context);
+  await Promise.all(
+    ["first", "second"].map((name) => portico.reload(toSettings({}, { auth_token: `${token}-${name}` }))),
+  );
+  assert.equal((await tell(portico.address, { on: "chat", say: "hi", token: `${token}-second` })).status, 200);
+  await portico.close();
+  await assert.rejects(portico.reload(toSettings()), /The gateway is closed\./);
+});

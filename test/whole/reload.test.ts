@@ -1,0 +1,286 @@
+/** A running gateway takes another configuration in passing: nobody is turned away, and whoever is on the way arrives. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { Agent, request } from "node:http";
+import { test, type TestContext } from "node:test";
+import { makeFolder, token } from "../gateway.ts";
+import { beginEvents, chunk, type Script, type ScriptedUpstream, startUpstream, writeEvent } from "../upstream.ts";
+import { type Program, runProgram, toConfig as toUsualConfig, writeConfig } from "./program.ts";
+import { messagesOf, replyWith, tell, tellWell, toRequest } from "./talk.ts";
+
+const options = { skip: process.platform === "win32" && "there is no such signal", timeout: 60_000 };
+
+/** A config file of a gateway that says on its streams only what an operator reads. */
+function toConfig(gateway: Record<string, unknown> = {}, http: Record<string, unknown> = {}): string {
+  return toUsualConfig({ ...gateway, log: { level: "silent" } }, http);
+}
+
+/** Writes a config file, asks the gateway to read it, and gives what it says to that when it goes on. */
+async function reload(program: Program, folder: string, config: string, sign = "Reloaded:"): Promise<string> {
+  writeConfig(folder, config);
+  return hear(program, "SIGHUP", (text) => text.includes(sign) && text.includes("  config "));
+}
+
+/** What the gateway says after a signal, on either stream, until it is enough. */
+function hear(program: Program, signal: NodeJS.Signals, isEnough: (text: string) => boolean): Promise<string> {
+  const { stdout, stderr } = program.child;
+  return new Promise((resolve) => {
+    let text = "";
+    const listen = (piece: string) => {
+      text += piece;
+      if (!isEnough(text)) return;
+      stdout?.off("data", listen);
+      stderr?.off("data", listen);
+      resolve(text);
+    };
+    stdout?.on("data", listen);
+    stderr?.on("data", listen);
+    program.child.kill(signal);
+  });
+}
+
+/** A model that says its name and then what it was asked; a turn that says `wait` is held until it is let go. */
+async function startNamed(context: TestContext, name: string) {
+  const held: (() => void)[] = [];
+  const answer = replyWith((received) => ({ content: `${name}: ${messagesOf(received).at(-1)?.content}` }));
+  const script: Script = (received, response) => {
+    if (messagesOf(received).at(-1)?.content !== "wait") return answer(received, response);
+    beginEvents(response);
+    writeEvent(response, chunk({ role: "assistant", content: `${name}: ` }));
+    held.push(() => {
+      for (const event of [chunk({ content: "waited" }), chunk({}, "stop"), "[DONE]"]) writeEvent(response, event);
+      response.end();
+    });
+  };
+  const upstream = await startUpstream(script);
+  context.after(() => upstream.close());
+  const adapters = { [name]: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-upstream" } };
+  return { upstream, adapters, letGo: () => held.splice(0).forEach((each) => each()) };
+}
+
+/** Resolves when the other side has hung up every connection to it. */
+function hungUp({ sockets }: ScriptedUpstream): Promise<unknown> {
+  const open = sockets.filter((socket) => !socket.readableEnded && !socket.destroyed);
+  return Promise.all(open.map((socket) => once(socket, "end")));
+}
+
+/** Asks for a stream, and gives the rest of it once its first words are there. */
+async function beginStream(address: string, more: Record<string, unknown> = {}): Promise<() => Promise<string>> {
+  const wish = toRequest({ on: "chat", say: "wait", stream: true, more });
+  const response = await fetch(`${address}/v1/chat/completions`, wish);
+  assert.equal(response.status, 200);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  const read = async (isEnough: () => boolean) => {
+    while (!isEnough()) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += value;
+    }
+    return text;
+  };
+  await read(() => text.includes(": "));
+  return () => read(() => false);
+}
+
+test(
+  "A stream goes on to its end with the adapter it began with, and whoever comes after the reload is answered by the new one.",
+  options,
+  async (context) => {
+    const folder = makeFolder(context);
+    const [old, other] = [await startNamed(context, "old"), await startNamed(context, "other")];
+    writeConfig(folder, toConfig({ adapters: old.adapters }));
+    const program = runProgram(context, folder, "start");
+    const address = await program.address();
+    assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
+    const rest = await beginStream(address);
+
+    const said = await reload(program, folder, toConfig({ adapters: other.adapters }));
+    assert.match(said, /^Reloaded: new requests see the new configuration, running turns end as they began\.$/m);
+    assert.ok(said.includes(`listens on ${address}`), said);
+    assert.match(said, /^ {2}adapter {4}other/m);
+    assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "other: hi");
+    assert.equal((await tellWell(address, { on: "responses", say: "hi", stream: true })).text, "other: hi");
+    assert.equal(old.upstream.received.length, 2);
+    assert.ok(old.upstream.sockets.some((socket) => !socket.readableEnded));
+
+    const isLeft = hungUp(old.upstream);
+    old.letGo();
+    const text = await rest();
+    assert.match(text, /"content":"waited"/);
+    assert.match(text, /data: \[DONE\]\n\n$/);
+    await isLeft;
+    assert.ok(
+      other.upstream.sockets.some((socket) => !socket.readableEnded),
+      "the new adapter keeps its connections",
+    );
+    assert.equal((await program.stop()).code, 0);
+  },
+);
+
+test("A token that a reload takes away is refused at once, and one that it brings opens.", options, async (context) => {
+  const folder = makeFolder(context);
+  const name = (owner: string) => ({ name: owner, token: `sk-of-${owner}-0123456789` });
+  const statusOf = async (address: string, owner: string) =>
+    (await tell(address, { on: "chat", say: "hi", token: name(owner).token })).status;
+  writeConfig(folder, toConfig({}, { tokens: [name("anna"), name("bert")] }));
+  const program = runProgram(context, folder, "start");
+  const address = await program.address();
+  assert.deepEqual([await statusOf(address, "anna"), await statusOf(address, "carl")], [200, 401]);
+  await reload(program, folder, toConfig({}, { tokens: [name("bert"), name("carl")] }));
+  const statuses = [await statusOf(address, "anna"), await statusOf(address, "bert"), await statusOf(address, "carl")];
+  assert.deepEqual(statuses, [401, 200, 200]);
+  assert.equal((await program.stop()).code, 0);
+});
+
+test(
+  "Nobody is refused and nothing fails while a busy gateway is reloaded again and again.",
+  options,
+  async (context) => {
+    const folder = makeFolder(context);
+    const [old, other] = [await startNamed(context, "old"), await startNamed(context, "other")];
+    writeConfig(folder, toConfig({ adapters: old.adapters }));
+    const program = runProgram(context, folder, "start");
+    const address = await program.address();
+    const kept = new Agent({ keepAlive: true });
+    context.after(() => kept.destroy());
+    const reloads = 6;
+    const total = 200;
+    const heard: string[] = [];
+    let asked = 0;
+    let isReloaded = false;
+    const isEnough = () => asked >= total && isReloaded;
+
+    /** Every other one over a connection of its own, so that the listener is asked again and again. */
+    function ask(number: number): Promise<string> {
+      const { body, ...rest } = toRequest({
+        on: "chat",
+        say: "hi",
+        stream: number % 4 < 2,
+        more: { user: `u${number % 7}` },
+      });
+      return new Promise((resolve, reject) => {
+        const asking = request(
+          `${address}/v1/chat/completions`,
+          { ...rest, agent: number % 2 === 0 && kept },
+          (answer) => {
+            let text = `${answer.statusCode} `;
+            answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+            answer.on("end", () => resolve(text)).on("error", reject);
+          },
+        );
+        asking.on("error", reject).end(body);
+      });
+    }
+    async function askOn(): Promise<void> {
+      while (!isEnough()) heard.push(await ask(asked++));
+    }
+    const asking = Promise.all(Array.from({ length: 8 }, askOn));
+    for (let index = 0; index < reloads; index++) {
+      await reload(program, folder, toConfig({ adapters: index % 2 === 0 ? other.adapters : old.adapters }));
+    }
+    isReloaded = true;
+    await asking;
+    assert.ok(heard.length >= total);
+    const isAnswered = (text: string) => /^200 .*"finish_reason":"stop"/s.test(text) && !text.includes('"error"');
+    assert.deepEqual(
+      heard.filter((text) => !isAnswered(text)),
+      [],
+    );
+    assert.ok(other.upstream.received.length > 0 && old.upstream.received.length > 0);
+    assert.equal(
+      other.upstream.received.length + old.upstream.received.length,
+      heard.length,
+      "each turn was asked once",
+    );
+    assert.equal((await program.stop()).code, 0);
+  },
+);
+
+test(
+  "A turn that began before the reload makes the next one of its session wait, which then sees it.",
+  options,
+  async (context) => {
+    const folder = makeFolder(context);
+    const [old, other] = [await startNamed(context, "old"), await startNamed(context, "other")];
+    const limits = { limits: { heartbeat_ms: 100 } };
+    writeConfig(folder, toConfig({ adapters: old.adapters }, limits));
+    const program = runProgram(context, folder, "start");
+    const address = await program.address();
+    const rest = await beginStream(address, { user: "anna" });
+    await reload(program, folder, toConfig({ adapters: other.adapters }, limits));
+
+    const wish = { on: "chat", say: "and then?", stream: true, more: { user: "anna" } } as const;
+    // The head comes with the first heartbeat: it waits.
+    const second = await fetch(`${address}/v1/chat/completions`, toRequest(wish));
+    assert.deepEqual([second.status, other.upstream.received.length], [200, 0]);
+    old.letGo();
+    assert.match(await rest(), /\[DONE\]/);
+    const text = await second.text();
+    assert.match(text, /^: heartbeat\n\n/);
+    assert.match(text, /\[DONE\]/);
+    const [received] = other.upstream.received;
+    assert.deepEqual(
+      messagesOf(received!).map(({ role, content }) => `${role}: ${content}`),
+      ["user: wait", "assistant: old: waited", "user: and then?"],
+    );
+    assert.equal((await program.stop()).code, 0);
+  },
+);
+
+test("An invalid configuration changes nothing, not even for the requests that run.", options, async (context) => {
+  const folder = makeFolder(context);
+  const old = await startNamed(context, "old");
+  writeConfig(folder, toConfig({ adapters: old.adapters }));
+  const program = runProgram(context, folder, "start");
+  const address = await program.address();
+  const rest = await beginStream(address);
+  writeConfig(folder, toConfig({ adapters: old.adapters }, { auth_token: `${token}-new`, prot: 1 }));
+  const said = await hear(program, "SIGHUP", (text) => text.includes("as before."));
+  assert.match(said, /gateway\.http\.prot: unknown key.*\nThe gateway goes on as before\.$/m);
+  assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
+  assert.equal((await tell(address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
+  old.letGo();
+  assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
+  assert.equal((await program.stop()).code, 0);
+});
+
+test(
+  "Another port is listened on when the running turns have ended, and no listener is open without an endpoint.",
+  options,
+  async (context) => {
+    const folder = makeFolder(context);
+    const old = await startNamed(context, "old");
+    writeConfig(folder, toConfig({ adapters: old.adapters }));
+    const program = runProgram(context, folder, "start");
+    const address = await program.address();
+    const rest = await beginStream(address);
+
+    // Whoever listens there now lets go of it, so that it is free.
+    const { port, close } = await startUpstream();
+    await close();
+    const moving = reload(program, folder, toConfig({ adapters: old.adapters }, { port }), "Portico ");
+    await program.said(
+      "Reloading: gateway.http.port changed, which needs a new start; running turns have 30 s to end.",
+    );
+    old.letGo();
+    assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
+    assert.ok((await moving).includes(`listens on http://127.0.0.1:${port}`));
+    await assert.rejects(tell(address, { on: "chat", say: "hi" }));
+    assert.equal((await tellWell(`http://127.0.0.1:${port}`, { on: "chat", say: "hi" })).text, "old: hi");
+
+    const off = await reload(
+      program,
+      folder,
+      toConfig({ adapters: old.adapters }, { port, endpoints: {} }),
+      "Portico ",
+    );
+    assert.match(
+      off,
+      /^Reloading: gateway\.http\.endpoints changed, .*\n.* No endpoint is on, so no listener is open\.$/m,
+    );
+    const on = await reload(program, folder, toConfig({ adapters: old.adapters }, { port }), "Portico ");
+    assert.ok(on.includes(`listens on http://127.0.0.1:${port}`));
+    assert.equal((await program.stop()).code, 0);
+  },
+);

@@ -1,0 +1,176 @@
+/** What a model wants back in the next step of a tool loop gets back to it, on every way that a conversation can go on. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { startGateway, token } from "../gateway.ts";
+import { type WireCall, type WireCompletion, type WireMessage, gatherChunks } from "../protocols/chunks.ts";
+import { checkStream, type WireItem, type WireResponse } from "../protocols/grammar.ts";
+import { answerEvents, answerJson, chunk, type Received, startUpstream } from "../upstream.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const signature = { google: { thought_signature: "c2lnbmVk" } };
+const called = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Rome"}' } };
+const signed = { ...called, extra_content: signature };
+
+const begun = { index: 0, ...called, function: { name: "weather", arguments: "" } };
+const written = { index: 0, function: { arguments: '{"city":"Rome"}' } };
+
+/** The pieces of the call, by where its signature stands. */
+const streams: Readonly<Record<string, readonly Fields[]>> = {
+  "with the first piece": [{ ...begun, extra_content: signature }, written],
+  "with a later piece": [begun, { ...written, extra_content: signature }],
+  "in a piece of its own": [begun, written, { index: 0, extra_content: signature }],
+  "before the name": [{ index: 0, id: "call_1", extra_content: signature }, begun, written],
+};
+
+const thought = "Rome, so Italy.";
+
+/** A model that thinks and calls a tool, and says `done` when it has the output. */
+async function startPair(context: TestContext, pieces = streams["with the first piece"], adapter: Fields = {}) {
+  const upstream = await startUpstream((received, reply) => {
+    const { messages, stream } = received.json as { readonly messages: readonly Fields[]; readonly stream?: boolean };
+    const isAnswered = messages.at(-1)?.["role"] === "tool";
+    const message = isAnswered
+      ? { role: "assistant", content: "done" }
+      : { role: "assistant", content: null, reasoning_content: thought, tool_calls: [signed] };
+    const script =
+      stream === true
+        ? answerEvents(
+            ...(isAnswered ? [chunk({ content: "done" })] : [chunk({ reasoning_content: thought })]),
+            ...(isAnswered ? [] : (pieces ?? []).map((piece) => chunk({ tool_calls: [piece] }))),
+            chunk({}, isAnswered ? "stop" : "tool_calls"),
+          )
+        : answerJson({ choices: [{ index: 0, message, finish_reason: isAnswered ? "stop" : "tool_calls" }] });
+    return script(received, reply);
+  });
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, ...adapter } },
+  });
+  return { upstream, address };
+}
+
+async function post(address: string, path: string, body: Fields): Promise<string> {
+  const answer = await fetch(`${address}/v1/${path}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "m", ...body }),
+  });
+  assert.equal(answer.status, 200);
+  return answer.text();
+}
+
+const question = { role: "user", content: "What is the weather in Rome?" };
+
+/** The assistant's message as the model hears it in the second step. */
+function heardAgain({ json }: Received): WireMessage | undefined {
+  const { messages } = json as { readonly messages: readonly WireMessage[] };
+  return messages.find(({ role }) => role === "assistant");
+}
+
+for (const [where, pieces] of Object.entries(streams)) {
+  test(`a signature ${where} of a call is told to chat callers as it comes, and kept with the call`, async (context) => {
+    const { address, upstream } = await startPair(context, pieces);
+    const stream = await post(address, "chat/completions", { messages: [question], stream: true, user: "ann" });
+    const [call] = gatherChunks(stream).message.calls;
+    assert.deepEqual(call?.added, { extra_content: signature });
+    // A client that does not know the field shows the call without it.
+    const shown = { role: "assistant", tool_calls: [called] };
+    const output = { role: "tool", tool_call_id: "call_1", content: "Sunny." };
+    await post(address, "chat/completions", { messages: [question, shown, output], user: "ann" });
+    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+  });
+}
+
+test("a signature of a call goes to a chat caller and back with what the caller resends", async (context) => {
+  const { address, upstream } = await startPair(context);
+  const completion: WireCompletion = JSON.parse(await post(address, "chat/completions", { messages: [question] }));
+  const message = completion.choices[0]?.message;
+  assert.deepEqual(message?.tool_calls as readonly WireCall[], [signed]);
+  const output = { role: "tool", tool_call_id: "call_1", content: "Sunny." };
+  await post(address, "chat/completions", { messages: [question, message, output] });
+  assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+});
+
+test("a signature of a call goes back when a response is continued, though its caller never sees it", async (context) => {
+  const { address, upstream } = await startPair(context);
+  for (const stream of [false, true]) {
+    const answer = await post(address, "responses", { input: "Rome?", stream });
+    const first: WireResponse = stream ? checkStream(answer).response : JSON.parse(answer);
+    const call = first.output.find(({ type }) => type === "function_call");
+    assert.ok(call && !("extra_content" in call));
+    const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
+    await post(address, "responses", { input: [output], previous_response_id: first["id"] });
+    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+    const named = { type: "item_reference", id: call.id };
+    await post(address, "responses", { input: [question, named, output] });
+    assert.deepEqual(heardAgain(upstream.received.at(-1)!)?.tool_calls, [signed]);
+  }
+});
+
+test("what the model thought goes back with its call where the operator says so, and nowhere else", async (context) => {
+  const include = ["reasoning.encrypted_content"];
+  for (const send_reasoning of [true, false]) {
+    const { address, upstream } = await startPair(context, undefined, { send_reasoning });
+    const first: WireResponse = JSON.parse(await post(address, "responses", { input: "Rome?", include }));
+    const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
+    await post(address, "responses", { input: [output], previous_response_id: first["id"] });
+    await post(address, "responses", { input: [question, ...first.output, output], store: false });
+    for (const received of upstream.received.slice(-2)) {
+      const heard = heardAgain(received);
+      assert.equal(heard?.reasoning_content, send_reasoning ? thought : undefined);
+      assert.equal(heard?.tool_calls?.length, 1);
+    }
+  }
+});
+
+test("every field that the responses wire has on a call is told and goes back, in whole answers and in streams", async (context) => {
+  const call = {
+    type: "function_call",
+    id: "fc_1",
+    status: "completed",
+    call_id: "call_1",
+    name: "get_weather",
+    namespace: "mcp__wx",
+    caller: { type: "direct" },
+    arguments: "{}",
+  };
+  const { id: _id, status: _status, ...back } = call;
+  const response = { id: "resp_1", object: "response", status: "completed", error: null, output: [call] };
+  const upstream = await startUpstream((received, reply) => {
+    const { stream } = received.json as { readonly stream?: boolean };
+    const script =
+      stream === true
+        ? answerEvents(
+            { type: "response.output_item.added", output_index: 0, item: { ...call, arguments: "" } },
+            { type: "response.function_call_arguments.delta", output_index: 0, delta: "{}" },
+            { type: "response.output_item.done", output_index: 0, item: call },
+            { type: "response.completed", response },
+          )
+        : answerJson(response);
+    return script(received, reply);
+  });
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", wire: "responses", base_url: `${upstream.url}/v1` } },
+  });
+  const isTold = (item: WireItem | undefined) =>
+    assert.deepEqual([item?.["namespace"], item?.["caller"]], ["mcp__wx", { type: "direct" }]);
+  const output = { type: "function_call_output", call_id: "call_1", output: "Sunny." };
+  for (const stream of [true, false]) {
+    const answer = await post(address, "responses", { input: "hi", stream });
+    const first: WireResponse = stream ? checkStream(answer).response : JSON.parse(answer);
+    isTold(first.output[0]);
+    const told = stream ? checkStream(answer).events.filter(({ type }) => type.includes(".output_item.")) : [];
+    for (const { item } of told) isTold(item);
+    await post(address, "responses", { input: [output], previous_response_id: first["id"] });
+    await post(address, "responses", { input: [question, ...first.output, output], store: false });
+    for (const { json } of upstream.received.slice(-2)) {
+      const { input } = json as { readonly input: readonly Fields[] };
+      assert.deepEqual(
+        input.find(({ type }) => type === "function_call"),
+        back,
+      );
+    }
+  }
+});
