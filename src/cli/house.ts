@@ -15,6 +15,8 @@ export interface House {
 export interface Running {
   /** The base URL; none when no endpoint is on. */
   readonly address: string | undefined;
+  /** Goes on with another configuration, which must not differ in what only a new start can change. */
+  reload(config: Config): Promise<void>;
   /** Lets running turns end, then closes everything. */
   close(): Promise<void>;
 }

@@ -2,6 +2,7 @@
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
+import { findFixed } from "../fixed.ts";
 import type { Command } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import type { House, Running } from "./house.ts";
@@ -22,7 +23,8 @@ export const start: Command = {
   notes: [
     "Without a config file both endpoints are on at 127.0.0.1:8600, and a token is made on the first run.",
     "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",
-    "SIGHUP reads the configuration again: if it is right, running turns end and the gateway goes on with it, else nothing changes.",
+    "SIGHUP reads the configuration again: if it is right, new requests see all of it and running turns end as they began, else nothing changes.",
+    "To listen or to keep things elsewhere the gateway must let running turns end first, and says so.",
     "At a terminal SIGHUP stops, as its window was closed.",
   ],
   async run({ options }, terminal, house) {
@@ -34,14 +36,20 @@ export const start: Command = {
       terminal.print(describeStart(gateway));
       while ((await wishes.next()) === "reload") {
         const changed = await readAgain(options, terminal, house);
-        if (changed === undefined) continue;
-        const code = await drain(gateway, "Reloading", terminal);
+        if (changed === undefined || wishes.isStopping) continue;
+        const fixed = findFixed(gateway.settings.config, changed.config);
+        if (fixed.length === 0) {
+          gateway = await change(gateway, changed, terminal);
+          continue;
+        }
+        const why = `${fixed.join(", ")} changed, which needs a new start`;
+        const code = await drain(gateway, `Reloading: ${why};`, terminal);
         if (wishes.isStopping) return code;
         gateway = (await open(changed, terminal, house)) ?? (await openAgain(gateway.settings, terminal, house));
         if (gateway === undefined) return 1;
         terminal.print(describeStart(gateway));
       }
-      return await drain(gateway, "Draining", terminal);
+      return await drain(gateway, "Draining:", terminal, " Another signal after a moment stops at once.");
     } finally {
       wishes.close();
     }
@@ -94,6 +102,21 @@ async function open(settings: Settings, terminal: Terminal, house: House): Promi
   }
 }
 
+/** The same gateway with other settings; with those from before, and the reason on the screen, when it cannot have them. */
+async function change(gateway: OpenGateway, settings: Settings, terminal: Terminal): Promise<OpenGateway> {
+  try {
+    await gateway.running.reload(settings.config);
+  } catch (thrown) {
+    terminal.complain(`${thrown instanceof Error ? thrown.message : String(thrown)}\nThe gateway goes on as before.`);
+    return gateway;
+  }
+  const changed = { ...gateway, settings };
+  terminal.print(
+    `Reloaded: new requests see the new configuration, running turns end as they began.\n${describeStart(changed)}`,
+  );
+  return changed;
+}
+
 /** What opened once mostly opens again. */
 function openAgain(settings: Settings, terminal: Terminal, house: House): Promise<OpenGateway | undefined> {
   terminal.complain("The gateway goes on with the configuration that it had before.");
@@ -128,13 +151,9 @@ function curlLine(address: string, { config, exampleModel }: Loaded, token: stri
   return `curl ${target}/v1/chat/completions -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '${body}'`;
 }
 
-async function drain(
-  { running, settings }: OpenGateway,
-  what: "Draining" | "Reloading",
-  terminal: Terminal,
-): Promise<number> {
+async function drain({ running, settings }: OpenGateway, why: string, terminal: Terminal, hurry = ""): Promise<number> {
   const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
-  terminal.print(`${what}: running turns have ${seconds} s to end.${what === "Draining" ? hurry : ""}`);
+  terminal.print(`${why} running turns have ${seconds} s to end.${hurry}`);
   try {
     await running.close();
     return 0;
@@ -143,5 +162,3 @@ async function drain(
     return 1;
   }
 }
-
-const hurry = " Another signal after a moment stops at once.";
