@@ -172,8 +172,9 @@ async function continueSession(
     return begin(begun.sessionId);
   }
 
+  const isFirst = queue.isFree(name);
   whenLeft.push(await queue.enter(name, signal));
-  let current = await store.findSession(owner, hint);
+  let current = isFirst ? session : await store.findSession(owner, hint);
   if (current === undefined) {
     const sessionId = newSessionId();
     beginnings.set(name, { sessionId, ask });
