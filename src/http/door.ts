@@ -10,7 +10,7 @@ import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { addRoutes, checkToken } from "./router.ts";
+import { addRoutes, checkToken, unknownUrl } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -109,7 +109,7 @@ export function createDoor(parts: DoorParts): Door {
   app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
   app.setNotFoundHandler((request) => {
-    throw new GatewayError("unknown_url", `Unknown request URL: ${request.method} ${request.url.split("?")[0]}.`);
+    throw unknownUrl(request.method, request.url.split("?")[0] ?? "", routes);
   });
   app.decorateRequest("terms");
   app.decorateRequest("token");

@@ -83,6 +83,15 @@ function addRoute(app: FastifyInstance, route: Route): void {
   app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
 }
 
+/** Most who come to a wrong place have a base URL with `/v1` missing, or twice. */
+export function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
+  const meant = path.startsWith("/v1/") ? path.slice("/v1".length) : `/v1${path}`;
+  const remedy = routes.some((route) => route.path === meant)
+    ? `Did you mean ${meant}? A client's base URL ends with /v1.`
+    : "Turns are sent to POST /v1/chat/completions or POST /v1/responses.";
+  return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
+}
+
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
 /** Throws unless the token opens one of the endpoints that are wanted, and the operator has switched it on. */

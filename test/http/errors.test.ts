@@ -83,7 +83,28 @@ const cases: readonly Case[] = [
     path: "/v1/nope?secret=1",
     headers: asker,
     status: 404,
-    error: { type: invalid, code: "unknown_url", message: "Unknown request URL: POST /v1/nope." },
+    error: {
+      type: invalid,
+      code: "unknown_url",
+      message: "Unknown request URL: POST /v1/nope. Turns are sent to POST /v1/chat/completions or POST /v1/responses.",
+    },
+  },
+  {
+    name: "a base URL without /v1",
+    path: "/chat/completions",
+    headers: asker,
+    status: 404,
+    error: {
+      code: "unknown_url",
+      message: /Did you mean \/v1\/chat\/completions\? A client's base URL ends with \/v1\./,
+    },
+  },
+  {
+    name: "a base URL with /v1 twice",
+    path: "/v1/v1/responses",
+    headers: asker,
+    status: 404,
+    error: { code: "unknown_url", message: /Did you mean \/v1\/responses\?/ },
   },
   {
     name: "an unknown path without a token",

@@ -74,7 +74,8 @@ function checkTools(items: readonly Item[], place: Place, ask: Ask<Item>): reado
 
 /** Leaves out calls that nobody answered, and puts an output that came late behind its call, where models expect it. */
 function pairTools(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
-  const given = new Set(items.map((item) => (item.type === "other" ? exchangedBy(item, "tools") : undefined)));
+  const given = new Set<string | undefined>();
+  for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
   const isOpen = (item: Item): boolean => {
     if (item.type === "tool-call") return !answered.has(item.callId);
     const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
