@@ -12,6 +12,7 @@ import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { addRoutes, checkToken, unknownUrl } from "./router.ts";
 import { toRoutes } from "./routes.ts";
+import { watchSilence } from "./silence.ts";
 import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { type Decisions, type Lasting, toTerms } from "./terms.ts";
@@ -50,6 +51,8 @@ export interface Door {
 
 /** What a turn that was called off may still take to tell its caller why. */
 const partingMs = 1_000;
+/** What a request on a new connection may still take to arrive while the gateway closes. */
+const arrivingMs = 500;
 
 export function createDoor(parts: DoorParts): Door {
   const { gateway, now } = parts;
@@ -144,6 +147,7 @@ export function createDoor(parts: DoorParts): Door {
     if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
     done();
   });
+  const silence = watchSilence(app.server);
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   // As a plugin, so that they come after those that change how routes are added.
@@ -163,12 +167,15 @@ export function createDoor(parts: DoorParts): Door {
       const { drainTimeoutMs } = terms.limits;
       turns.drain();
       sockets.retire();
+      // A request may be on its way; after that moment it is not.
+      const silent = setTimeout(silence.cut, arrivingMs);
       const overdue = setTimeout(() => turns.abort(), drainTimeoutMs);
       const parting = setTimeout(() => {
         app.server.closeAllConnections();
         sockets.cut();
       }, drainTimeoutMs + partingMs);
       await app.close();
+      clearTimeout(silent);
       clearTimeout(overdue);
       clearTimeout(parting);
     },

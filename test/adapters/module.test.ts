@@ -191,6 +191,14 @@ test("a module that tidies up badly changes nothing of how its answer ended", as
   assert.equal(thrown.code, "adapter_error");
 });
 
+test("a module that never comes to the end of its closing is not waited for", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const adapter = guardAdapter({ async *stream() {}, close: () => new Promise<void>(() => {}) });
+  const closing = assert.rejects(adapter.close?.() ?? Promise.resolve(), /did not close within 5 s/);
+  context.mock.timers.tick(5_000);
+  await closing;
+});
+
 test("a wait that is no number of seconds is not told", async () => {
   for (const retryAfterSeconds of [-3, Number.NaN, Number.POSITIVE_INFINITY, "7"]) {
     const failure = await failureOf(() => {

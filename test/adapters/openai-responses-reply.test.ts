@@ -181,6 +181,78 @@ test("the call of a hosted tool is told whole when it is done, and events that n
   assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [searched, hi, messageEnd, stop]);
 });
 
+test("a note that comes before its text is told behind it, with all that follow it and in their order", () => {
+  const note = (url: string) => ({ type: "url_citation", url });
+  const noted = (url: string) =>
+    responseEvent("output_text.annotation.added", { output_index: 0, content_index: 0, annotation: note(url) });
+  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
+  assert.deepEqual(
+    deltasOf(
+      noted("a"),
+      text(0, "Hi"),
+      noted("b"),
+      itemDone(0, item.message("Hi", { annotations: [note("a"), note("b")] })),
+      completed([]),
+    ),
+    [hi, told("a"), told("b"), messageEnd, stop],
+  );
+});
+
+test("a note on a later text of a message counts from where the first one begins, as they become one text", () => {
+  const note = { type: "url_citation", start_index: 0, end_index: 2, index: 1 };
+  const part = (said: string) => ({ type: "output_text", text: said, annotations: [note] });
+  const refusal = { type: "refusal", refusal: "No." };
+  const message = { type: "message", id: "msg_1", content: [part("One."), part("Two."), refusal, part("Three.")] };
+  const noted = (number: number) =>
+    responseEvent("output_text.annotation.added", { output_index: 0, content_index: number, annotation: note });
+  const told = (start: number) => {
+    const fields = { start_index: start, end_index: start + 2, index: 1 };
+    return { type: "annotation", annotation: { type: "url_citation", fields } };
+  };
+  const say = (said: string) => ({ type: "text", text: said, logprobs: undefined });
+  const all = [
+    say("One."),
+    told(0),
+    say("Two."),
+    told(4),
+    { type: "refusal", text: "No." },
+    say("Three."),
+    told(0),
+    messageEnd,
+    stop,
+  ];
+  assert.deepEqual(wholeOf(response([message])), all);
+  const streamed = deltasOf(
+    text(0, "One."),
+    noted(0),
+    text(0, "Tw", { content_index: 1 }),
+    text(0, "o.", { content_index: 1 }),
+    noted(1),
+    responseEvent("refusal.delta", { output_index: 0, content_index: 2, delta: "No." }),
+    text(0, "Three.", { content_index: 3 }),
+    noted(3),
+    itemDone(0, message),
+    completed([message]),
+  );
+  assert.deepEqual(streamed, all.toSpliced(2, 1, say("Tw"), say("o.")));
+});
+
+test("an event may hold an image of many megabytes", () => {
+  const image = { type: "image_generation_call", id: "ig_1", status: "completed", result: "A".repeat(9_000_000) };
+  const bytes = Buffer.from(
+    `data: ${JSON.stringify(itemDone(0, image))}\n\ndata: ${JSON.stringify(completed([]))}\n\n`,
+  );
+  const reader = createReplyReader(scrub);
+  const half = reader.read([bytes.subarray(0, 8_900_000)]);
+  reader.check();
+  assert.deepEqual(half, []);
+  assert.deepEqual(reader.read([bytes.subarray(8_900_000)]), [
+    { type: "other", extra: { dialect: "responses", fields: image } },
+    stop,
+  ]);
+  reader.check();
+});
+
 test("an answer that is cut off says at which limit", () => {
   const cases = [
     ["max_output_tokens", "length"],

@@ -91,6 +91,25 @@ test("the second one is kept when the first one fails", async () => {
   assert.deepEqual(scene.seen("next"), [...main, assistant("re: main"), user("next")]);
 });
 
+for (const [which, words] of Object.entries({
+  "has the first one's instructions": "Make a title.",
+  "has its own": "Be kind.",
+})) {
+  test(`when the first one has failed, whoever comes next begins the session of the second one, also if it ${which}`, async () => {
+    const scene = createScene();
+    const first = await scene.ask([system("Make a title."), user("fail")]);
+    const second = await scene.ask(main);
+    await scene.answer("fail");
+    await assert.rejects(first.all);
+    const third = await scene.ask([system(words), user("third")]);
+    await scene.answer("main");
+    await second.all;
+    await scene.answer("third");
+    await third.all;
+    assert.equal(third.about.session, second.about.session);
+  });
+}
+
 test("who has the same instructions, or none, waits for the first answer and goes on with it", async () => {
   const scene = createScene();
   const first = await scene.ask(main);

@@ -259,6 +259,20 @@ test("closing does not wait for a body that only drips", async (context) => {
   await box.close();
 });
 
+test("closing does not wait for a connection on which nothing is asked", { timeout: 10_000 }, async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 60_000 } });
+  const port = Number(new URL(await box.listen()).port);
+  for (const beginning of ["", "POST /v1/chat/comp"]) {
+    const socket = connect(port, "127.0.0.1");
+    context.after(() => socket.destroy());
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    socket.write(beginning);
+  }
+  await (await fetch(`http://127.0.0.1:${port}/healthz`)).text();
+  await box.close();
+});
+
 test("a caller that does not read its whole answer is cut when nothing moves", async (context) => {
   const box = createBox(context, [say("z".repeat(32 * 1024 * 1024))], { limits: { stalledClientTimeoutMs: 200 } });
   await askAndStall(context, await box.listen(), { stream: false });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, renameSync, statSync } from "node:fs";
+import { existsSync, renameSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import type { Worker } from "node:worker_threads";
@@ -97,6 +98,24 @@ describe("the log of the SQLite store", () => {
     await Promise.all([emptied, written]);
     assert.match(String(await warned), /its thread has ended/);
     await staysShort(store);
+    await store.close();
+  });
+
+  test("is looked at again when its folder could not be read for a while", async () => {
+    const file = newFile();
+    const folder = dirname(file);
+    const store = open(file);
+    renameSync(folder, `${folder}.moved`);
+    symlinkSync(folder, folder);
+    await store.write();
+    // Timers come in their order, so the log has been looked at after this one.
+    await new Promise((resolve) => setTimeout(resolve, limits.lookMs));
+    await store.write();
+    rmSync(folder);
+    renameSync(`${folder}.moved`, folder);
+    const started = once(process, "worker");
+    for (let count = 0; count < limits.minPages; count += 1) await store.write();
+    await started;
     await store.close();
   });
 

@@ -69,6 +69,19 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("has nothing of a turn that would begin a session anew while it is being deleted", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const first = makeTurn({ session: newSessionId() });
+    await store.commit({ turns: [first], session: toCreate(first, "hint") });
+    const second = makeTurn({ session: first.session });
+    const deleted = store.deleteSession("alice", first.session!);
+    assert.equal(await store.commit({ turns: [second], session: toCreate(second, "hint") }), false);
+    assert.equal(await deleted, true);
+    assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 0);
+    await store.close();
+  });
+
   test("prunes in short steps, and then gives back what it took on the disk", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });

@@ -14,8 +14,22 @@ export function guardAdapter(adapter: Adapter): Adapter {
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter)),
     models: guardCall(adapter.models?.bind(adapter)),
-    close: adapter.close?.bind(adapter),
+    close: adapter.close && (() => closeInTime(adapter)),
   };
+}
+
+/** A reload and the end of the gateway wait for it, so it must not be for ever. */
+const closingMs = 5_000;
+
+async function closeInTime(adapter: Adapter): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const why = new Error(`The adapter's module did not close within ${closingMs / 1000} s.`);
+  const timer = setTimeout(late.reject, closingMs, why);
+  try {
+    await Promise.race([adapter.close?.(), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function readWindow(adapter: Adapter, model: string): number | undefined {

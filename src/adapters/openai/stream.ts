@@ -28,7 +28,8 @@ export interface ReplyReader {
   isDone(): boolean;
 }
 
-const maxEventBytes = 8 * 1024 * 1024;
+/** As much as a whole answer: the last event of a response holds all of it, with the images that were made. */
+const maxEventBytes = 64 * 1024 * 1024;
 
 export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
   const events = createEventReader(maxEventBytes);

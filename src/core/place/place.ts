@@ -47,10 +47,18 @@ export interface PlaceParts {
   readonly queue: Queue;
   readonly chain: Chain;
   readonly newSessionId: () => string;
-  /** The sessions that are just being begun, each with what began it. */
-  readonly beginnings: Map<string, { readonly sessionId: string; readonly ask: Ask<Item> }>;
+  /** The sessions that are just being begun, by their owners and hints. */
+  readonly beginnings: Map<string, Beginning>;
   /** Every session's callers show their history, from its first turn on. */
   readonly alwaysResends: boolean;
+}
+
+/** A session that is not kept yet, though turns run that will be in it. */
+interface Beginning {
+  readonly sessionId: string;
+  /** The one that others may wait for. */
+  first: Ask<Item>;
+  turns: number;
 }
 
 /** `whenLeft` gathers what must be called when the turn is over, or when no place was found. */
@@ -162,24 +170,30 @@ async function continueSession(
   if (session !== undefined && !continuesTip(session)) return placeByHistory(parts, shown, session, hint);
 
   const name = JSON.stringify([owner, hint]);
-  function begin(sessionId: string): Place {
+  /** All that begin at once begin the same session, until the last of them has ended, however the others did. */
+  function begin(beginning: Beginning): Place {
+    beginnings.set(name, beginning);
+    beginning.turns += 1;
+    whenLeft.push(() => {
+      beginning.turns -= 1;
+      if (beginning.turns === 0) beginnings.delete(name);
+    });
     const resends = alwaysResends || shown.end > 0;
-    const move = { id: sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
+    const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
     return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
+  const isFirst = queue.isFree(name);
   const begun = beginnings.get(name);
-  if (session === undefined && begun !== undefined && !mayContinue(begun.ask, ask, shown, alwaysResends)) {
-    return begin(begun.sessionId);
+  if (session === undefined && !isFirst && begun && !mayContinue(begun.first, ask, shown, alwaysResends)) {
+    return begin(begun);
   }
 
-  const isFirst = queue.isFree(name);
   whenLeft.push(await queue.enter(name, signal));
   let current = isFirst ? session : await store.findSession(owner, hint);
   if (current === undefined) {
-    const sessionId = newSessionId();
-    beginnings.set(name, { sessionId, ask });
-    whenLeft.push(() => beginnings.delete(name));
-    return begin(sessionId);
+    const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
+    beginning.first = ask;
+    return begin(beginning);
   }
   const isFree = queue.isFree(current.id);
   whenLeft.push(await queue.enter(current.id, signal));

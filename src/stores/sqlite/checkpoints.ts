@@ -56,8 +56,7 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
   function look(): void {
     timer = undefined;
     // A log that began anew keeps its size, so this only tells that there is nothing to do yet, without a thread for it.
-    const bytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-    if (bytes >= minPages * pageBytes) void inTurn(shorten);
+    if (sizeOf(`${file}-wal`) >= minPages * pageBytes) void inTurn(shorten);
   }
 
   async function shorten(): Promise<void> {
@@ -151,4 +150,13 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
       await leaving?.terminate();
     },
   };
+}
+
+/** A folder that may not be read just now costs no request: the log is looked at again after the next write. */
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
 }

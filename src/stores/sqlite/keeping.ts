@@ -33,7 +33,10 @@ export function createKeeping(
     const time = now().getTime();
     const hour = hourOf(time);
     if (verdict === "keep-and-create" && move?.hint !== undefined) {
-      statements.addSession.run(move.id, owner, hashHint(owner, move.hint), tip, resends, time, time, hour);
+      const hint = hashHint(owner, move.hint);
+      const added = statements.addSession.run(move.id, owner, hint, tip, resends, time, time, hour);
+      // A session of this id is just being deleted.
+      if (added.changes === 0) return { kept: false, changed: [] };
     } else if (sessionId !== undefined) {
       statements.touchSession.run(verdict === "keep-and-move" ? tip : null, resends, time, sessionId);
       statements.moveHour.run(hour, sessionId, hour);
@@ -109,7 +112,7 @@ function prepareKeeping({ database }: Ground) {
       UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
       WHERE id = ? AND owner = ? AND status = 'running'`),
     addSession: database.prepare(
-      "INSERT INTO sessions (id, owner, hint, tip, resends, created, updated, active) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR IGNORE INTO sessions (id, owner, hint, tip, resends, created, updated, active) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     touchSession: database.prepare(
       "UPDATE sessions SET tip = coalesce(?, tip), resends = max(resends, ?), updated = ? WHERE id = ?",

@@ -8,6 +8,7 @@ import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "..
 import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { extraOf } from "../native.ts";
+import { createNoteTeller, type PartPlace } from "./notes.ts";
 import { type AnswerReader, type ReplyReader, brokenOff, createStreamReader, requireObject } from "../stream.ts";
 
 /** Reads a stream. */
@@ -34,8 +35,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   const calls = new Map<number, string>();
   /** The output indexes of items of which something was told; of a call that is its arguments. */
   const told = new Set<number>();
-  /** How many notes on a text were told, by the places of the item and of the part in it. */
-  const noted = new Map<string, number>();
+  const notes = createNoteTeller();
   /** Sections of summaries are counted through, so that those of two items stay apart. */
   let section = -1;
   let sectionPlace = "";
@@ -79,10 +79,9 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     switch (item["type"]) {
       case "message":
         for (const [number, part] of partsAt(item, "content").entries()) {
-          if (isNews) tellPart(part, deltas);
-          for (const annotation of annotationsAt(part).slice(noted.get(`${index} ${number}`) ?? 0)) {
-            deltas.push({ type: "annotation", annotation });
-          }
+          const place = { item: index, part: number };
+          if (isNews) notes.hearText(place, tellPart(part, deltas));
+          notes.hearAll(place, annotationsAt(part), deltas);
         }
         if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra: phaseOf(item) });
         return;
@@ -110,10 +109,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
 
   function note(event: JsonObject, index: number, deltas: Delta[]): void {
     const annotation = readAnnotation(event["annotation"]);
-    if (annotation === undefined) return;
-    const place = `${index} ${countAt(event, "content_index")}`;
-    noted.set(place, (noted.get(place) ?? 0) + 1);
-    deltas.push({ type: "annotation", annotation });
+    if (annotation !== undefined) notes.hearNote(placeOf(event, index), annotation, deltas);
   }
 
   function tellReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
@@ -146,6 +142,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         case "response.output_item.added":
           return beginCall(objectAt(event, "item") ?? {}, index, deltas);
         case "response.output_text.delta":
+          notes.hearText(placeOf(event, index), textAt(event, "delta")?.length ?? 0);
           return tell(event, index, (text) => ({ type: "text", text, logprobs: logprobsAt(event) }), deltas);
         case "response.output_text.annotation.added":
           return note(event, index, deltas);
@@ -224,11 +221,17 @@ function shortageOf(response: JsonObject): Finish {
   return reason === "content_filter" ? "content-filter" : "length";
 }
 
-function tellPart(part: JsonObject, deltas: Delta[]): void {
+function placeOf(event: JsonObject, index: number): PartPlace {
+  return { item: index, part: countAt(event, "content_index") };
+}
+
+/** Gives how much text it is. */
+function tellPart(part: JsonObject, deltas: Delta[]): number {
   const text = textAt(part, "text");
   if (text !== undefined) deltas.push({ type: "text", text, logprobs: logprobsAt(part) });
   const refusal = textAt(part, "refusal");
   if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
+  return text?.length ?? 0;
 }
 
 /** The list is there, and empty, when nobody asked for it. */
