@@ -35,7 +35,9 @@ export const start: Command = {
     try {
       terminal.print(describeStart(gateway));
       while ((await wishes.next()) === "reload") {
-        const changed = await readAgain(options, terminal, house);
+        // A file that is away for a moment is no wish to run without one, on other terms and with another token.
+        const config = gateway.settings.config.file ?? options["config"];
+        const changed = await readAgain({ ...options, config }, terminal, house);
         if (changed === undefined || wishes.isStopping) continue;
         const fixed = findFixed(gateway.settings.config, changed.config);
         if (fixed.length === 0) {

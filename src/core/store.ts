@@ -195,8 +195,11 @@ export interface SessionMove {
   /** What finds the session again; without it the session is there already. */
   readonly hint?: string | undefined;
   readonly expectedTip: string | undefined;
-  /** When the tip is no longer the expected one: keep nothing, or keep the turn as a branch and leave the tip. */
-  readonly otherwise: "refuse" | "branch";
+  /**
+   * When the tip is no longer the expected one: keep nothing, or keep the turn as a branch and leave the tip; or do that
+   * only in a session whose callers show their history, as each of them has a thread of its own.
+   */
+  readonly otherwise: "refuse" | "branch" | "branch-if-resends";
   /** The caller showed its history: the session is known for it from now on. */
   readonly resends: boolean;
 }

@@ -82,6 +82,7 @@ export function createDoor(parts: DoorParts): Door {
       shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
     },
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
+    routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
     forceCloseConnections: "idle",
     return503OnClosing: false,
     genReqId: () => parts.newId("req"),

@@ -31,7 +31,8 @@ export function judge({ turns: [turn, next], session: move, begun }: Commit, she
   if (session.id !== sessionId || session.owner !== turn.owner) return "refuse";
   if (move === undefined) return "keep";
   if (session.tip === move.expectedTip) return "keep-and-move";
-  return move.otherwise === "branch" ? "keep" : "refuse";
+  const mayBranch = move.otherwise === "branch" || (move.otherwise === "branch-if-resends" && session.resends);
+  return mayBranch ? "keep" : "refuse";
 }
 
 /** Nothing follows a turn that is not over, or came to nothing: it is no part of any thread. */

@@ -114,6 +114,31 @@ test("calls that share one id are told apart by their places, and the second get
   assert.deepEqual(told, ['{"0":1}', '{"1":1}']);
 });
 
+test("what is added to a call before its name waits for it, the newest of each field", () => {
+  const piece = (fields: object) => chunk({ tool_calls: [{ index: 0, ...fields }] });
+  const [first, ...others] = deltasOf(
+    piece({ id: "c", one: 1, two: 1 }),
+    piece({ two: 2 }),
+    piece({ three: 3, function: { name: "f", arguments: "{}" } }),
+    chunk({}, "tool_calls"),
+  );
+  const extra = { dialect: "chat", fields: { one: 1, two: 2, three: 3 } };
+  assert.deepEqual(first, { type: "tool-call", index: 0, callId: "c", name: "f", kind: "function", extra });
+  assert.deepEqual(
+    others.map(({ type }) => type),
+    ["tool-arguments", "finish"],
+  );
+});
+
+test("thousands of fields before a call's name are read soon", () => {
+  const fields = Array.from({ length: 10_000 }, (_, at) => chunk({ tool_calls: [{ index: 0, [`field${at}`]: at }] }));
+  const start = performance.now();
+  const [first] = deltasOf(...fields, chunk({ tool_calls: [{ index: 0, function: { name: "f" } }] }));
+  assert.ok(performance.now() - start < 5_000);
+  assert.ok(first?.type === "tool-call");
+  assert.equal(Object.keys(first.extra?.fields ?? {}).length, 10_000);
+});
+
 test("spaces around [DONE] do not matter", () => {
   const reader = createReplyReader((text) => text);
   reader.read([Buffer.from("data:  [DONE] \r\n\r\n")]);

@@ -1,7 +1,16 @@
 /** `portico doctor`: each thing that can stand in the way, and what is said about it. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -202,6 +211,24 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
   const offline = await examine(folder, { adapters: { down: adapters.down } }, "--offline");
   assert.equal(offline.code, 0);
   assert.match(offline.lineOf("adapter down")!, /^ok .*type openai, ready$/);
+});
+
+test("What cannot even be looked at is a problem like any other.", async (context) => {
+  const folder = makeFolder(context);
+  symlinkSync(".portico", join(folder, ".portico"));
+  writeFileSync(
+    join(folder, "adapter.cjs"),
+    "module.exports = { async *stream() {}, close() { throw new Error('stuck'); } };",
+  );
+  const { code, lineOf } = await examine(folder, {
+    http: { bind: "unix:portico.json/socket", auth_token: token, endpoints: { compat_chat: true } },
+    adapters: { mine: { type: "module", path: "adapter.cjs" } },
+  });
+  assert.equal(code, 1);
+  assert.match(lineOf("data folder") ?? "", /^problem .*ELOOP/);
+  assert.match(lineOf("store") ?? "", /^problem .*ELOOP/);
+  assert.match(lineOf("port") ?? "", /^problem .*\(ENOTDIR\); choose another path/);
+  assert.match(lineOf("adapter mine") ?? "", /^problem .*cannot be closed: stuck/);
 });
 
 test("Whoever is silent is not waited for: the doctor is done within five seconds.", async (context) => {

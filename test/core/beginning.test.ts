@@ -134,6 +134,22 @@ test("who has the same instructions, or none, waits for the first answer and goe
   );
 });
 
+test("who went on with a thread is kept, though another has shown its history and moved on meanwhile", async () => {
+  const scene = createScene();
+  const first = await scene.ask([user("one")]);
+  await scene.answer("one");
+  await first.all;
+  const second = await scene.ask([user("two")]);
+  const third = await scene.ask([user("one"), assistant("re: one"), user("three")]);
+  await scene.answer("three");
+  await third.all;
+  await scene.answer("two");
+  const end = (await second.all).flat().at(-1);
+  assert.equal(end?.type === "turn-end" && end.answer.status, "completed");
+  assert.deepEqual([second.about.history, third.about.history], ["continued", "matched"]);
+  assert.equal(second.about.session, third.about.session);
+});
+
 test("callers that show their history never wait for the session's first answer", async () => {
   const scene = createScene(createMemoryStore(), true);
   const first = await scene.ask([user("one")]);

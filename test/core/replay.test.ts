@@ -70,6 +70,19 @@ suite("a turn told again", () => {
     assert.deepEqual(plain(replayTurn(turn)), plain(events));
   });
 
+  test("is the same, and soon, when a dialect adds thousands of fields to a call one by one", async () => {
+    const extra = (key: string) => ({ dialect: "chat", fields: { [key]: 1 } }) as const;
+    const start = performance.now();
+    const { events, turn } = await tell([
+      [{ type: "tool-call", index: 0, name: "f", extra: extra("first") }],
+      Array.from({ length: 10_000 }, (_, at) => ({ type: "tool-extra", index: 0, extra: extra(`field${at}`) })),
+    ]);
+    const again = replayTurn(turn);
+    assert.ok(performance.now() - start < 5_000);
+    assert.equal(events.length, 10_004);
+    assert.deepEqual(plain(again), plain(events));
+  });
+
   test("is one piece a part when the pieces are no longer kept", async () => {
     const { turn } = await tell([[{ type: "text", text: "Good" }], [{ type: "text", text: " day" }]]);
     const events = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } });

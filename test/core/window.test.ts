@@ -139,6 +139,9 @@ suite("what a part costs", () => {
 
   test("what a dialect alone knows costs its JSON text", () => {
     assert.equal(cost({ type: "other", extra: { dialect: "chat", fields: { a: 1 } } }), 7);
+    // An image that a hosted tool made is an image, however many characters it is written in.
+    const fields = { type: "image_generation_call", result: "iVBORw0KGgo".repeat(20_000) };
+    assert.ok(cost({ type: "other", extra: { dialect: "responses", fields } }) < 1_200);
   });
 });
 

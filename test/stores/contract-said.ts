@@ -118,6 +118,18 @@ export function describeResends(it: It): void {
       });
     }
   });
+
+  it("keeps a turn whose tip has moved as a branch where callers show their history, if that is wanted", async (store) => {
+    const [first, second] = await keepThread(store, 2);
+    for (const resends of [false, true]) {
+      const shown = makeTurn({ session: first!.session, parent: first!.id });
+      await store.commit({ turns: [shown], session: { ...toMove(shown, first!.id, "branch"), resends } });
+      const turn = makeTurn({ session: first!.session, parent: first!.id });
+      const move = toMove(turn, first!.id, "branch-if-resends");
+      assert.equal(await store.commit({ turns: [turn], session: move }), resends);
+      assert.equal((await store.readSession(first!.session!))?.tip, second!.id);
+    }
+  });
 }
 
 export function describeSearch(it: It): void {

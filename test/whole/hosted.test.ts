@@ -16,7 +16,8 @@ const search = {
   status: "completed",
   action: { type: "search", query: "ships" },
 };
-const tools = { id: "mcpl_1", type: "mcp_list_tools", server_label: "wiki", tools: [] };
+/** As long as the ids of a real server, and longer. */
+const tools = { id: `mcpl_${"0123456789abcdef".repeat(4)}`, type: "mcp_list_tools", server_label: "wiki", tools: [] };
 const approval = {
   id: "mcpr_1",
   type: "mcp_approval_request",

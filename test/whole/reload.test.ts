@@ -1,7 +1,9 @@
 /** A running gateway takes another configuration in passing: nobody is turned away, and whoever is on the way arrives. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { makeFolder, token } from "../gateway.ts";
 import { beginEvents, chunk, type Script, type ScriptedUpstream, startUpstream, writeEvent } from "../upstream.ts";
@@ -240,6 +242,10 @@ test("An invalid configuration changes nothing, not even for the requests that r
   assert.match(said, /gateway\.http\.prot: unknown key.*\nThe gateway goes on as before\.$/m);
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   assert.equal((await tell(address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
+  rmSync(join(folder, "portico.json"));
+  const gone = await hear(program, "SIGHUP", (text) => text.includes("as before.") || text.includes("  config "));
+  assert.match(gone, /cannot be read \(ENOENT\).*\nThe gateway goes on as before\.$/m);
+  assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   old.letGo();
   assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
   assert.equal((await program.stop()).code, 0);

@@ -27,14 +27,17 @@ async function judgeAdapter(
     const maker = await adapterTypes[type]?.load();
     adapter = maker?.create(options, toPlace(file));
   } catch (thrown) {
-    return problemWith(about, thrown instanceof Error ? thrown.message : String(thrown));
+    return problemWith(about, messageOf(thrown));
   }
-  try {
-    return isOffline || adapter?.models === undefined
+  const finding =
+    isOffline || adapter?.models === undefined
       ? ok(about, `type ${type}, ready`)
       : await judgeServer(about, type, adapter.models());
-  } finally {
+  try {
     await adapter?.close?.();
+    return finding;
+  } catch (thrown) {
+    return finding.level === "ok" ? problemWith(about, `cannot be closed: ${messageOf(thrown)}`) : finding;
   }
 }
 
@@ -54,7 +57,7 @@ async function judgeServer(about: string, type: string, models: Promise<readonly
 }
 
 function explain(about: string, thrown: unknown): Finding {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   switch (thrown instanceof GatewayError ? thrown.code : undefined) {
     case "adapter_not_found":
     case "adapter_bad_request":
@@ -67,4 +70,8 @@ function explain(about: string, thrown: unknown): Finding {
     default:
       return problemWith(about, `${message} Check its address and the network.`);
   }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,12 +1,12 @@
 /** Whether the gateway can listen where it shall, or does already. */
 import { once } from "node:events";
-import { lstatSync } from "node:fs";
+import { lstatSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
 import type { HttpConfig } from "../../config/config.ts";
 import { explainFailure } from "../failure.ts";
 import { knock, toAddress } from "../knock.ts";
-import { type Finding, ok, problemWith, warning } from "./finding.ts";
+import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
 
 const about = "port";
 
@@ -47,12 +47,18 @@ async function judgeTaken(http: HttpConfig): Promise<Finding> {
 /** A socket on which nobody answers is cleared at the start; anything else is left alone. */
 async function judgeSocket(bind: string, http: HttpConfig): Promise<Finding> {
   const path = bind.slice("unix:".length);
-  const found = lstatSync(path, { throwIfNoEntry: false });
+  let found;
+  try {
+    if (statSync(dirname(path), { throwIfNoEntry: false }) === undefined)
+      return problemWith(about, `${dirname(path)} is not there; make the folder`);
+    found = lstatSync(path, { throwIfNoEntry: false });
+  } catch (thrown) {
+    const remedy = "choose another path in gateway.http.bind";
+    return problemWith(about, `${path} cannot be looked at (${codeOf(thrown)}); ${remedy}`);
+  }
   if (found !== undefined && !found.isSocket()) {
     return problemWith(about, `${path} is no socket; choose another path in gateway.http.bind, or remove it`);
   }
-  const folder = lstatSync(dirname(path), { throwIfNoEntry: false });
-  if (folder === undefined) return problemWith(about, `${dirname(path)} is not there; make the folder`);
   return found === undefined || (await knock(bind)) === "nobody"
     ? ok(about, `the socket ${path} is free`)
     : judgeTaken(http);

@@ -14,9 +14,9 @@ const busyMs = 1_000;
 export function judgeStore(store: StoreConfig): Finding {
   if (store.type === "memory") return ok(about, "in memory");
   const { file } = store;
-  const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined || found.size === 0) return ok(about, `${file} is made at the first start`);
   try {
+    const found = statSync(file, { throwIfNoEntry: false });
+    if (found === undefined || found.size === 0) return ok(about, `${file} is made at the first start`);
     return judgeFile(file, found.size);
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);

@@ -72,19 +72,21 @@ export function beginReasoning(): Draft {
 }
 
 export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: string): Draft {
-  const { name, group, kind = "function" } = call;
+  const { name, group, kind = "function", extra } = call;
   const called = { type: "tool-call", kind, callId, name, ...(group !== undefined && { group }) } as const;
-  let { extra } = call;
+  // One table for all: a copy for each field that comes late would keep a talkative upstream's turn busy for minutes.
+  const added = new Map(Object.entries(extra?.fields ?? {}));
+  let dialect = extra?.dialect;
   let written = "";
   return {
     type: "tool-call",
     skeleton: { ...called, arguments: "", ...(extra !== undefined && { extra }) },
     hear(delta) {
       if (delta.type === "tool-extra") {
-        const known = extra?.fields ?? {};
-        const { dialect, fields } = delta.extra;
-        extra = { dialect, fields: { ...known, ...fields } };
-        const news = Object.entries(fields).filter(([key]) => !Object.hasOwn(known, key));
+        dialect = delta.extra.dialect;
+        const entries = Object.entries(delta.extra.fields);
+        const news = entries.filter(([key]) => !added.has(key));
+        for (const [key, value] of entries) added.set(key, value);
         if (news.length === 0) return undefined;
         return { kind: "extra", part: 0, text: "", extra: { dialect, fields: Object.fromEntries(news) } };
       }
@@ -93,7 +95,10 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
       return { kind: "arguments", part: 0, text: delta.text };
     },
     isWhole: () => kind === "function" && isJsonObject(written),
-    finish: () => ({ ...called, arguments: written, ...(extra !== undefined && { extra }) }),
+    finish() {
+      const all = dialect && { dialect, fields: Object.fromEntries(added) };
+      return { ...called, arguments: written, ...(all !== undefined && { extra: all }) };
+    },
   };
 }
 

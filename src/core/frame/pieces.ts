@@ -62,10 +62,15 @@ export function* cutItem(
   stretches: readonly Stretch[] | undefined,
 ): Generator<ItemDelta> {
   const told = new Map<string, { at: number; logprobsAt: number }>();
+  const added = item.type === "tool-call" ? item.extra : undefined;
+  const fields = Object.entries(added?.fields ?? {});
   for (const { kind, part, lengths, logprobs } of stretches ?? wholeStretches(item)) {
     const source = sourceOf(item, kind, part);
     const name = `${kind} ${part}`;
-    const place = told.get(name) ?? { at: kind === "extra" ? countEarly(item, stretches) : 0, logprobsAt: 0 };
+    const place = told.get(name) ?? {
+      at: kind === "extra" ? fields.length - countLate(stretches) : 0,
+      logprobsAt: 0,
+    };
     told.set(name, place);
     for (const [number, length] of lengths.entries()) {
       if (kind === "annotation") {
@@ -73,7 +78,8 @@ export function* cutItem(
         continue;
       }
       if (kind === "extra") {
-        const extra = source.extra && cutExtra(source.extra, place.at, (place.at += length));
+        const cut = fields.slice(place.at, (place.at += length));
+        const extra = added && { dialect: added.dialect, fields: Object.fromEntries(cut) };
         yield { type: "item-delta", index, kind, part, text: "", extra };
         continue;
       }
@@ -93,10 +99,6 @@ export function countLate(stretches: readonly Stretch[] | undefined): number {
   let late = 0;
   for (const { kind, lengths } of stretches ?? []) if (kind === "extra") for (const length of lengths) late += length;
   return late;
-}
-
-function countEarly(item: OutputItem, stretches: readonly Stretch[] | undefined): number {
-  return Object.keys(sourceOf(item, "extra", 0).extra?.fields ?? {}).length - countLate(stretches);
 }
 
 /** Some of the fields, by their places; nothing when there are none. */
@@ -151,7 +153,6 @@ interface Source {
   readonly text: string;
   readonly logprobs: readonly unknown[];
   readonly annotations: readonly Annotation[];
-  readonly extra?: Extra | undefined;
 }
 
 const nothing: Source = { text: "", logprobs: [], annotations: [] };
@@ -168,7 +169,7 @@ function sourceOf(item: OutputItem, kind: ItemDelta["kind"], part: number): Sour
     case "reasoning":
       return { ...nothing, text: kind === "summary" ? (item.summary[part] ?? "") : item.text };
     case "tool-call":
-      return { ...nothing, text: item.arguments, extra: item.extra };
+      return { ...nothing, text: item.arguments };
     case "compaction":
     case "other":
       return nothing;

@@ -6,6 +6,7 @@ import { divide, matchHistory, readShown, type Shown } from "./match.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Queue } from "./queue.ts";
+import { sideOf } from "./runs.ts";
 import type { Ask } from "../turn.ts";
 
 export interface Place {
@@ -199,7 +200,9 @@ async function continueSession(
   whenLeft.push(await queue.enter(current.id, signal));
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
   if (!continuesTip(current)) return placeByHistory(parts, shown, current, hint);
-  const move = { id: current.id, hint, expectedTip: current.tip, otherwise: "refuse", resends: false } as const;
+  // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
+  const otherwise = "branch-if-resends";
+  const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
   const path = current.tip === undefined ? [] : await store.readPath(current.tip);
   return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
@@ -208,8 +211,8 @@ async function continueSession(
 function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): boolean {
   if (shown.end > 0) return false;
   // The output of a tool needs its call, so it cannot begin anything.
-  const first = shown.items.find((item) => !isSteering(item));
-  return session.tip !== undefined && (!(session.resends || alwaysResends) || first?.type === "tool-output");
+  const first = shown.items.map(sideOf).find((side) => side !== undefined);
+  return session.tip !== undefined && (!(session.resends || alwaysResends) || first === "tools");
 }
 
 /**

@@ -1,5 +1,5 @@
 /** What of a conversation fits into a model's context window: the middle goes first, the newest never. */
-import { type Content, isSteering, type Item, type Part } from "../item.ts";
+import { type Content, type Extra, isSteering, type Item, type Part } from "../item.ts";
 
 export interface Window {
   /** How many tokens the model takes, question and answer together. */
@@ -147,7 +147,7 @@ function tokensInside(item: Item, count: Count): number {
     case "compaction":
       return item.encrypted === undefined ? count(item.summary) : countSealed(item.encrypted);
     case "other":
-      return count(JSON.stringify(item.extra.fields));
+      return countOpaque(item.extra.fields, count);
   }
 }
 
@@ -183,9 +183,22 @@ function countPart(part: Part, count: Count): number {
         sizeOf(part.data) / (part.data.startsWith("data:text/") ? bytesPerTextToken : bytesPerFileToken),
       );
     case "other":
-      return count(JSON.stringify(part.extra.fields));
+      return countOpaque(part.extra.fields, count);
   }
 }
+
+/** Of what only its dialect knows: a long string without a blank is an image or the like, and no text. */
+function countOpaque(fields: Extra["fields"], count: Count): number {
+  let images = 0;
+  const text = JSON.stringify(fields, (_key, value: unknown) => {
+    if (typeof value !== "string" || value.length <= longestWord || /\s/.test(value)) return value;
+    images += 1;
+    return "";
+  });
+  return count(text) + images * imageTokens;
+}
+
+const longestWord = 4_096;
 
 /** What only its maker can read is about as long as the text it stands for. */
 function countSealed(base64: string): number {

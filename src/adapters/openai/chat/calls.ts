@@ -1,7 +1,6 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
-import type { Extra } from "../../../core/item.ts";
 import { isObject, objectAt, textAt } from "../../json.ts";
 import { extraOf } from "../native.ts";
 
@@ -14,7 +13,7 @@ interface Call {
   begun: boolean;
   /** What came before the name. */
   held: string;
-  heldExtra: Extra | undefined;
+  readonly heldFields: Map<string, unknown>;
 }
 
 export interface CallReader {
@@ -45,7 +44,7 @@ export function createCallReader(): CallReader {
   }
 
   function begin(id: string | undefined, isTwin: boolean): Call {
-    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "", heldExtra: undefined };
+    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "", heldFields: new Map() };
     calls.push(call);
     return call;
   }
@@ -58,16 +57,16 @@ export function createCallReader(): CallReader {
       const name = textAt(body, "name");
       const call = find(entry["index"], textAt(entry, "id"), name !== undefined);
       const index = call.number;
-      const extra = join(call.heldExtra, extraOf(entry, knownOfCall, "chat"));
-      call.heldExtra = undefined;
-      if (call.begun) {
-        if (extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
-      } else if (name !== undefined) {
+      const extra = extraOf(entry, knownOfCall, "chat");
+      if (call.begun && extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
+      if (!call.begun) for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
+      if (!call.begun && name !== undefined) {
         call.begun = true;
         const kind = custom === undefined ? "function" : "custom";
         const callId = call.isTwin ? undefined : call.id;
-        deltas.push({ type: "tool-call", index, callId, name, kind, ...(extra !== undefined && { extra }) });
-      } else call.heldExtra = extra;
+        const all = extraOf(Object.fromEntries(call.heldFields), knownOfCall, "chat");
+        deltas.push({ type: "tool-call", index, callId, name, kind, ...(all !== undefined && { extra: all }) });
+      }
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
       call.held = call.begun ? "" : piece;
       if (call.begun && piece !== "") deltas.push({ type: "tool-arguments", index, text: piece });
@@ -80,11 +79,6 @@ export function createCallReader(): CallReader {
 }
 
 const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);
-
-function join(before: Extra | undefined, after: Extra | undefined): Extra | undefined {
-  if (before === undefined || after === undefined) return before ?? after;
-  return { ...after, fields: { ...before.fields, ...after.fields } };
-}
 
 /** Some servers write arguments as the object itself. */
 function toText(written: unknown): string {
