@@ -251,3 +251,33 @@ test("an output is kept under the id that its call is kept by, after an earlier 
     user("four"),
   ]);
 });
+
+test("outputs whose calls were deleted are recognised in whatever order they are shown", async () => {
+  const store = createMemoryStore();
+  const adapter = createScriptedAdapter(async function* ({ items }) {
+    if (items.length > 1) return yield [{ type: "text", text: "done" }];
+    yield [0, 1, 2].map((index) => ({ type: "tool-call", index, callId: `c${index}`, name: `f${index}` }) as const);
+  });
+  const gateway = makeGateway({ adapter, store });
+  const newId = createIds(() => new Date());
+  const say = async (items: readonly Item[]) => {
+    const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
+    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:u", signal: new AbortController().signal };
+    const { about, events } = await gateway.answer({ ...ask, keep: "in-session" }, caller);
+    await Array.fromAsync(events);
+    return about;
+  };
+  const calls = [0, 1].map((index): Item => ({
+    type: "tool-call",
+    kind: "function",
+    callId: `c${index}`,
+    name: `f${index}`,
+    arguments: "",
+  }));
+  const given = ["zero", "one"].map((text, index): Item => ({ ...output(`c${index}`), output: text }) as Item);
+  const first = await say([user("go")]);
+  await say([...given.toReversed()]);
+  assert.equal(await store.deleteTurn("ann", first.id), true);
+  const shown = [user("go"), ...calls, ...given, assistant("done"), user("next")];
+  assert.equal((await say(shown)).history, "matched");
+});

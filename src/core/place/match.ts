@@ -189,9 +189,19 @@ function endsAlike(path: readonly StoredTurn[], shown: readonly Run[]): boolean 
   if (runs.length <= shown.length && path[0]?.gap !== true) return false;
   const common = Math.min(runs.length, shown.length);
   const tail = shown.slice(-common);
-  return runs
-    .slice(-common)
-    .every(({ side, canon }, index) => side === tail[index]?.side && canon === tail[index].canon);
+  return runs.slice(-common).every(({ side, canon }, index) => {
+    const theirs = tail[index];
+    if (side !== theirs?.side) return false;
+    return (
+      canon === theirs.canon || (index === 0 && side === "tools" && inAnyOrder(canon) === inAnyOrder(theirs.canon))
+    );
+  });
+}
+
+/** Outputs whose calls are out of sight, for one side at least, have no order that both know. */
+function inAnyOrder(canon: string): string {
+  const [said, calls, told] = JSON.parse(canon) as [string, readonly string[], readonly string[]];
+  return JSON.stringify([said, calls, told.toSorted()]);
 }
 
 /** The caller's own account in place of a path that has lost something. */
