@@ -34,8 +34,8 @@ export interface Search {
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
   /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
   findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
-  /** How many turns the session has that something can follow; no more than `most` are counted. */
-  countTurns(sessionId: string, most: number): Promise<number>;
+  /** How many threads the session has: turns that nothing follows. At most two are counted. */
+  countThreads(sessionId: string): Promise<number>;
   /** What became of an earlier request of the owner with this idempotency key. */
   findKey(owner: string, key: string): Promise<KeptKey | undefined>;
 }

@@ -276,7 +276,7 @@ test("outputs whose calls were deleted are recognised in whatever order they are
   }));
   const given = ["zero", "one"].map((text, index): Item => ({ ...output(`c${index}`), output: text }) as Item);
   const first = await say([user("go")]);
-  await say([...given.toReversed()]);
+  await say(given.toReversed());
   assert.equal(await store.deleteTurn("ann", first.id), true);
   const shown = [user("go"), ...calls, ...given, assistant("done"), user("next")];
   assert.equal((await say(shown)).history, "matched");

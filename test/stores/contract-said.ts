@@ -217,18 +217,18 @@ export function describeSearch(it: It): void {
       assert.equal(await store.end(failed), true);
     }
     assert.equal((await store.findByDigest(root!.session!, [turn.digest!]))?.hasChildren, false);
-    assert.equal(await store.countTurns(root!.session!, 10), 2);
+    assert.equal(await store.countThreads(root!.session!), 1);
   });
 
-  it("counts the turns of a session up to a bound", async (store) => {
-    const [root] = await keepThread(store, 3);
-    const counts = [await store.countTurns(root!.session!, 5)];
-    for (let count = 0; count < 3; count += 1) {
-      assert.equal(await store.commit({ turns: [makeTurn({ session: root!.session })] }), true);
-      counts.push(await store.countTurns(root!.session!, 5));
+  it("counts the threads of a session up to two, by their ends", async (store) => {
+    const [root, second] = await keepThread(store, 3);
+    const counts = [await store.countThreads(root!.session!)];
+    for (const parent of [second!.id, undefined]) {
+      assert.equal(await store.commit({ turns: [makeTurn({ session: root!.session, parent })] }), true);
+      counts.push(await store.countThreads(root!.session!));
     }
-    assert.deepEqual(counts, [3, 4, 5, 5]);
+    assert.deepEqual(counts, [1, 2, 2]);
     await store.commit({ turns: [makeTurn({})] });
-    assert.equal(await store.countTurns(newSessionId(), 5), 0);
+    assert.equal(await store.countThreads(newSessionId()), 0);
   });
 }

@@ -142,10 +142,8 @@ async function matchTail(
  * Where nobody has shown a history yet, the first messages of several conversations may stand in one line, each taken for
  * the next of the one before it; and once one of them has parted from the others, there are two threads.
  */
-async function hasOneThread(store: SessionStore, { id, tip, resends }: Session): Promise<boolean> {
-  if (!resends || tip === undefined) return false;
-  const { length } = await store.readPath(tip);
-  return (await store.countTurns(id, length + 1)) === length;
+async function hasOneThread(store: SessionStore, { id, resends }: Session): Promise<boolean> {
+  return resends && (await store.countThreads(id)) === 1;
 }
 
 /** An answer without what it answers can only be the newest one. */

@@ -47,9 +47,9 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       checkOpen();
       return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, 8);
     },
-    async countTurns(sessionId, most) {
+    async countThreads(sessionId) {
       checkOpen();
-      return Math.min(shelves.turnsOf(sessionId), most);
+      return Math.min(shelves.endsOf(sessionId), 2);
     },
     async findKey(owner, key) {
       checkOpen();

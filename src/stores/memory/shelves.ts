@@ -28,6 +28,7 @@ export function createShelves(now: () => Date) {
 
   const inList = (...name: readonly string[]) => lists.get(JSON.stringify(name)) ?? none;
   const isSteady = (turnId: string) => isFollowable(turns.get(turnId)?.status ?? "running");
+  const hasChildren = (turnId: string) => inList("children", turnId).values().some(isSteady);
 
   function enlist(turnId: string, ...name: readonly string[]): void {
     const key = JSON.stringify(name);
@@ -49,8 +50,9 @@ export function createShelves(now: () => Date) {
     keys,
     now,
     listed: inList,
-    hasChildren: (turnId: string) => inList("children", turnId).values().some(isSteady),
-    turnsOf: (sessionId: string) => [...inList("session", sessionId)].filter(isSteady).length,
+    hasChildren,
+    endsOf: (sessionId: string) =>
+      [...inList("session", sessionId)].filter((turnId) => isSteady(turnId) && !hasChildren(turnId)).length,
     nameOf: (owner: string, words: string) => Buffer.from(hash(owner, words)).toString("base64url"),
     findKey: (owner: string, key: string) => keys.get(JSON.stringify([owner, key])),
     putKey(owner: string, key: string, kept: KeptKey): void {

@@ -78,8 +78,8 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       const rows = read(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
       return rows.map(({ id }) => id);
     },
-    async countTurns(sessionId, most) {
-      const row = read(() => statements.countTurns.get(sessionId, most)) as { count: number };
+    async countThreads(sessionId) {
+      const row = read(() => statements.countThreads.get(sessionId)) as { count: number };
       return row.count;
     },
     async findKey(owner, key) {
@@ -167,9 +167,10 @@ function prepareSearch({ database }: Ground) {
     findByExchange: database.prepare(`
       SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
       ORDER BY rowid DESC LIMIT 8`),
-    countTurns: database.prepare(`
+    countThreads: database.prepare(`
       SELECT count(*) AS count FROM (
-        SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} LIMIT ?)`),
+        SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND NOT EXISTS (
+          SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")}) LIMIT 2)`),
     findKey: database.prepare(`
       SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
       WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),
