@@ -1,5 +1,6 @@
 /** The command line within this process, on a terminal that remembers what was said. */
 import assert from "node:assert/strict";
+import type { House } from "../../src/cli/house.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 
@@ -10,7 +11,12 @@ export interface Ended {
 }
 
 /** Runs `portico ARGS` in a folder. */
-export async function portico(folder: string, ...args: readonly string[]): Promise<Ended> {
+export function portico(folder: string, ...args: readonly string[]): Promise<Ended> {
+  return runIn(folder, args);
+}
+
+/** The same, in a house of the test's own if there is one. */
+export async function runIn(folder: string, args: readonly string[], house?: House): Promise<Ended> {
   const printed: string[] = [];
   const complained: string[] = [];
   const terminal: Terminal = {
@@ -24,6 +30,6 @@ export async function portico(folder: string, ...args: readonly string[]): Promi
     onSignal: () => {},
     exit: () => assert.fail("nothing ends the process"),
   };
-  const code = await run(args, terminal);
+  const code = await run(args, terminal, house);
   return { code, printed: printed.join("\n"), complained: complained.join("\n") };
 }

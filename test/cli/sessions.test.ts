@@ -7,12 +7,11 @@ import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { House } from "../../src/cli/house.ts";
-import { run } from "../../src/cli/main.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { adapterOptions } from "../config/house.ts";
 import { makeFolder } from "../gateway.ts";
+import { type Ended, runIn } from "./screen.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 
 const house: House = {
@@ -21,29 +20,9 @@ const house: House = {
   open: () => assert.fail("no gateway may be started"),
 };
 
-interface Ended {
-  readonly code: number;
-  readonly printed: string;
-  readonly complained: string;
-}
-
 /** Runs `portico sessions ARGS` in a folder, within this process. */
-async function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
-  const printed: string[] = [];
-  const complained: string[] = [];
-  const terminal: Terminal = {
-    folder,
-    env: {},
-    now: () => new Date(),
-    print: (line) => void printed.push(line),
-    complain: (line) => void complained.push(line),
-    probe: async () => false,
-    isInteractive: false,
-    onSignal: () => {},
-    exit: () => assert.fail("nothing ends the process"),
-  };
-  const code = await run(["sessions", ...args], terminal, house);
-  return { code, printed: printed.join("\n"), complained: complained.join("\n") };
+function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
+  return runIn(folder, ["sessions", ...args], house);
 }
 
 function makeHouse(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {
