@@ -54,7 +54,11 @@ const adapterKeys = {
     default: {},
     description: "Keeps turns away from an adapter that is down.",
     properties: {
-      failures: count(5, "Failures in a row after which nobody is let through for a while; 0 switches it off.", 0),
+      failures: count(
+        5,
+        "Turns in a row that failed, after which nobody is let through for a while; 0 switches it off.",
+        0,
+      ),
       open_ms: milliseconds(10_000, "For how long."),
     },
   },

@@ -1,4 +1,4 @@
-/** Keeps turns away from an upstream that is down: after some failures in a row nobody is let through for a while, then one to see. */
+/** Keeps turns away from an upstream that is down: after some turns in a row that failed nobody is let through for a while, then one to see. */
 import type { ErrorCode } from "../errors.ts";
 
 export interface BreakerSettings {
