@@ -270,7 +270,8 @@ async function tryConnect(port: number): Promise<string | undefined> {
 async function untilRefused(port: number): Promise<string> {
   for (;;) {
     const code = await tryConnect(port);
-    if (code !== undefined) return code;
+    // The system resets a connection that it had not handed over when the listener closed; the next one tells.
+    if (code !== undefined && code !== "ECONNRESET") return code;
   }
 }
 
