@@ -1,23 +1,27 @@
 /**
- * What a turn costs when much was said before it: `node bench/history.ts` prints a table in Markdown, and with the name of
- * a file draws it there.
+ * What a turn costs when much was said before it, through the whole gateway: `npm run bench` prints a table in Markdown, and
+ * with the name of a file draws it there.
  */
+import { fork } from "node:child_process";
 import { hash } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Delta } from "../src/core/delta.ts";
-import { createGateway, type Gateway } from "../src/core/gateway.ts";
+import { Agent, request } from "undici";
+import { createChain } from "../src/core/place/chain.ts";
 import type { Item } from "../src/core/item.ts";
-import type { History } from "../src/core/ports.ts";
-import type { Commit, SessionStore } from "../src/core/store.ts";
-import type { Ask, Turn } from "../src/core/turn.ts";
+import { findKnown } from "../src/core/place/known.ts";
+import { noPath, extend, type Path } from "../src/core/place/path.ts";
+import type { StoredTurn } from "../src/core/store.ts";
 import { createIds } from "../src/ids.ts";
-import { createMemoryStore } from "../src/stores/memory.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
+import type { Wanted } from "./gateway.ts";
 import { plot } from "./plot.ts";
 
-/** So many turns were said before, in so many sessions, each of which then takes a few more from each client. */
+/** So many turns were said before, in so many sessions, each of which then takes a few more. */
 interface Size {
   readonly earlier: number;
   readonly sessions: number;
@@ -25,257 +29,264 @@ interface Size {
 }
 
 const sizes: readonly Size[] = [
-  { earlier: 10, sessions: 200, turns: 1 },
-  { earlier: 100, sessions: 50, turns: 3 },
-  { earlier: 1_000, sessions: 3, turns: 20 },
-  { earlier: 10_000, sessions: 1, turns: 30 },
+  { earlier: 10, sessions: 300, turns: 1 },
+  { earlier: 100, sessions: 60, turns: 5 },
+  { earlier: 1_000, sessions: 5, turns: 30 },
+  { earlier: 10_000, sessions: 1, turns: 60 },
 ];
 
-/** A delta client sends only what is new, the other one everything that was said. */
-const clients = ["delta", "resends"] as const;
-type Client = (typeof clients)[number];
-
 const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
+const token = "sk-bench-0123456789abcdef";
 const newId = createIds(() => new Date());
-const digest = (text: string) => hash("sha256", text, "base64url").slice(0, 22);
-
-const repetitions = 2_000;
+const chain = createChain((text) => hash("sha256", text, "base64url").slice(0, 22));
+const lookUps = 2_000;
 
 await main();
 
 async function main(): Promise<void> {
-  await measure({ earlier: 10, sessions: 500, turns: 1 }); // until the code is warm
+  await measure({ earlier: 10, sessions: 300, turns: 1 }); // until the bench itself is warm
   print(
-    "| earlier turns | client | history | KB seen | CPU µs a turn | bytes alone | look-up | in its midst | kept within |",
+    "| earlier turns | KB | no session | history again | what it adds | words compared | the rest | new items | look-up |",
   );
   print(
-    "| ------------: | ------ | ------- | ------: | ------------: | ----------: | ------: | -----------: | ----------: |",
+    "| ------------: | -: | ---------: | ------------: | -----------: | -------------: | -------: | --------: | ------: |",
   );
   const rows: Row[] = [];
   for (const size of sizes) {
-    for (const row of await measure(size)) {
-      rows.push(row);
-      print(
-        toLine([
-          row.earlier,
-          row.client,
-          row.history,
-          row.kilobytes,
-          row.cpu,
-          row.bytes,
-          row.lookUp,
-          row.lookUpInMidst,
-          row.keeping,
-        ]),
-      );
-    }
+    const row = await measure(size);
+    rows.push(row);
+    const { earlier, kilobytes, alone, again, words, delta, lookUp } = row;
+    print(toLine([earlier, kilobytes, alone, again, again - alone, words, again - alone - words, delta, lookUp]));
   }
   const [, , file] = process.argv;
   if (file !== undefined) writeFileSync(file, toPicture(rows));
 }
 
+/** CPU time in microseconds. */
 interface Row {
   readonly earlier: number;
-  readonly client: Client;
-  readonly history: string;
   readonly kilobytes: number;
-  /** Of a whole turn. */
-  readonly cpu: number;
-  /** Of writing, reading and hashing the conversation once, which no gateway can save. */
-  readonly bytes: number;
-  /** Of finding the thread, by itself. */
+  /** Of a request with the whole history that has no session: its bytes are read, understood and sent to the model. */
+  readonly alone: number;
+  /** Of the same request in a session. */
+  readonly again: number;
+  /** Of a request with only what is new, in the same session. */
+  readonly delta: number;
+  /** Of comparing all words of the history with those that are remembered, by itself. */
+  readonly words: number;
+  /** Of finding the thread in the store, by itself. */
   readonly lookUp: number;
-  /** The median of the same in a turn, whose bytes have just driven everything else from the caches. */
-  readonly lookUpInMidst: number;
-  /** The median time until a turn is kept, likewise. */
-  readonly keeping: number;
 }
 
 function toPicture(rows: readonly Row[]): string {
-  const line = (name: string, client: Client, value: (row: Row) => number) => ({
+  const line = (name: string, value: (row: Row) => number) => ({
     name,
-    points: rows.filter((row) => row.client === client).map((row): [number, number] => [row.earlier, value(row)]),
+    points: rows.map((row): [number, number] => [row.earlier, value(row)]),
   });
   return plot("CPU µs of a turn against the turns before it", [
-    line("history sent again", "resends", ({ cpu }) => cpu),
-    line("its bytes alone", "resends", ({ bytes }) => bytes),
-    line("only new items", "delta", ({ cpu }) => cpu),
-    line("finding the thread", "resends", ({ lookUp }) => lookUp),
+    line("history sent again", ({ again }) => again),
+    line("without a session", ({ alone }) => alone),
+    line("only new items", ({ delta }) => delta),
+    line("what is not bytes", ({ again, alone, words }) => again - alone - words),
+    line("finding the thread", ({ lookUp }) => lookUp),
   ]);
 }
 
-/** One row a client. The delta client comes first: a session that was once shown its history expects it from then on. */
-async function measure({ earlier, sessions, turns }: Size): Promise<readonly Row[]> {
+/** The client with only new items comes first: a session that was once shown its history expects it from then on. */
+async function measure({ earlier, sessions, turns }: Size): Promise<Row> {
   const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
-  const store = createSqliteStore({ file: join(folder, "sessions.db") });
+  const file = join(folder, "sessions.db");
+  const model = await startModel();
   try {
-    const talks: Talk[] = [];
-    for (let index = 0; index < sessions; index += 1) talks.push(await tellBefore(store, `user:${index}`, earlier));
-    const bytes = measureBytes(talks[0]?.items ?? []);
-    const watched = watchStore(store);
-    const gateway = openGateway(watched.store);
-    const rows: Row[] = [];
-    for (const client of clients) {
-      let cpu = 0;
-      for (const talk of talks)
-        for (let turn = 0; turn < turns; turn += 1) cpu += await takeTurn(gateway, client, talk);
-      cpu /= sessions * turns;
-      const { keeping, lookUpInMidst } = watched.takeMedians();
-      const lookUp = await watched.measureLookUp();
-      rows.push({ earlier, client, history: talks[0]?.history ?? "", cpu, lookUp, lookUpInMidst, keeping, ...bytes });
+    const talks = await tellBefore(file, sessions, earlier);
+    const gateway = await startGateway({ file, token, model: model.address });
+    const spent = { alone: 0, again: 0, delta: 0 };
+    try {
+      for (const talk of talks) {
+        await gateway.say(talk, "delta"); // read from the file
+        for (let turn = 0; turn < turns; turn += 1) spent.delta += await gateway.say(talk, "delta");
+      }
+      for (const talk of talks) {
+        await gateway.say(talk, "again");
+        for (let turn = 0; turn < turns; turn += 1) {
+          // Each is as often the first of the two.
+          const clients = turn % 2 === 0 ? (["alone", "again"] as const) : (["again", "alone"] as const);
+          for (const client of clients) spent[client] += await gateway.say(talk, client);
+        }
+      }
+    } finally {
+      await gateway.close();
     }
-    return rows;
+    const [talk] = talks;
+    if (talk === undefined) throw new Error("Nothing was told.");
+    const count = sessions * turns;
+    return {
+      earlier,
+      kilobytes: JSON.stringify(talk.messages).length / 1024,
+      alone: spent.alone / count,
+      again: spent.again / count,
+      delta: spent.delta / count,
+      words: measureWords(talk),
+      lookUp: await measureLookUp(file, talk),
+    };
   } finally {
-    await store.close();
+    model.close();
     rmSync(folder, { recursive: true });
   }
 }
 
-/** Remembers how the last thread was found, to find it again many times, and how long commits took. */
-function watchStore(store: SessionStore) {
-  let again: (() => Promise<unknown>)[] = [];
-  let keeping: number[] = [];
-  let finding: number[] = [];
-  /** The store looks things up before it returns. */
-  function time<Found>(find: () => Promise<Found>): Promise<Found> {
-    const began = performance.now();
-    const found = find();
-    finding.push((finding.pop() ?? 0) + (performance.now() - began) * 1000);
-    return found;
-  }
-  return {
-    store: {
-      ...store,
-      findSession(owner: string, hint: string) {
-        again = [() => store.findSession(owner, hint)];
-        finding.push(0);
-        return time(() => store.findSession(owner, hint));
-      },
-      findByDigest(sessionId: string, digests: readonly string[]) {
-        again.push(() => store.findByDigest(sessionId, digests));
-        return time(() => store.findByDigest(sessionId, digests));
-      },
-      async commit(commit: Commit) {
-        const began = performance.now();
-        const isKept = await store.commit(commit);
-        keeping.push((performance.now() - began) * 1000);
-        return isKept;
-      },
-    },
-    takeMedians() {
-      const medians = { keeping: medianOf(keeping), lookUpInMidst: medianOf(finding) };
-      keeping = [];
-      finding = [];
-      return medians;
-    },
-    async measureLookUp(): Promise<number> {
-      const before = process.cpuUsage();
-      for (let times = 0; times < repetitions; times += 1) for (const find of again) await find();
-      return microsecondsSince(before) / repetitions;
-    },
-  };
-}
-
-function medianOf(numbers: readonly number[]): number {
-  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0;
-}
-
 interface Talk {
-  readonly hint: string;
+  readonly user: string;
   /** Everything that was said, as its client remembers it. */
-  readonly items: Item[];
-  history: History | undefined;
+  readonly messages: Message[];
+  /** What was told before the gateway was started. */
+  readonly path: Path;
 }
 
-/** A thread told to a gateway with a quick store; what that one was given to keep, the store gets in one go. */
-async function tellBefore(store: SessionStore, hint: string, turns: number): Promise<Talk> {
-  const commits: Commit[] = [];
-  const memory = createMemoryStore();
-  const gateway = openGateway({
-    ...memory,
-    commit(commit) {
-      commits.push(commit);
-      return memory.commit(commit);
-    },
-  });
-  const talk: Talk = { hint, items: [], history: undefined };
-  for (let turn = 0; turn < turns; turn += 1) await takeTurn(gateway, "delta", talk);
-  const kept = await Promise.all(commits.map((commit) => store.commit(commit)));
-  if (!kept.every(Boolean)) throw new Error("The store refused a turn of the history.");
-  return talk;
+interface Message {
+  readonly role: "user" | "assistant";
+  readonly content: string;
 }
 
-function openGateway(store: SessionStore): Gateway {
-  return createGateway({
-    adapter: { stream: answer },
-    store,
-    limits: () => ({
-      maxItems: Infinity,
-      maxReferencedCharacters: Infinity,
-      maxQueuedPerThread: 16,
-      maxTurnsPerThread: Infinity,
-      maxEvents: Infinity,
-      maxCharacters: Infinity,
-      maxRunning: 1,
-      keyMs: 0,
-      maxRememberedCharacters: 0,
-    }),
-    tokenCounter: async () => (text) => text.length,
-    now: () => new Date(),
-    newSessionId: () => newId("conv"),
-    digest,
-  });
-}
-
-/** Says back the number of items it sees, so that no two answers of a thread are the same. */
-async function* answer({ items }: Turn): AsyncGenerator<readonly Delta[], void, void> {
-  yield [
-    { type: "text", text: `Answer ${items.length}. ${sentence.repeat(2)}` },
-    { type: "usage", usage: { inputTokens: 3, cachedTokens: 0, outputTokens: 2, reasoningTokens: 0 } },
-    { type: "finish", reason: "stop" },
-  ];
-}
-
-/** Tells the CPU time it took. */
-async function takeTurn(gateway: Gateway, client: Client, talk: Talk): Promise<number> {
-  const question: Item = { type: "message", role: "user", content: `Question ${talk.items.length}. ${sentence}` };
-  // What comes from a socket are never the very strings that are remembered.
-  const history = client === "delta" ? [] : (JSON.parse(JSON.stringify(talk.items)) as readonly Item[]);
-  const ask: Ask = {
-    model: "any",
-    items: [...history, question],
-    itemsParam: "input",
-    settings: { tools: [] },
-    stream: true,
-    keep: "yes",
-  };
-  const signal = new AbortController().signal;
-  const before = process.cpuUsage();
-  const reply = await gateway.answer(ask, { turnId: newId("resp"), owner: "default", hint: talk.hint, signal });
-  talk.history = reply.about.history;
-  for await (const events of reply.events) {
-    for (const event of events) {
-      if (event.type !== "turn-end") continue;
-      if (event.answer.error !== undefined) throw event.answer.error;
-      talk.items.push(question, ...event.answer.items);
+/** Puts threads into a store, turn by turn, as a gateway would have done. */
+async function tellBefore(file: string, sessions: number, turns: number): Promise<readonly Talk[]> {
+  const store = createSqliteStore({ file });
+  const talks: Talk[] = [];
+  for (let index = 0; index < sessions; index += 1) {
+    const user = `someone ${index}`;
+    const session = newId("conv");
+    const commits: Promise<boolean>[] = [];
+    let path = noPath;
+    for (let count = 0; count < turns; count += 1) {
+      const turn = makeTurn(session, path, count);
+      const move = { id: session, hint: `user:${user}`, expectedTip: path.tip?.id, otherwise: "refuse" } as const;
+      commits.push(store.commit({ turns: [turn], session: { ...move, resends: false } }));
+      path = extend(path, turn);
     }
+    const kept = await Promise.all(commits);
+    if (!kept.every(Boolean)) throw new Error("The store refused a turn of the history.");
+    talks.push({ user, path, messages: path.track.talk.map(toMessage) });
   }
-  const cpu = microsecondsSince(before);
-  const seen = reply.about.contextItems;
-  if (seen !== talk.items.length - 1) throw new Error(`The model saw ${seen} of ${talk.items.length - 1} items.`);
-  return cpu;
+  await store.close();
+  return talks;
 }
 
-/** What no gateway can save on a history that is read from a disk or a socket, compared and sent to a model. */
-function measureBytes(items: readonly Item[]): { readonly kilobytes: number; readonly bytes: number } {
-  const text = JSON.stringify(items);
-  const times = Math.ceil(20_000_000 / text.length);
-  const costs = [() => JSON.stringify(items), () => JSON.parse(text), () => digest(text)].map((run) => {
-    const before = process.cpuUsage();
-    for (let index = 0; index < times; index += 1) run();
-    return microsecondsSince(before) / times;
+function makeTurn(session: string, path: Path, count: number): StoredTurn {
+  const input: Item[] = [{ type: "message", role: "user", content: `Question ${count}. ${sentence}` }];
+  const output: Item[] = [{ type: "message", role: "assistant", content: `Answer ${count}. ${sentence.repeat(2)}` }];
+  return {
+    id: newId("resp"),
+    owner: "default",
+    session,
+    parent: path.tip?.id,
+    createdAt: new Date(),
+    model: "any",
+    input,
+    output,
+    status: "completed",
+    usage: undefined,
+    ...chain.mark(session, path, input, output),
+  };
+}
+
+function toMessage(item: Item): Message {
+  if (item.type !== "message" || typeof item.content !== "string") throw new Error("Only words were told.");
+  return { role: item.role === "user" ? "user" : "assistant", content: item.content };
+}
+
+/** Says something new each time, so that no two answers of a thread are the same. */
+async function startModel() {
+  let answers = 0;
+  const server = createServer((incoming, outgoing) => {
+    incoming.resume().on("end", () => {
+      const message = { role: "assistant", content: `Answer ${(answers += 1)}. ${sentence.repeat(2)}` };
+      const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+      outgoing.setHeader("content-type", "application/json");
+      outgoing.end(
+        JSON.stringify({ id: "c", model: "m", choices: [{ index: 0, message, finish_reason: "stop" }], usage }),
+      );
+    });
   });
-  return { kilobytes: text.length / 1024, bytes: costs.reduce((sum, cost) => sum + cost, 0) };
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+type Client = "alone" | "again" | "delta";
+
+async function startGateway(wanted: Wanted) {
+  const child = fork(join(import.meta.dirname, "gateway.ts"), [JSON.stringify(wanted)]);
+  const [address] = (await once(child, "message")) as [string];
+  const dispatcher = new Agent();
+
+  async function readCpu(): Promise<number> {
+    child.send("cpu");
+    const [spent] = (await once(child, "message")) as [number];
+    return spent;
+  }
+
+  return {
+    /** Tells the CPU time it took the gateway. */
+    async say(talk: Talk, client: Client): Promise<number> {
+      const question: Message = { role: "user", content: `Question ${talk.messages.length}. ${sentence}` };
+      const messages = client === "delta" ? [question] : [...talk.messages, question];
+      const user = client === "alone" ? undefined : talk.user;
+      const before = await readCpu();
+      const { headers, body } = await request(`${address}/v1/chat/completions`, {
+        dispatcher,
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "any", messages, user }),
+      });
+      const text = await body.text();
+      const spent = (await readCpu()) - before;
+      const seen = `${talk.messages.length + 1} items`;
+      if (headers["x-portico-context"] !== seen) {
+        throw new Error(`The model saw ${headers["x-portico-context"] ?? text} instead of ${seen}.`);
+      }
+      if (client !== "alone") talk.messages.push(question, JSON.parse(text).choices[0].message as Message);
+      return spent;
+    },
+    async close(): Promise<void> {
+      await dispatcher.close();
+      child.disconnect();
+      await once(child, "exit");
+    },
+  };
+}
+
+/** What comes from a socket are never the very strings that are remembered. */
+function measureWords({ path }: Talk): number {
+  const text = JSON.stringify(path.track.talk);
+  const times = Math.ceil(20_000_000 / text.length);
+  let spent = 0;
+  for (let index = 0; index < times; index += 1) {
+    const items = JSON.parse(text) as readonly Item[];
+    const before = process.cpuUsage();
+    const known = findKnown({ items, end: items.length }, path);
+    spent += microsecondsSince(before);
+    if (known?.length !== items.length) throw new Error("Not all of it is known.");
+  }
+  return spent / times;
+}
+
+async function measureLookUp(file: string, { user, path }: Talk): Promise<number> {
+  const store = createSqliteStore({ file });
+  const digests = [path.tip?.digest ?? ""];
+  const before = process.cpuUsage();
+  for (let times = 0; times < lookUps; times += 1) {
+    const session = await store.findSession("default", `user:${user}`);
+    const found = await store.findByDigest(session?.id ?? "", digests);
+    if (found === undefined) throw new Error("The thread was not found.");
+  }
+  const spent = microsecondsSince(before) / lookUps;
+  await store.close();
+  return spent;
 }
 
 /** User and system time of this process. */
@@ -284,8 +295,8 @@ function microsecondsSince(before: NodeJS.CpuUsage): number {
   return user + system;
 }
 
-function toLine(cells: readonly (string | number)[]): string {
-  return `| ${cells.map((cell) => (typeof cell === "number" ? Math.round(cell).toLocaleString("en") : cell)).join(" | ")} |`;
+function toLine(cells: readonly number[]): string {
+  return `| ${cells.map((cell) => Math.round(cell).toLocaleString("en")).join(" | ")} |`;
 }
 
 function print(line: string): void {

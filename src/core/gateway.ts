@@ -14,6 +14,7 @@ import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn, whyNotKept } from 
 import { createKeyed } from "./live/keyed.ts";
 import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
+import { extend } from "./place/path.ts";
 import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
@@ -121,6 +122,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
       const kept = isKept(ask, caller, place.by !== "nothing");
+      // Nobody shall pay a model for an answer that cannot be kept, and a stream that has begun has no status any more.
+      if (kept) await store.check();
       const remarks: Remark[] = [];
       const about: About = {
         id,
@@ -142,7 +145,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const events = frame(id, deltas, {
         async settle(answer) {
           signal.throwIfAborted();
-          if (!kept) return memory?.keep([...place.path, toTurn(chain, keepsake, place, answer)]);
+          if (!kept) return memory?.keep(extend(place.path, toTurn(chain, keepsake, place, answer)));
           const commit = toCommit(chain, keepsake, place, answer, limits().maxTurnsPerThread);
           if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun })))
             throw await whyNotKept(store, place);

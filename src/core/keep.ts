@@ -3,6 +3,7 @@ import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError } from "./errors.ts";
 import type { Item } from "./item.ts";
+import { extend, surplusOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { toStoredFailure } from "./frame/replay.ts";
@@ -41,20 +42,19 @@ export function toCommit(
 ): Commit {
   const { path, base, move } = place;
   const turn = toTurn(chain, keepsake, place, answer);
-  const forget = (added: number): readonly string[] =>
-    path.slice(0, Math.max(0, path.length + added - maxTurnsPerThread)).map(({ id }) => id);
+  const forget = (added: number): readonly string[] => surplusOf(path, path.length + added - maxTurnsPerThread);
   if (base.length === 0 || move === undefined) return { turns: [turn], session: move, forget: forget(1) };
   const shown: StoredTurn = {
     ...common(keepsake, place),
     id: `${turn.id}${shownSuffix}`,
-    parent: path.at(-1)?.id,
+    parent: path.tip?.id,
     input: base,
     output: [],
     status: "shown",
     usage: undefined,
     ...chain.mark(move.id, path, base, []),
   };
-  const marks = chain.mark(move.id, [...path, shown], turn.input, turn.output);
+  const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
   return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget: forget(2) };
 }
 
@@ -64,7 +64,7 @@ export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: A
   return {
     ...common(keepsake, place),
     id: keepsake.about.id,
-    parent: path.at(-1)?.id,
+    parent: path.tip?.id,
     input,
     output: answer.items,
     status: answer.status,
@@ -98,7 +98,7 @@ export async function whyNotKept(store: SessionStore, { by, session, path }: Pla
   if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
     return wasDeleted("not_found", `Conversation with id '${session.id}'`, "conversation");
   }
-  const previous = path.at(-1);
+  const previous = path.tip;
   if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
     const what = `Previous response with id '${previous.id}'`;
     return wasDeleted("previous_response_not_found", what, "previous_response_id");

@@ -2,6 +2,7 @@
 import type { ErrorCode } from "./errors.ts";
 import type { Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
+import type { Path } from "./place/path.ts";
 import type { History, Remark } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
@@ -24,9 +25,9 @@ export interface Search {
   readSession(sessionId: string): Promise<Session | undefined>;
   findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
   /** The turns from the root to this one, in the order in which they were said, without what was told beside the items. */
-  readPath(turnId: string): Promise<readonly PathTurn[]>;
+  readPath(turnId: string): Promise<Path>;
   /** The same, if all of it is at hand; nothing when it would have to be read first. */
-  recallPath(turnId: string): Promise<readonly PathTurn[] | undefined>;
+  recallPath(turnId: string): Promise<Path | undefined>;
   /**
    * A turn of the session with the first of these digests that any has: one that nothing follows, if there is such a one,
    * and of several the newest.

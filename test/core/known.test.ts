@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
 import { createChain } from "../../src/core/place/chain.ts";
 import { findKnown } from "../../src/core/place/known.ts";
+import { toPath } from "../../src/core/place/path.ts";
 import { toRuns } from "../../src/core/place/runs.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { distort } from "../sessions/distortions.ts";
@@ -29,7 +30,7 @@ const output = (callId: string, text: string): Item => ({
 });
 
 /** The turns of a thread, marked as the gateway marks them. */
-function toPath(turns: readonly (readonly [input: readonly Item[], output: readonly Item[]])[]): StoredTurn[] {
+function toTurns(turns: readonly (readonly [input: readonly Item[], output: readonly Item[]])[]): StoredTurn[] {
   const path: StoredTurn[] = [];
   for (const [index, [input, said]] of turns.entries()) {
     path.push({
@@ -43,7 +44,7 @@ function toPath(turns: readonly (readonly [input: readonly Item[], output: reado
       output: said,
       status: "completed",
       usage: undefined,
-      ...chain.mark(session, path, input, said),
+      ...chain.mark(session, toPath(path), input, said),
     });
   }
   return path;
@@ -51,7 +52,10 @@ function toPath(turns: readonly (readonly [input: readonly Item[], output: reado
 
 const itemsOf = (path: readonly StoredTurn[]) => path.flatMap(({ input, output: said }) => [...input, ...said]);
 
-const path = toPath([
+const known = (items: readonly Item[], turns: readonly StoredTurn[]) =>
+  findKnown({ items, end: items.length }, toPath(turns));
+
+const path = toTurns([
   [[user("one")], [assistant("first")]],
   [[user("two")], [call("c1"), call("c2", "g")]],
   [[output("c2", "late"), output("c1", "soon")], [assistant("third")]],
@@ -59,7 +63,7 @@ const path = toPath([
 const [, second, third] = path;
 
 test("what is shown word for word is known to its end", () => {
-  assert.deepEqual(findKnown(itemsOf(path), path), { length: 8, digest: third?.digest });
+  assert.deepEqual(known(itemsOf(path), path), { length: 8, digest: third?.digest, pure: 8 });
 });
 
 test("what is shown in other spellings, ids and parts is known as well", () => {
@@ -74,31 +78,31 @@ test("what is shown in other spellings, ids and parts is known as well", () => {
     output("mine-1", "soon"),
     assistant("third"),
   ];
-  assert.deepEqual(findKnown(shown, path), { length: 9, digest: third?.digest });
+  assert.deepEqual(known(shown, path), { length: 9, digest: third?.digest, pure: 0 });
 });
 
 test("what differs is known up to the turn before it", () => {
   const changed = itemsOf(path).with(7, assistant("another"));
-  assert.deepEqual(findKnown(changed, path), { length: 5, digest: second?.digest });
-  assert.equal(findKnown([user("One"), assistant("first")], path), undefined);
-  assert.equal(findKnown([user("one")], path), undefined);
+  assert.deepEqual(known(changed, path), { length: 5, digest: second?.digest, pure: 5 });
+  assert.equal(known([user("One"), assistant("first")], path), undefined);
+  assert.equal(known([user("one")], path), undefined);
 });
 
 test("the outputs of two calls are not taken for each other's", () => {
   const swapped = itemsOf(path).with(5, output("c1", "late")).with(6, output("c2", "soon"));
-  assert.equal(findKnown(swapped, path)?.digest, second?.digest);
+  assert.equal(known(swapped, path)?.digest, second?.digest);
 });
 
 test("a word that the caller put behind an answer belongs to that answer, so that it is not known", () => {
-  assert.equal(findKnown([user("one"), assistant("first"), assistant("and more")], path), undefined);
+  assert.equal(known([user("one"), assistant("first"), assistant("and more")], path), undefined);
 });
 
 test("nothing is known behind a place where something was deleted or made short", () => {
   const [first] = path;
   const gap = [first!, { ...second!, gap: true }, third!];
-  assert.equal(findKnown(itemsOf(path), gap)?.digest, first?.digest);
+  assert.equal(known(itemsOf(path), gap)?.digest, first?.digest);
   const short = [first!, { ...second!, output: [...second!.output, { type: "compaction", summary: "s" } as const] }];
-  assert.equal(findKnown(itemsOf(path), short)?.digest, first?.digest);
+  assert.equal(known(itemsOf(path), short)?.digest, first?.digest);
 });
 
 const word = fc.constantFrom("yes", "no", " indeed", "two\nlines", "", "more\n\nlines \n");
@@ -135,17 +139,17 @@ const distortion = fc.record({
 });
 
 test("what is known by comparing has the digest that hashing gives it", () => {
-  let known = 0;
+  let count = 0;
   const property = fc.property(
     fc.array(turnArbitrary, { minLength: 1, maxLength: 5 }),
     someItems,
     distortion,
     (turns, behind, spelling) => {
-      const thread = toPath(turns);
+      const thread = toTurns(turns);
       const shown = [...distort(itemsOf(thread), spelling), ...behind];
-      const found = findKnown(shown, thread);
+      const found = known(shown, thread);
       if (found === undefined) return;
-      known += 1;
+      count += 1;
       const beginning = toRuns(shown.slice(0, found.length));
       assert.equal(chain.follow(session, beginning).at(-1) ?? session, found.digest);
       // No run goes over its end.
@@ -153,5 +157,5 @@ test("what is known by comparing has the digest that hashing gives it", () => {
     },
   );
   fc.assert(property, { seed: 20260101, numRuns: 2000 });
-  assert.ok(known > 500, `only ${known} beginnings were known`);
+  assert.ok(count > 500, `only ${count} beginnings were known`);
 });

@@ -16,6 +16,7 @@ import {
   newDigest,
   newSessionId,
   newTurnId,
+  readTurns,
   replay,
   toMove,
 } from "./making.ts";
@@ -30,7 +31,7 @@ export function describeConversations(it: It): void {
     const conversation = makeConversation({ id: shown.session!, tip: shown.id });
     await store.createSession(conversation, shown);
     assert.deepStrictEqual(await store.readConversation("alice", conversation.id), conversation);
-    assert.deepStrictEqual(await store.readPath(shown.id), [shown]);
+    assert.deepStrictEqual(await readTurns(store, shown.id), [shown]);
     const turn = makeTurn({ session: shown.session, parent: shown.id });
     assert.equal(await store.commit({ turns: [turn], session: toMove(turn, shown.id, "refuse") }), true);
     assert.equal((await store.readConversation("alice", conversation.id))?.tip, turn.id);
@@ -50,11 +51,11 @@ export function describeConversations(it: It): void {
 
   it("puts other items into a turn, and marks it", async (store) => {
     const [first, second] = await keepThread(store, 2);
-    await store.readPath(second!.id);
+    await readTurns(store, second!.id);
     assert.equal(await store.replaceItems(first!.id, everyItem, []), true);
     const changed = { ...first!, input: everyItem, output: [], gap: true };
     assert.deepStrictEqual(await store.findTurn("alice", first!.id), changed);
-    assert.deepStrictEqual(await store.readPath(second!.id), [changed, second]);
+    assert.deepStrictEqual(await readTurns(store, second!.id), [changed, second]);
     assert.equal(await store.replaceItems(newTurnId(), [], []), false);
   });
 }
@@ -138,7 +139,7 @@ export function describeArchive(it: It): void {
     await store.deleteTurn("alice", second!.id);
     await store.updateMetadata("alice", first!.session!, { now: "1" });
     assert.deepEqual(await store.importRecords(replay(records)), { sessions: 0, turns: 1 });
-    assert.deepStrictEqual(await store.readPath(second!.id), [first, second]);
+    assert.deepStrictEqual(await readTurns(store, second!.id), [first, second]);
     assert.equal((await store.readSession(first!.session!))?.tip, first!.id);
     await store.deleteSession("alice", first!.session!);
     const [again] = await keepThread(store, 1);

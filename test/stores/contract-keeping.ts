@@ -10,10 +10,11 @@ import {
   newDigest,
   newSessionId,
   newTurnId,
+  readTurns,
   toCreate,
   toMove,
 } from "./making.ts";
-import { withoutTold } from "../../src/stores/path.ts";
+import { withoutTold } from "../../src/stores/paths.ts";
 
 const failure = { code: "draining", message: "The gateway was stopped." } as const;
 
@@ -68,7 +69,7 @@ export function describeBackground(it: It): void {
     const move = toMove(done, first!.id, "refuse");
     assert.equal(await store.commit({ turns: [done], session: move, begun: true }), true);
     assert.deepStrictEqual(await store.findTurn("alice", done.id), done);
-    assert.deepStrictEqual(await store.readPath(done.id), [first!, done].map(withoutTold));
+    assert.deepStrictEqual(await readTurns(store, done.id), [first!, done].map(withoutTold));
     assert.equal((await store.readSession(first!.session!))?.tip, done.id);
     assert.equal((await store.findByDigest(first!.session!, [done.digest!]))?.id, done.id);
     assert.equal((await store.findKey("alice", "key"))?.turnId, done.id);
@@ -91,7 +92,7 @@ export function describeBackground(it: It): void {
     const [shown, turn] = makePair({ session: newSessionId() });
     await store.begin({ ...turn, status: "running", session: undefined, parent: undefined });
     assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint"), begun: true }), true);
-    assert.deepStrictEqual(await store.readPath(turn.id), [shown, turn]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [shown, turn]);
   });
 
   it("refuses to finish a running turn that is gone, is over already or is another owner's", async (store) => {

@@ -14,6 +14,7 @@ import {
   newSessionId,
   newTurnId,
   pruneAll,
+  readTurns,
   toCreate,
   toMove,
 } from "./making.ts";
@@ -21,16 +22,16 @@ import {
 export function describeDeletion(it: It): void {
   it("takes a turn out of its thread: what followed it follows its parent, with a gap", async (store) => {
     const [first, second, third] = await keepThread(store, 3);
-    await store.readPath(third!.id);
+    await readTurns(store, third!.id);
     const branch = await keepBelow(store, second!, {});
     assert.equal(await store.deleteTurn("alice", second!.id), true);
     assert.equal(await store.findTurn("alice", second!.id), undefined);
     for (const child of [third!, branch]) {
       const moved = { ...child, parent: first!.id, gap: true };
       assert.deepStrictEqual(await store.findTurn("alice", child.id), moved);
-      assert.deepStrictEqual(await store.readPath(child.id), [first, moved]);
+      assert.deepStrictEqual(await readTurns(store, child.id), [first, moved]);
     }
-    assert.deepEqual(await store.readPath(second!.id), []);
+    assert.deepEqual(await readTurns(store, second!.id), []);
     assert.equal((await store.findSession("alice", "hint"))?.tip, third!.id);
     assert.equal(await store.deleteTurn("alice", second!.id), false);
   });
@@ -43,8 +44,8 @@ export function describeDeletion(it: It): void {
     const branch = await keepBelow(store, shown, {});
     const next = await keepBelow(store, asked, {});
     assert.equal(await store.deleteTurn("alice", id), true);
-    assert.deepStrictEqual(await store.readPath(branch.id), [shown, branch]);
-    assert.deepStrictEqual(await store.readPath(next.id), [shown, { ...next, parent: shown.id, gap: true }]);
+    assert.deepStrictEqual(await readTurns(store, branch.id), [shown, branch]);
+    assert.deepStrictEqual(await readTurns(store, next.id), [shown, { ...next, parent: shown.id, gap: true }]);
 
     const other = newTurnId();
     const [base, below] = makePair({ id: `${other}_shown`, session: newSessionId() });
@@ -53,7 +54,7 @@ export function describeDeletion(it: It): void {
     const last = await keepBelow(store, second, {});
     assert.equal(await store.deleteTurn("alice", other), true);
     assert.equal(await store.findTurn("alice", base.id), undefined);
-    assert.deepStrictEqual(await store.readPath(last.id), [{ ...last, parent: undefined, gap: true }]);
+    assert.deepStrictEqual(await readTurns(store, last.id), [{ ...last, parent: undefined, gap: true }]);
     assert.equal((await store.findSession("alice", "another"))?.tip, undefined);
   });
 
@@ -82,7 +83,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.findByDigest(root!.session!, [marks.digest]), undefined);
     assert.deepEqual(await store.findByExchange(root!.session!, marks.exchange), []);
     await store.deleteTurn("alice", root!.id);
-    assert.deepStrictEqual(await store.readPath(child.id), [{ ...child, parent: undefined, gap: true }]);
+    assert.deepStrictEqual(await readTurns(store, child.id), [{ ...child, parent: undefined, gap: true }]);
     assert.equal((await store.findByDigest(root!.session!, [child.digest!]))?.id, child.id);
     assert.equal(await store.countThreads(root!.session!), 1);
   });
@@ -112,7 +113,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.countThreads(sessionId), 0);
     for (const { id } of [...thread, keyed]) {
       assert.equal(await store.findTurn("alice", id), undefined);
-      assert.deepEqual(await store.readPath(id), []);
+      assert.deepEqual(await readTurns(store, id), []);
     }
     assert.equal(await store.deleteSession("alice", sessionId), false);
     assert.deepStrictEqual(await store.findTurn("alice", other.id), other);
@@ -136,13 +137,13 @@ export function describeDeletion(it: It): void {
     const turn = makeTurn({});
     const outcome = await Promise.all([store.commit({ turns: [turn] }), store.deleteTurn("alice", turn.id)]);
     assert.deepEqual(outcome, [true, true]);
-    assert.deepEqual(await store.readPath(turn.id), []);
+    assert.deepEqual(await readTurns(store, turn.id), []);
   });
 
   it("forgets the beginning of a thread that has grown too long", async (store) => {
     const [first, second, third] = await keepThread(store, 3);
     const branch = await keepBelow(store, first!, {});
-    await store.readPath(third!.id);
+    await readTurns(store, third!.id);
     const turn = makeTurn({ session: first!.session, parent: third!.id });
     const commit = {
       turns: [turn] as const,
@@ -151,8 +152,8 @@ export function describeDeletion(it: It): void {
     };
     assert.equal(await store.commit(commit), true);
     const root = { ...third!, parent: undefined, gap: true };
-    assert.deepStrictEqual(await store.readPath(turn.id), [root, turn]);
-    assert.deepStrictEqual(await store.readPath(branch.id), [{ ...branch, parent: undefined, gap: true }]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [root, turn]);
+    assert.deepStrictEqual(await readTurns(store, branch.id), [{ ...branch, parent: undefined, gap: true }]);
     for (const { id } of [first!, second!]) assert.equal(await store.findTurn("alice", id), undefined);
   });
 
@@ -173,7 +174,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.commit({ turns: [turn], session: toMove(turn, newTurnId(), "refuse"), forget }), false);
     assert.deepStrictEqual(await store.findTurn("alice", first!.id), first);
     assert.equal(await store.commit({ turns: [turn], session: toMove(turn, first!.id, "refuse"), forget }), true);
-    assert.deepStrictEqual(await store.readPath(turn.id), [{ ...turn, parent: undefined, gap: true }]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [{ ...turn, parent: undefined, gap: true }]);
     assert.deepStrictEqual(await store.findTurn("bob", ofBob.id), ofBob);
   });
 }
@@ -193,8 +194,8 @@ export function describePrune(it: It): void {
     const pruned = await pruneAll(store, { idleBefore: new Date(+at(2)) });
     assert.deepEqual([pruned.sessions, pruned.turns], [2, 1]);
     assert.equal(await store.readSession(old.session!), undefined);
-    assert.deepEqual(await store.readPath(old.id), []);
-    assert.deepStrictEqual(await store.readPath(late.id), [used, late]);
+    assert.deepEqual(await readTurns(store, old.id), []);
+    assert.deepStrictEqual(await readTurns(store, late.id), [used, late]);
     assert.equal((await store.readSession(fresh.session!))?.tip, fresh.id);
   });
 
@@ -224,7 +225,7 @@ export function describePrune(it: It): void {
       left,
       [alive, fresh, running, middle, leaf, side].map(({ id }) => id),
     );
-    assert.deepStrictEqual(await store.readPath(leaf.id), [alive, middle, leaf]);
+    assert.deepStrictEqual(await readTurns(store, leaf.id), [alive, middle, leaf]);
   });
 
   it("prunes the sessions idle for longest of an owner that has too many", async (store, clock) => {
@@ -256,7 +257,7 @@ export function describePrune(it: It): void {
     };
     const [old, fresh] = [await keep("old", at(0)), await keep("fresh", at(5))];
     await store.commit({ turns: [makeTurn({ told: makeTold({}) })] });
-    await store.readPath(old.id);
+    await readTurns(store, old.id);
     await pruneAll(store, { keysBefore: at(5), piecesBefore: at(5) });
     assert.equal(await store.findKey("alice", "old"), undefined);
     assert.equal((await store.findKey("alice", "fresh"))?.turnId, fresh.id);

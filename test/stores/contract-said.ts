@@ -9,6 +9,7 @@ import {
   newDigest,
   newSessionId,
   newTurnId,
+  readTurns,
   toCreate,
   toMove,
 } from "./making.ts";
@@ -25,11 +26,11 @@ export function describeTwoTurns(it: It): void {
     const [shown, turn] = makePair({ session: newSessionId() });
     assert.equal(await store.commit({ turns: [shown, turn], session: toCreate(turn, "hint") }), true);
     assert.equal((await store.findSession("alice", "hint"))?.tip, turn.id);
-    assert.deepStrictEqual(await store.readPath(turn.id), [shown, turn]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [shown, turn]);
     const [next, last] = makePair({ session: turn.session, parent: turn.id });
     assert.equal(await store.commit({ turns: [next, last], session: toMove(last, turn.id, "refuse") }), true);
     assert.equal((await store.findSession("alice", "hint"))?.tip, last.id);
-    assert.deepStrictEqual(await store.readPath(last.id), [shown, turn, next, last]);
+    assert.deepStrictEqual(await readTurns(store, last.id), [shown, turn, next, last]);
   });
 
   it("keeps two turns as a branch and leaves the tip where it was", async (store) => {
@@ -37,13 +38,13 @@ export function describeTwoTurns(it: It): void {
     const pair = makePair({ session: first!.session, parent: first!.id });
     assert.equal(await store.commit({ turns: pair, session: toMove(pair[1], first!.id, "branch") }), true);
     assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
-    assert.deepStrictEqual(await store.readPath(pair[1].id), [first, ...pair]);
+    assert.deepStrictEqual(await readTurns(store, pair[1].id), [first, ...pair]);
   });
 
   it("keeps two turns of no session", async (store) => {
     const pair = makePair({});
     assert.equal(await store.commit({ turns: pair }), true);
-    assert.deepStrictEqual(await store.readPath(pair[1].id), pair);
+    assert.deepStrictEqual(await readTurns(store, pair[1].id), pair);
   });
 
   it("refuses two turns together when the tip has moved, the first one's parent is gone or the hint is taken", async (store) => {

@@ -17,11 +17,12 @@ import {
   newDigest,
   newSessionId,
   newTurnId,
+  readTurns,
   replay,
   toCreate,
   toMove,
 } from "./making.ts";
-import { withoutTold } from "../../src/stores/path.ts";
+import { withoutTold } from "../../src/stores/paths.ts";
 
 export function describeStore(name: string, open: (now?: () => Date) => SessionStore): void {
   function it(sentence: string, run: (store: SessionStore, clock: Clock) => Promise<void>): void {
@@ -41,7 +42,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await store.check();
       assert.equal(await store.findSession("alice", "hint"), undefined);
       assert.equal(await store.findTurn("alice", newTurnId()), undefined);
-      assert.deepEqual(await store.readPath(newTurnId()), []);
+      assert.deepEqual(await readTurns(store, newTurnId()), []);
       assert.equal(await store.findByDigest(newSessionId(), ["digest", "another"]), undefined);
       assert.equal(await store.findByDigest(newSessionId(), []), undefined);
       assert.deepEqual(await store.findByExchange(newSessionId(), "exchange"), []);
@@ -52,7 +53,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       const turn = makeTurn({ input: everyItem, output: everyItem, status: "incomplete" });
       assert.equal(await store.commit({ turns: [turn] }), true);
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
-      assert.deepStrictEqual(await store.readPath(turn.id), [turn]);
+      assert.deepStrictEqual(await readTurns(store, turn.id), [turn]);
     });
 
     it("gives back what the caller was told, with its dates, its pieces and its memo", async (store) => {
@@ -61,7 +62,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
         await store.commit({ turns: [turn] });
         assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
         // A path is what was said, not how it was told.
-        assert.deepStrictEqual(await store.readPath(turn.id), [withoutTold(turn)]);
+        assert.deepStrictEqual(await readTurns(store, turn.id), [withoutTold(turn)]);
       }
     });
 
@@ -75,7 +76,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       const turn = makeTurn({ output: [], status: "shown", digest: newDigest(), exchange: newDigest() });
       await store.commit({ turns: [turn] });
       assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
-      assert.deepStrictEqual(await store.readPath(turn.id), [turn]);
+      assert.deepStrictEqual(await readTurns(store, turn.id), [turn]);
     });
 
     it("keeps a turn of a megabyte", async (store) => {
@@ -137,8 +138,8 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     it("moves the tip to each turn that expected the one before it", async (store) => {
       const thread = await keepThread(store, 3);
       assert.equal((await store.findSession("alice", "hint"))?.tip, thread[2]?.id);
-      assert.deepStrictEqual(await store.readPath(thread[2]!.id), thread);
-      assert.deepStrictEqual(await store.readPath(thread[1]!.id), thread.slice(0, 2));
+      assert.deepStrictEqual(await readTurns(store, thread[2]!.id), thread);
+      assert.deepStrictEqual(await readTurns(store, thread[1]!.id), thread.slice(0, 2));
     });
 
     it("keeps nothing of a refused turn whose expected tip has moved", async (store) => {
@@ -155,8 +156,8 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       const branch = makeTurn({ session: first!.session, parent: first!.id });
       assert.equal(await store.commit({ turns: [branch], session: toMove(branch, first!.id, "branch") }), true);
       assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
-      assert.deepStrictEqual(await store.readPath(branch.id), [first, branch]);
-      assert.deepStrictEqual(await store.readPath(second!.id), [first, second]);
+      assert.deepStrictEqual(await readTurns(store, branch.id), [first, branch]);
+      assert.deepStrictEqual(await readTurns(store, second!.id), [first, second]);
     });
 
     it("lets exactly one of two turns win that expect the same tip in one tick", async (store) => {
@@ -194,7 +195,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
         store.commit({ turns: [second], session: toMove(second, first.id, "refuse") }),
       ]);
       assert.deepEqual(kept, [true, true]);
-      assert.deepStrictEqual(await store.readPath(second.id), [first, second]);
+      assert.deepStrictEqual(await readTurns(store, second.id), [first, second]);
     });
 
     it("keeps a chain of turns that belongs to no session", async (store) => {
@@ -202,7 +203,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       const second = makeTurn({ parent: first.id });
       await store.commit({ turns: [first] });
       await store.commit({ turns: [second] });
-      assert.deepStrictEqual(await store.readPath(second.id), [first, second]);
+      assert.deepStrictEqual(await readTurns(store, second.id), [first, second]);
     });
 
     it("keeps no turn of a session that is not there or is another owner's", async (store) => {
@@ -275,7 +276,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
 
     it("reads a thread of ten thousand turns in order", async (store) => {
       const thread = await keepThread(store, 10_000);
-      const path = await store.readPath(thread.at(-1)!.id);
+      const path = await readTurns(store, thread.at(-1)!.id);
       assert.deepEqual(
         path.map(({ id }) => id),
         thread.map(({ id }) => id),

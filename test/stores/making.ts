@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import type { Item } from "../../src/core/item.ts";
+import { turnsOf } from "../../src/core/place/path.ts";
 import type {
   ArchiveRecord,
   Conversation,
+  PathTurn,
   Pruned,
   PruneRules,
   SessionMove,
@@ -22,6 +24,11 @@ export async function keepBelow(
   const turn = makeTurn({ session: parent.session, parent: parent.id, ...wanted });
   assert.equal(await store.commit({ turns: [turn] }), true);
   return turn;
+}
+
+/** The turns of a path, from the root. */
+export async function readTurns(store: SessionStore, turnId: string): Promise<readonly PathTurn[]> {
+  return turnsOf(await store.readPath(turnId));
 }
 
 /** What was shown, with what is wanted of it, and the turn that follows it. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createRecent } from "../../src/stores/sqlite/recent.ts";
-import { keepThread, makeTurn } from "./making.ts";
+import { keepThread, makeTurn, readTurns } from "./making.ts";
 
 test("recent turns stay within their bound, and the oldest go first", () => {
   const recent = createRecent(10);
@@ -47,7 +47,7 @@ test("a path is the same whether its turns are in memory, in the file, or in bot
     const thread = await keepThread(store, 5);
     const ids = thread.map(({ id }) => id);
     for (let round = 0; round < 2; round++) {
-      const path = await store.readPath(ids.at(-1)!);
+      const path = await readTurns(store, ids.at(-1)!);
       assert.deepEqual(
         path.map(({ id }) => id),
         ids,

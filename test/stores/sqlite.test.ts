@@ -12,7 +12,7 @@ import { toRow } from "../../src/stores/sqlite/row.ts";
 import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
 import { createFiles, look } from "./files.ts";
-import { fullTold, keepThread, makeTurn, newDigest, newSessionId, toCreate } from "./making.ts";
+import { fullTold, keepThread, makeTurn, newDigest, newSessionId, readTurns, toCreate } from "./making.ts";
 
 const newFile = createFiles();
 
@@ -29,7 +29,7 @@ describe("the file of the SQLite store", () => {
     await first.close();
     const second = createSqliteStore({ file });
     assert.equal((await second.findSession("alice", "hint"))?.tip, thread[2]!.id);
-    assert.deepStrictEqual(await second.readPath(thread[2]!.id), thread);
+    assert.deepStrictEqual(await readTurns(second, thread[2]!.id), thread);
     await second.close();
   });
 
@@ -112,13 +112,13 @@ describe("the file of the SQLite store", () => {
       tip: old.id,
       resends: false,
     });
-    assert.deepStrictEqual(await store.readPath(old.id), [root, old]);
+    assert.deepStrictEqual(await readTurns(store, old.id), [root, old]);
     assert.equal(await store.countThreads(sessionId), 1);
     const marks = { digest: newDigest(), exchange: newDigest() };
     const turn = makeTurn({ session: sessionId, parent: old.id, ...marks });
     const move = { id: sessionId, expectedTip: old.id, otherwise: "refuse", resends: true } as const;
     assert.equal(await store.commit({ turns: [turn], session: move }), true);
-    assert.deepStrictEqual(await store.readPath(turn.id), [root, old, turn]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [root, old, turn]);
     assert.deepStrictEqual(await store.findByDigest(sessionId, [newDigest(), marks.digest]), {
       id: turn.id,
       index: 1,
@@ -134,7 +134,7 @@ describe("the file of the SQLite store", () => {
     const file = newFile();
     const [root, old] = writeVersion(file, 2);
     const store = createSqliteStore({ file, now: () => new Date(2_000) });
-    assert.deepStrictEqual(await store.readPath(old.id), [root, old]);
+    assert.deepStrictEqual(await readTurns(store, old.id), [root, old]);
     assert.equal((await store.findTurn("alice", root.id))?.told, undefined);
     const conversation = { id: root.session!, owner: "alice", createdAt: new Date(1), metadata: {}, tip: old.id };
     assert.deepStrictEqual(await store.readConversation("alice", root.session!), conversation);
@@ -144,7 +144,7 @@ describe("the file of the SQLite store", () => {
     assert.equal((await store.findKey("alice", "key"))?.turnId, told.id);
     const pruned = await store.prune({ idleBefore: new Date(2) });
     assert.deepEqual(pruned, { sessions: 1, turns: 2, more: false });
-    assert.deepEqual(await store.readPath(old.id), []);
+    assert.deepEqual(await readTurns(store, old.id), []);
     await store.close();
   });
 
@@ -160,7 +160,7 @@ describe("the file of the SQLite store", () => {
     assert.equal(await store.commit({ turns: [turn] }), true);
     assert.deepEqual(await store.findByExchange(root.session!, exchange), [turn.id, old.id]);
     assert.deepEqual(await store.findByExchange(newSessionId(), exchange), []);
-    assert.deepStrictEqual(await store.readPath(turn.id), [root, { ...old, exchange }, turn]);
+    assert.deepStrictEqual(await readTurns(store, turn.id), [root, { ...old, exchange }, turn]);
     await store.close();
   });
 
@@ -352,7 +352,7 @@ describe("a SQLite store and other processes", () => {
        const session = await store.findSession("alice", "hint");
        const path = await store.readPath(session.tip);
        await store.close();
-       process.stdout.write(path.map(({ id }) => id).join(" "));`,
+       process.stdout.write(path.track.turns.map(({ id }) => id).join(" "));`,
     );
     let told = "";
     child.stdout.on("data", (chunk) => (told += chunk));

@@ -8,6 +8,7 @@ import { type Item, textOf } from "../../src/core/item.ts";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { type Client, type Exchange, withoutKind } from "./crash-client.ts";
+import { readTurns } from "../stores/making.ts";
 
 export interface Outcome {
   /** Turns in flight that the store has, though nobody heard their end. */
@@ -61,7 +62,7 @@ function settle(client: Client, stored: readonly Exchange[], outcome: { kept: nu
 
 async function readExchanges(store: SessionStore, user: string): Promise<readonly Exchange[]> {
   const session = await store.findSession("default", `user:${user}`);
-  return session?.tip === undefined ? [] : (await store.readPath(session.tip)).map(toExchange);
+  return session?.tip === undefined ? [] : (await readTurns(store, session.tip)).map(toExchange);
 }
 
 function toExchange({ id, status, input, output }: StoredTurn): Exchange {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import OpenAI, { APIError } from "openai";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
+import { readTurns } from "../stores/making.ts";
 
 const seconds = Number(process.env["PORTICO_SECONDS"] ?? 2);
 /** More than may wait for a thread, so that its bound is met all the time. */
@@ -48,7 +49,7 @@ test("parallel requests on one thread are answered in order, no turn missing, no
   context.after(() => store.close());
   const [summary] = await store.listSessions({ limit: 1 });
   const session = await store.readSession(summary?.id ?? "");
-  const path = await store.readPath(session?.tip ?? "");
+  const path = await readTurns(store, session?.tip ?? "");
   const kept = path.map(({ input }) => (input[0]?.type === "message" ? input[0].content : ""));
   answered.sort((one, other) => one.seen - other.seen);
   assert.deepEqual(

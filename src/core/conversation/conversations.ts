@@ -1,6 +1,7 @@
 /** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
 import { type Address, shownSuffix } from "./address.ts";
-import { type Chain, itemsOf } from "../place/chain.ts";
+import type { Chain } from "../place/chain.ts";
+import { noPath, type Path, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
 import type { Queue } from "../place/queue.ts";
@@ -68,8 +69,8 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     return (await store.readConversation(owner, conversationId)) ?? unknownConversation(conversationId);
   }
 
-  async function readPath({ tip }: Conversation): Promise<readonly PathTurn[]> {
-    return tip === undefined ? [] : store.readPath(tip);
+  async function readPath({ tip }: Conversation): Promise<Path> {
+    return tip === undefined ? noPath : store.readPath(tip);
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
@@ -80,7 +81,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
 
   function toShown(
     { id: session, owner }: Pick<Conversation, "id" | "owner">,
-    path: readonly PathTurn[],
+    path: Path,
     turnId: string,
     input: readonly Item[],
   ): StoredTurn {
@@ -89,7 +90,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       id: `${turnId}${shownSuffix}`,
       owner,
       session,
-      parent: path.at(-1)?.id,
+      parent: path.tip?.id,
       createdAt: now(),
       model: "",
       input,
@@ -105,7 +106,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     async create(owner, metadata, addition) {
       const items = await take(owner, addition);
       const id = parts.newSessionId();
-      const shown = items.length === 0 ? undefined : toShown({ id, owner }, [], addition.turnId, items);
+      const shown = items.length === 0 ? undefined : toShown({ id, owner }, noPath, addition.turnId, items);
       const conversation = { id, owner, createdAt: now(), metadata, tip: shown?.id };
       await store.createSession(conversation, shown);
       return conversation;
@@ -118,7 +119,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       if (!(await store.deleteSession(owner, conversationId))) unknownConversation(conversationId);
     },
     async places(owner, conversationId) {
-      return (await readPath(await read(owner, conversationId))).flatMap(placesOf);
+      return turnsOf(await readPath(await read(owner, conversationId))).flatMap(placesOf);
     },
     async append(owner, conversationId, addition, signal) {
       await read(owner, conversationId);
@@ -130,11 +131,10 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
           const conversation = await read(owner, conversationId);
           const path = await readPath(conversation);
           const shown = toShown(conversation, path, addition.turnId, items);
-          const surplus = Math.max(0, path.length + 1 - limits().maxTurnsPerThread);
           const isKept = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },
-            forget: path.slice(0, surplus).map(({ id }) => id),
+            forget: surplusOf(path, path.length + 1 - limits().maxTurnsPerThread),
           });
           if (isKept) return placesOf(shown);
         }
@@ -148,7 +148,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       const leave = await queue.enter(turnId, signal);
       try {
         const conversation = await read(owner, conversationId);
-        const turn = (await readPath(conversation)).find(({ id }) => id === turnId);
+        const turn = turnsOf(await readPath(conversation)).find(({ id }) => id === turnId);
         const item = turn?.[side][index];
         if (turn === undefined || item === undefined || isRemoved(item)) return undefined;
         const left = turn[side].with(index, removed);
@@ -179,9 +179,9 @@ function placesOf({ id: turnId, input, output, status }: PathTurn): readonly Ite
 const itemsParam = "items";
 
 /** An output without its call would make every later turn of the conversation fail. */
-function checkOutputs(path: readonly PathTurn[], items: readonly Item[]): void {
+function checkOutputs(path: Path, items: readonly Item[]): void {
   const called = new Set<string>();
-  for (const item of itemsOf(path)) if (item.type === "tool-call") called.add(item.callId);
+  for (const item of talkFrom(path, 0)) if (item.type === "tool-call") called.add(item.callId);
   for (const item of items) {
     if (item.type === "tool-call") called.add(item.callId);
     if (item.type !== "tool-output" || called.has(item.callId)) continue;

@@ -1,5 +1,6 @@
 /** Digests of what was said: a chain from the session over every run, by which a shown history finds its thread. */
 import type { Item } from "../item.ts";
+import { type Path, talkFrom } from "./path.ts";
 import type { StoredTurn } from "../store.ts";
 import { type Run, toRuns } from "./runs.ts";
 
@@ -9,7 +10,7 @@ export interface Chain {
   /** Of the last answer and what it answers, when the runs end with an answer. */
   exchangeOf(sessionId: string, runs: readonly Run[]): string | undefined;
   /** What a turn of the session is found by, given the turns before it. */
-  mark(sessionId: string, path: readonly StoredTurn[], input: readonly Item[], output: readonly Item[]): Marks;
+  mark(sessionId: string, path: Path, input: readonly Item[], output: readonly Item[]): Marks;
 }
 
 export type Marks = Pick<StoredTurn, "digest" | "exchange">;
@@ -26,7 +27,7 @@ export function createChain(digest: (text: string) => string): Chain {
       return digest(`${sessionId}\n${asked.side}\n${asked.canon}\n${answered.canon}`);
     },
     mark(sessionId, path, input, output) {
-      const parent = path.at(-1);
+      const parent = path.tip;
       // The calls that the input answers stand in the answer before it.
       const before = parent?.output.length ? parent.output : (parent?.input ?? []);
       const runs = toRuns([...before, ...input, ...output]).filter((run) => run.end > before.length);
@@ -38,16 +39,6 @@ export function createChain(digest: (text: string) => string): Chain {
 }
 
 /** For threads that were kept before turns had digests. */
-function digestOfPath(chain: Chain, sessionId: string, path: readonly StoredTurn[]): string {
-  return chain.follow(sessionId, toRuns(itemsOf(path))).at(-1) ?? sessionId;
-}
-
-/** All that was said on a path, in order. */
-export function itemsOf(path: readonly StoredTurn[]): readonly Item[] {
-  const items: Item[] = [];
-  for (const { input, output } of path) {
-    for (const item of input) items.push(item);
-    for (const item of output) items.push(item);
-  }
-  return items;
+function digestOfPath(chain: Chain, sessionId: string, path: Path): string {
+  return chain.follow(sessionId, toRuns(talkFrom(path, 0))).at(-1) ?? sessionId;
 }

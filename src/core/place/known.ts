@@ -3,8 +3,10 @@
  * tenth of hashing them, and most callers show exactly what they have just heard.
  */
 import type { Item } from "../item.ts";
+import type { Shown } from "./match.ts";
+import type { Path } from "./path.ts";
+import type { PathTurn } from "../store.ts";
 import { canonicalJson, canonOf, canonOfOther, type Run, sideOf, squeeze } from "./runs.ts";
-import type { StoredTurn } from "../store.ts";
 
 /** A beginning of the shown items. */
 export interface Beginning {
@@ -12,73 +14,67 @@ export interface Beginning {
   readonly length: number;
   /** The chain's digest after them. */
   readonly digest: string;
+  /** So many of them, from the first on, were said: there is no system message among these. */
+  readonly pure: number;
 }
 
 /** The longest beginning that is known, up to the end of a turn on the path; nothing: they differ from the start. */
-export function findKnown(items: readonly Item[], path: readonly StoredTurn[]): Beginning | undefined {
-  const walk = createWalk(items);
-  let known: Beginning | undefined;
-  let last: Run["side"] | undefined;
-  for (const turn of path) {
-    // Its digest tells of more than it still has.
-    if (turn.digest === undefined || isAbridged(turn)) return known;
-    const before = last;
-    let isBegun = false;
-    for (const said of [turn.input, turn.output]) {
-      for (const item of said) {
-        const side = sideOf(item);
-        if (side === undefined) continue;
-        // A run that goes on over the end of a turn has another digest in the chain.
-        if (!isBegun && side === before) return known;
-        if (!walk.meets(item)) return known;
-        isBegun = true;
-        last = side;
-      }
-    }
-    if (walk.nextSide() !== last) known = { length: walk.length, digest: turn.digest };
-  }
-  return known;
-}
-
-/** The path is no longer all that was said: something was deleted, or made short. */
-export function isAbridged({ gap, output }: StoredTurn): boolean {
-  return gap === true || output.some((item) => item.type === "compaction");
-}
-
-/** Goes along the shown items for as long as they are met. */
-function createWalk(items: readonly Item[]) {
-  let length = 0;
+export function findKnown({ items, end }: Shown, { comparable, track }: Path): Beginning | undefined {
+  const { turns, talk, ends } = track;
   /** The caller's names of our calls. */
   const names = new Map<string, string>();
+  let ours = 0;
+  let theirs = 0;
+  let met = 0;
+  let last: Item | undefined;
 
-  /** The place of the next item that counts. */
-  function findNext(): number {
-    let index = length;
-    for (let item = items[index]; item !== undefined && sideOf(item) === undefined; item = items[index]) index += 1;
-    return index;
+  /** Whether the caller shows the turn next, all of it. */
+  function meets(turn: number): boolean {
+    for (const until = ends[turn] ?? 0; ours < until; ours += 1) {
+      const item = talk[ours];
+      if (item === undefined || sideOf(item) === undefined) continue;
+      const next = findSaid(items, theirs, end);
+      const shown = items[next];
+      if (shown === undefined || next === end || !isSame(item, shown, names)) return false;
+      theirs = next + 1;
+      met += 1;
+      last = item;
+    }
+    return true;
   }
 
-  return {
-    get length() {
-      return length;
-    },
-    nextSide(): Run["side"] | undefined {
-      const next = items[findNext()];
-      return next && sideOf(next);
-    },
-    meets(ours: Item): boolean {
-      const index = findNext();
-      const theirs = items[index];
-      if (theirs === undefined || !isSame(ours, theirs, names)) return false;
-      length = index + 1;
-      return true;
-    },
-  };
+  /** Whether the caller's next word is another one's than the last. */
+  function isBetween(): boolean {
+    const next = findSaid(items, theirs, end);
+    const shown = items[next];
+    return shown === undefined || last === undefined || next === end || sideOf(shown) !== sideOf(last);
+  }
+
+  let known: PathTurn | undefined;
+  let length = 0;
+  let pure = 0;
+  for (let turn = 0; turn < comparable && meets(turn); turn += 1) {
+    if (!isBetween()) continue;
+    known = turns[turn];
+    length = theirs;
+    pure = met === theirs ? met : 0;
+  }
+  return known?.digest === undefined ? undefined : { length, digest: known.digest, pure };
+}
+
+/** The place of the next item that counts. */
+function findSaid(items: readonly Item[], start: number, end: number): number {
+  let next = start;
+  for (let item = items[next]; item !== undefined && next < end && sideOf(item) === undefined; item = items[next]) {
+    next += 1;
+  }
+  return next;
 }
 
 function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
   if (ours.type === "message") {
-    return theirs.type === "message" && sideOf(ours) === sideOf(theirs) && isSameText(ours.content, theirs.content);
+    if (theirs.type !== "message") return false;
+    return ours.role === theirs.role && (ours.content === theirs.content || isSameText(ours.content, theirs.content));
   }
   if (ours.type === "tool-call") {
     if (theirs.type !== "tool-call" || ours.name !== theirs.name) return false;
@@ -99,7 +95,6 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
 type Text = Parameters<typeof canonOf>[0];
 
 function isSameText(ours: Text, theirs: Text): boolean {
-  if (ours === theirs) return true;
   const [one, other] = [canonOf(ours), canonOf(theirs)];
   return one === other || squeeze(one) === squeeze(other);
 }

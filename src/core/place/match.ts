@@ -1,9 +1,10 @@
 /** Finds the thread of a session that a caller's own account of the conversation belongs to. */
-import { type Chain, itemsOf } from "./chain.ts";
+import type { Chain } from "./chain.ts";
 import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
-import type { Session, SessionStore, StoredTurn } from "../store.ts";
-import { type Beginning, findKnown, isAbridged } from "./known.ts";
+import type { Session, SessionStore } from "../store.ts";
+import { type Beginning, findKnown } from "./known.ts";
+import { hasGap, itemsOf, noPath, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
@@ -33,7 +34,7 @@ function historyOf({ items, end }: Shown): readonly Run[] {
 
 export interface Match {
   readonly history: History;
-  readonly path: readonly StoredTurn[];
+  readonly path: Path;
   /** What the model sees in place of a path with gaps: the caller's own account of it. */
   readonly instead?: readonly Item[] | undefined;
   /** What was shown and is not kept yet. */
@@ -50,7 +51,7 @@ export async function matchHistory(store: SessionStore, chain: Chain, session: S
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown);
-  return tail ?? fromRoot ?? { history: "foreign", path: [], ...divide(shown, 0) };
+  return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
 }
 
 async function matchFromRoot(
@@ -60,10 +61,10 @@ async function matchFromRoot(
   shown: Shown,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
-  const known = findKnown(shown.items.slice(0, shown.end), current ?? []);
-  const found = known && (await meet(store, chain, session.id, shown, known));
+  const known = current && findKnown(shown, current);
+  const found = known && (await meet(store, chain, session.id, shown, known, current));
   // What is known may have been deleted in the meantime.
-  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id });
+  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, pure: 0 });
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
@@ -73,6 +74,7 @@ async function meet(
   sessionId: string,
   shown: Shown,
   known: Beginning,
+  current?: Path,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const runs = runsBehind(shown, known.length);
   const digests = chain.follow(known.digest, runs);
@@ -81,7 +83,7 @@ async function meet(
     .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
     .filter(({ side }) => side === "model")
     .toReversed();
-  const candidates: readonly Beginning[] = known.length === 0 ? ends : [...ends, known];
+  const candidates: readonly Pick<Beginning, "length" | "digest">[] = known.length === 0 ? ends : [...ends, known];
   const found = await store.findByDigest(
     sessionId,
     candidates.map(({ digest }) => digest),
@@ -90,9 +92,9 @@ async function meet(
   const end = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
-  const path = await store.readPath(found.id);
+  const path = found.id === current?.tip?.id ? current : await store.readPath(found.id);
   const named = withOwnIds(shown, end, path);
-  return { isWhole, history, path, ...(path.some(isAbridged) ? accountOf(named, end) : divide(named, end)) };
+  return { isWhole, history, path, ...(path.isAbridged ? accountOf(named, end) : divide(named, end, known.pure)) };
 }
 
 /** The runs of the history behind its beginning. */
@@ -127,10 +129,10 @@ async function matchTail(
   const matching = paths.filter((path) => endsAlike(path, history));
   const [path] = matching;
   // The same words at the end of two conversations tell nothing.
-  if (path === undefined || matching.some((other) => other[0]?.id !== path[0]?.id)) return undefined;
-  const found = await store.findByDigest(session.id, [path.at(-1)?.digest ?? ""]);
+  if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
+  const found = await store.findByDigest(session.id, [path.tip?.digest ?? ""]);
   const named = withOwnIds(shown, shown.end, path);
-  const isAllThatIsLeft = toRuns(itemsOf(path)).length <= history.length;
+  const isAllThatIsLeft = toRuns(talkFrom(path, 0)).length <= history.length;
   return {
     history: found?.hasChildren === true ? "forked" : "matched",
     path,
@@ -159,9 +161,10 @@ async function findCandidates(
 }
 
 /** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
-function withOwnIds(shown: Shown, end: number, path: readonly StoredTurn[]): Shown {
+function withOwnIds(shown: Shown, end: number, path: Path): Shown {
+  if (!path.hasCalls) return shown;
   // Behind a gap they can no longer be counted, but those that may still be answered are the newest.
-  const known = itemsOf(path.some(({ gap }) => gap) ? path.slice(-1) : path);
+  const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
   const ours = known.some(isRemoved) ? [] : callIdsOf(known);
   const theirs = callIdsOf(shown.items.slice(0, end)).slice(-ours.length);
   // A caller may use an id again; then the newest call with it is meant.
@@ -182,9 +185,9 @@ function callIdsOf(items: readonly Item[]): readonly string[] {
 }
 
 /** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
-function endsAlike(path: readonly StoredTurn[], shown: readonly Run[]): boolean {
-  const runs = toRuns(itemsOf(path));
-  if (runs.length <= shown.length && path[0]?.gap !== true) return false;
+function endsAlike(path: Path, shown: readonly Run[]): boolean {
+  const runs = toRuns(talkFrom(path, 0));
+  if (runs.length <= shown.length && rootOf(path)?.gap !== true) return false;
   const common = Math.min(runs.length, shown.length);
   const tail = shown.slice(-common);
   return runs.slice(-common).every(({ side, canon }, index) => {
@@ -208,10 +211,13 @@ function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | 
   return { instead, ...divide(shown, end) };
 }
 
-/** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */
-export function divide({ items, end }: Shown, known: number): Pick<Match, "base" | "input"> {
+/**
+ * `known` items stand in a path already. System messages are never part of a history: they are the request's own. There is
+ * none among the first `pure` items.
+ */
+export function divide({ items, end }: Shown, known: number, pure = 0): Pick<Match, "base" | "input"> {
   return {
     base: items.slice(known, end).filter((item) => !isSteering(item)),
-    input: [...items.slice(0, end).filter(isSteering), ...items.slice(end)],
+    input: [...items.slice(pure, end).filter(isSteering), ...items.slice(end)],
   };
 }

@@ -5,6 +5,7 @@ import { isSteering, type Item } from "../item.ts";
 import { divide, matchHistory, readShown, type Shown } from "./match.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
+import { noPath, type Path } from "./path.ts";
 import type { Queue } from "./queue.ts";
 import { sideOf } from "./runs.ts";
 import type { Ask } from "../turn.ts";
@@ -12,7 +13,7 @@ import type { Ask } from "../turn.ts";
 export interface Place {
   readonly history: History;
   /** The turns before this one, from the root. */
-  readonly path: readonly StoredTurn[];
+  readonly path: Path;
   /** What the model sees in place of a path with gaps: the caller's own account of it. */
   readonly instead?: readonly Item[] | undefined;
   /** What the caller showed of the time before and is not kept yet. */
@@ -39,8 +40,8 @@ export interface Seeker {
 /** A caller's own memory of turns that are not kept, e.g. for as long as its connection lasts. */
 export interface Memory {
   /** The turns from the root to this one. */
-  find(turnId: string): readonly StoredTurn[] | undefined;
-  keep(path: readonly StoredTurn[]): void;
+  find(turnId: string): Path | undefined;
+  keep(path: Path): void;
 }
 
 export interface PlaceParts {
@@ -73,7 +74,7 @@ export async function findPlace(
   if (ask.conversationId !== undefined) return continueConversation(parts, ask, ask.conversationId, seeker, whenLeft);
   if (seeker.hint !== undefined) return continueSession(parts, ask, seeker, seeker.hint, whenLeft);
   const history = ask.keep === "yes" ? "new" : "stateless";
-  return { history, path: [], base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
+  return { history, path: noPath, base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
 }
 
 /** What a request will be placed by, known before its place is. */
@@ -145,7 +146,7 @@ async function continueConversation(
   whenLeft.push(await queue.enter(conversationId, signal));
   const session = isFree ? found : await findConversation(store, owner, conversationId);
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
-  const path = session.tip === undefined ? [] : await store.readPath(session.tip);
+  const path = session.tip === undefined ? noPath : await store.readPath(session.tip);
   return { history: "continued", path, base: [], input: ask.items, session, move, by: "conversation" };
 }
 
@@ -181,7 +182,7 @@ async function continueSession(
     });
     const resends = alwaysResends || shown.end > 0;
     const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
-    return { history: "new", path: [], ...divide(shown, 0), session: undefined, move, by: "hint" };
+    return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
   const isFirst = queue.isFree(name);
   const begun = beginnings.get(name);
@@ -203,7 +204,7 @@ async function continueSession(
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
-  const path = current.tip === undefined ? [] : await store.readPath(current.tip);
+  const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
   return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
 
@@ -238,6 +239,6 @@ async function placeByHistory(
 ): Promise<Place> {
   const resends = shown.end > 0;
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
-  if (!resends) return { history: "new", path: [], ...divide(shown, 0), session, move, by: "hint" };
+  if (!resends) return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
   return { ...(await matchHistory(store, chain, session, shown)), session, move, by: "hint" };
 }

@@ -1,7 +1,8 @@
 /** What a connection alone remembers: its last response that is kept nowhere else, and the request that was made ready. */
 import { talkOf } from "../../core/place/context.ts";
+import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
-import type { StoredTurn } from "../../core/store.ts";
+import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
 
 export interface ConnectionMemory extends Memory {
@@ -17,18 +18,18 @@ export interface ConnectionMemory extends Memory {
 
 /** What is longer than `maxCharacters` is not remembered: no request that showed it all would be taken either. */
 export function createConnectionMemory(maxCharacters: number): ConnectionMemory {
-  let path: readonly StoredTurn[] = [];
+  let path = noPath;
   let characters = 0;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
 
   function forget(): void {
-    path = [];
+    path = noPath;
     characters = 0;
     prepared = undefined;
   }
 
-  function find(turnId: string): readonly StoredTurn[] | undefined {
-    return path.at(-1)?.id === turnId ? path : undefined;
+  function find(turnId: string): Path | undefined {
+    return path.tip?.id === turnId ? path : undefined;
   }
 
   function completePrepared(ask: Ask): Ask {
@@ -47,10 +48,11 @@ export function createConnectionMemory(maxCharacters: number): ConnectionMemory 
 
   return {
     find,
-    keep(turns) {
-      const known = turns.at(-2)?.id === path.at(-1)?.id ? path.length : 0;
-      characters = (known === 0 ? 0 : characters) + turns.slice(known).reduce((sum, turn) => sum + sizeOf(turn), 0);
-      path = turns;
+    keep(grown) {
+      const known = grown.tip?.parent === path.tip?.id ? path.length : 0;
+      const added = turnsOf(grown).slice(known);
+      characters = (known === 0 ? 0 : characters) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
+      path = grown;
       prepared = undefined;
       if (characters > maxCharacters) forget();
     },
@@ -66,6 +68,6 @@ export function createConnectionMemory(maxCharacters: number): ConnectionMemory 
   };
 }
 
-function sizeOf({ input, output }: StoredTurn): number {
+function sizeOf({ input, output }: PathTurn): number {
   return JSON.stringify([input, output]).length;
 }

@@ -1,21 +1,20 @@
 /** How a request finds its place in the memory store. */
-import type { PathTurn, Search } from "../../core/store.ts";
-import { withoutTold } from "../path.ts";
+import { noPath, type Path } from "../../core/place/path.ts";
+import type { Search } from "../../core/store.ts";
+import { withoutTold } from "../paths.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Shelves } from "./shelves.ts";
 
 export function createSearch(shelves: Shelves, shelf: Shelf): Search {
-  const { turns, checkOpen, listed } = shelves;
+  const { turns, paths, checkOpen, listed } = shelves;
 
-  async function readPath(turnId: string): Promise<readonly PathTurn[]> {
+  async function readPath(turnId: string): Promise<Path> {
     checkOpen();
-    const path: PathTurn[] = [];
-    let turn = turns.get(turnId);
-    while (turn !== undefined) {
-      path.push(withoutTold(turn));
-      turn = turn.parent === undefined ? undefined : turns.get(turn.parent);
-    }
-    return path.toReversed();
+    const get = (id: string) => {
+      const turn = turns.get(id);
+      return turn && withoutTold(turn);
+    };
+    return paths.find(turnId, get) ?? noPath;
   }
 
   return {

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { KeptKey, Metadata, Session, StoredTurn } from "../../core/store.ts";
 import { createKeyedHash } from "../hash.ts";
+import { createPaths, withoutTold } from "../paths.ts";
 import { isClosed } from "../refusals.ts";
 import { type Shelf, isFollowable } from "../verdict.ts";
 
@@ -20,6 +21,7 @@ export function createShelves(now: () => Date) {
   const sessions = new Map<string, KeptSession>();
   const sessionIds = new Map<string, string>();
   const keys = new Map<string, KeptKey>();
+  const paths = createPaths();
   /** Ids of turns, in the order in which they came; and the names of the keys of a turn. */
   const lists = new Map<string, Set<string>>();
   let hintKey: Uint8Array = randomBytes(32);
@@ -46,6 +48,7 @@ export function createShelves(now: () => Date) {
 
   return {
     turns,
+    paths,
     sessions,
     keys,
     now,
@@ -68,10 +71,12 @@ export function createShelves(now: () => Date) {
     },
     addTurn(turn: StoredTurn): void {
       turns.set(turn.id, turn);
+      paths.grow(withoutTold(turn));
       for (const name of listsOf(turn)) enlist(turn.id, ...name);
     },
     removeTurn(turn: StoredTurn): void {
       turns.delete(turn.id);
+      paths.clear();
       for (const name of listsOf(turn)) strike(turn.id, ...name);
     },
     removeKeysOf(turnId: string): void {
@@ -84,6 +89,7 @@ export function createShelves(now: () => Date) {
       for (const name of before === undefined ? [] : placesOf(before)) strike(turn.id, ...name);
       for (const name of placesOf(turn)) enlist(turn.id, ...name);
       turns.set(turn.id, turn);
+      paths.clear();
     },
     putSession(session: KeptSession): void {
       sessions.set(session.id, session);

@@ -1,6 +1,6 @@
 /** How turns come into the SQLite store, and how running ones end. */
 import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
-import { withoutTold } from "../path.ts";
+import { withoutTold } from "../paths.ts";
 import { type Shelf, giveUp, judge } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";

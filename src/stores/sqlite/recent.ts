@@ -1,8 +1,12 @@
 /** Turns that were kept or read just now, within a bound, so that a thread in use is not read from the file for every turn. */
+import type { Path } from "../../core/place/path.ts";
 import type { PathTurn } from "../../core/store.ts";
+import { createPaths } from "../paths.ts";
 
 export interface Recent {
   get(turnId: string): PathTurn | undefined;
+  /** The path to a turn, if all of it is here. */
+  path(turnId: string): Path | undefined;
   /** `size` is how many characters it has. */
   add(turn: PathTurn, size: number): void;
   forget(turnIds: readonly string[]): void;
@@ -16,23 +20,30 @@ export interface Recent {
 export function createRecent(maxSize: number): Recent {
   let newer = createShelf();
   let older = createShelf();
+  const paths = createPaths();
+  const get = (turnId: string) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn;
   return {
-    get: (turnId) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn,
+    get,
+    path: (turnId) => paths.find(turnId, get),
     add(turn, size) {
       if (newer.turns.has(turn.id) || older.turns.has(turn.id) || size > maxSize) return;
       if (newer.size + size > maxSize / 2) {
         older = newer.size + size > maxSize ? createShelf() : newer;
         newer = createShelf();
+        paths.clear();
       }
       newer.turns.set(turn.id, { turn, size });
       newer.size += size;
+      paths.grow(turn);
     },
     forget(turnIds) {
       for (const turnId of turnIds) for (const shelf of [newer, older]) remove(shelf, turnId);
+      if (turnIds.length > 0) paths.clear();
     },
     clear() {
       newer = createShelf();
       older = createShelf();
+      paths.clear();
     },
   };
 }

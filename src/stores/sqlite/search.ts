@@ -1,4 +1,5 @@
 /** How a request finds its place in the SQLite store. */
+import { type Path, toPath } from "../../core/place/path.ts";
 import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
@@ -14,7 +15,7 @@ const toFollowable = (table: string) =>
 const isFollowable = toFollowable("turns");
 
 export function createSearch(ground: Ground, shelf: Shelf): Search {
-  const { database, recent, read, freshen } = ground;
+  const { recent, read, freshen } = ground;
   const statements = prepareSearch(ground);
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
@@ -22,18 +23,25 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
     return row && { id: row.id, index, hasChildren: row.has_children === 1 };
   }
 
-  /** What is at hand of a path, from its end on, and the turn with which the rest begins. */
-  function recall(turnId: string): { readonly path: PathTurn[]; readonly rest: string | undefined } {
-    const path: PathTurn[] = [];
+  function recall(turnId: string): Path | undefined {
     read(freshen);
-    let next: string | undefined = turnId;
-    while (next !== undefined && database.isOpen) {
-      const known = recent.get(next);
-      if (known === undefined) break;
-      path.push(known);
-      next = known.parent;
+    return recent.path(turnId);
+  }
+
+  /** What is not at hand of a path is read, and then it is, as far as there is room. */
+  function readPath(turnId: string): Path {
+    const turns: PathTurn[] = [];
+    let rest: string | undefined = turnId;
+    for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
+      turns.push(turn);
+      rest = turn.parent;
     }
-    return { path, rest: next };
+    for (const row of read(() => statements.readPath.all(rest ?? null)) as unknown as TurnRow[]) {
+      const turn = toPathTurn(row);
+      recent.add(turn, sizeOf(row));
+      turns.push(turn);
+    }
+    return recent.path(turnId) ?? toPath(turns.toReversed());
   }
 
   return {
@@ -51,18 +59,10 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       return row && toTurn(row);
     },
     async readPath(turnId) {
-      const { path, rest } = recall(turnId);
-      if (rest === undefined) return path.toReversed();
-      for (const row of read(() => statements.readPath.all(rest)) as unknown as TurnRow[]) {
-        const turn = toPathTurn(row);
-        recent.add(turn, sizeOf(row));
-        path.push(turn);
-      }
-      return path.toReversed();
+      return recall(turnId) ?? readPath(turnId);
     },
     async recallPath(turnId) {
-      const { path, rest } = recall(turnId);
-      return rest === undefined ? path.toReversed() : undefined;
+      return recall(turnId);
     },
     async findByDigest(sessionId, digests) {
       return read(() => {

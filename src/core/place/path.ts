@@ -1,0 +1,144 @@
+/**
+ * The way from a root of the tree to one of its turns: what was said, and what is asked of it at every turn, so that nobody
+ * has to look through a long thread for it. A path grows with its thread and is not copied.
+ */
+import { type Item, isSteering } from "../item.ts";
+import { type Run, sideOf } from "./runs.ts";
+import type { PathTurn } from "../store.ts";
+import { settledLength } from "./tools.ts";
+
+export interface Path {
+  /** How many turns it has. */
+  readonly length: number;
+  /** The last of them. */
+  readonly tip: PathTurn | undefined;
+  /** How many items were said, system messages aside. */
+  readonly talkLength: number;
+  /** So many of these need no second look: every call among them has its output. */
+  readonly settled: number;
+  /** So many turns, from the first on, can be compared with what a caller shows: their digests tell of just what they have. */
+  readonly comparable: number;
+  /** It is no longer all that was said: something was deleted, or made short. */
+  readonly isAbridged: boolean;
+  /** A tool was called in it. */
+  readonly hasCalls: boolean;
+  /** The system messages of the newest turn that had any. */
+  readonly steering: readonly Item[];
+  /** Whose word was the last. */
+  readonly lastSide: Run["side"] | undefined;
+  /** Shared with paths that have grown from this one, so only a beginning of it is this one's. */
+  readonly track: Track;
+}
+
+interface Track {
+  readonly turns: PathTurn[];
+  readonly talk: Item[];
+  /** Where each turn ends in the talk. */
+  readonly ends: number[];
+}
+
+export const noPath: Path = {
+  length: 0,
+  tip: undefined,
+  talkLength: 0,
+  settled: 0,
+  comparable: 0,
+  isAbridged: false,
+  hasCalls: false,
+  steering: [],
+  lastSide: undefined,
+  track: { turns: [], talk: [], ends: [] },
+};
+
+export function toPath(turns: readonly PathTurn[]): Path {
+  return turns.reduce(extend, noPath);
+}
+
+/** The path to a turn that follows the last one. */
+export function extend(path: Path, turn: PathTurn): Path {
+  const track = trackToExtend(path);
+  let { lastSide, hasCalls } = path;
+  let isComparable = path.comparable === path.length && turn.digest !== undefined && !isAbridged(turn);
+  let isBegun = false;
+  for (const items of [turn.input, turn.output]) {
+    for (const item of items) {
+      if (isSteering(item)) continue;
+      track.talk.push(item);
+      if (item.type === "tool-call") hasCalls = true;
+      const side = sideOf(item);
+      if (side === undefined) continue;
+      // A run that goes on over the end of a turn has another digest in the chain.
+      if (!isBegun && side === path.lastSide) isComparable = false;
+      isBegun = true;
+      lastSide = side;
+    }
+  }
+  track.turns.push(turn);
+  track.ends.push(track.talk.length);
+  const steering = turn.input.filter(isSteering);
+  return {
+    length: path.length + 1,
+    tip: turn,
+    talkLength: track.talk.length,
+    settled: settledLength(track.talk, path.settled),
+    comparable: isComparable ? path.length + 1 : path.comparable,
+    isAbridged: path.isAbridged || isAbridged(turn),
+    hasCalls,
+    steering: steering.length > 0 ? steering : path.steering,
+    lastSide,
+    track,
+  };
+}
+
+/** Whoever is the first to go on from a path goes on with its track; a branch needs one of its own. */
+function trackToExtend({ length, talkLength, track: { turns, talk, ends }, track }: Path): Track {
+  if (length > 0 && turns.length === length) return track;
+  return { turns: turns.slice(0, length), talk: talk.slice(0, talkLength), ends: ends.slice(0, length) };
+}
+
+function isAbridged({ gap, output }: PathTurn): boolean {
+  return gap === true || output.some((item) => item.type === "compaction");
+}
+
+export function turnsOf({ length, track }: Path): readonly PathTurn[] {
+  return track.turns.slice(0, length);
+}
+
+export function rootOf({ length, track }: Path): PathTurn | undefined {
+  return length === 0 ? undefined : track.turns[0];
+}
+
+/** The ids of its oldest turns, so many that it has too many. */
+export function surplusOf({ track }: Path, surplus: number): readonly string[] {
+  return surplus <= 0 ? [] : track.turns.slice(0, surplus).map(({ id }) => id);
+}
+
+/** Something was deleted from it. */
+export function hasGap(path: Path): boolean {
+  return path.isAbridged && turnsOf(path).some(({ gap }) => gap === true);
+}
+
+/** All that was said on a path, in order, system messages among it. */
+export function itemsOf(turns: readonly PathTurn[]): readonly Item[] {
+  const items: Item[] = [];
+  for (const { input, output } of turns) {
+    for (const item of input) items.push(item);
+    for (const item of output) items.push(item);
+  }
+  return items;
+}
+
+/** The talk from one item on. */
+export function talkFrom({ talkLength, track }: Path, start: number): readonly Item[] {
+  return track.talk.slice(start, talkLength);
+}
+
+/** The first items of the talk between others. */
+export function amidTalk(
+  before: readonly Item[],
+  { track: { talk } }: Path,
+  count: number,
+  behind: readonly Item[],
+): readonly Item[] {
+  return before.concat(talk.length === count ? talk : talk.slice(0, count), behind);
+}

@@ -1,0 +1,90 @@
+/** Calls of tools and their outputs, as models expect to see them: each output right behind its call. */
+import type { Exchange, Item, OtherItem } from "../item.ts";
+
+/** What is called and what is answered among the items, by the ids of the calls. */
+export interface Calls {
+  readonly called: ReadonlySet<string>;
+  readonly answered: ReadonlySet<string>;
+  /** An output whose call does not stand before it. */
+  readonly stray: string | undefined;
+}
+
+export function findCalls(items: readonly Item[]): Calls {
+  const called = new Set<string>();
+  const answered = new Set<string>();
+  for (const item of items) {
+    if (item.type === "tool-call") called.add(item.callId);
+    if (item.type !== "tool-output") continue;
+    if (!called.has(item.callId)) return { called, answered, stray: item.callId };
+    answered.add(item.callId);
+  }
+  return { called, answered, stray: undefined };
+}
+
+/** How many of the items stand as they should, when so many of them do. What is open or odd ends it, and all behind it. */
+export function settledLength(items: readonly Item[], settled: number): number {
+  const open = new Set<string>();
+  let length = settled;
+  let isAnswered = false;
+  for (let index = settled; index < items.length; index += 1) {
+    const item = items[index];
+    if (item?.type === "other" && item.exchange !== undefined) return length;
+    if (item?.type === "tool-output" && !open.delete(item.callId)) return length;
+    if (item?.type === "tool-call" || item?.type === "message") {
+      if (open.size > 0 && (isAnswered || (item.type === "message" && item.role !== "assistant"))) return length;
+      isAnswered = false;
+    }
+    if (item?.type === "tool-call") open.add(item.callId);
+    if (item?.type === "tool-output") isAnswered = true;
+    if (open.size === 0) length = index + 1;
+  }
+  return length;
+}
+
+/** Leaves out calls that nobody answered, and puts an output that came late behind its call, where models expect it. */
+export function pairTools(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
+  const given = new Set<string | undefined>();
+  for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
+  const isOpen = (item: Item): boolean => {
+    if (item.type === "tool-call") return !answered.has(item.callId);
+    const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
+    return id !== undefined && !given.has(id);
+  };
+  const late = findLateOutputs(items);
+  if (late.size === 0) return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
+  const paired: Item[] = [];
+  let due: Item[] = [];
+  for (const item of items) {
+    if (isOpen(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
+    if (item.type !== "tool-call") {
+      for (const output of due) paired.push(output);
+      due = [];
+    }
+    paired.push(item);
+    if (item.type === "tool-call") for (const output of late.get(item.callId) ?? []) due.push(output);
+  }
+  return paired.concat(due);
+}
+
+function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | undefined {
+  return exchange?.side === side ? exchange.id : undefined;
+}
+
+/** Outputs that came after the talk had gone on without them, by the ids of their calls. */
+function findLateOutputs(items: readonly Item[]): ReadonlyMap<string, readonly Item[]> {
+  const talkAtCall = new Map<string, number>();
+  const late = new Map<string, Item[]>();
+  let talk = 0;
+  let isAnswered = false;
+  for (const item of items) {
+    // A question, or the next answer of the model: words beside the calls of one answer do not count.
+    const isQuestion = item.type === "message" && item.role === "user";
+    const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
+    if (isQuestion || (isAnswer && isAnswered)) talk++;
+    isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
+    if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
+    if (item.type !== "tool-output" || talkAtCall.get(item.callId) === talk) continue;
+    late.set(item.callId, [...(late.get(item.callId) ?? []), item]);
+  }
+  return late;
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Item } from "../../src/core/item.ts";
+import { assembleContext } from "../../src/core/place/context.ts";
+import { extend, noPath, type Path, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
+import type { Place } from "../../src/core/place/place.ts";
+import type { StoredTurn } from "../../src/core/store.ts";
+import type { Ask } from "../../src/core/turn.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const call = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
+const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: callId });
+
+let turns = 0;
+
+function makeTurn(input: readonly Item[], said: readonly Item[], wanted: Partial<StoredTurn> = {}): StoredTurn {
+  return {
+    id: `resp_${(turns += 1)}`,
+    owner: "ann",
+    session: "conv_1",
+    parent: undefined,
+    createdAt: new Date(0),
+    model: "m",
+    input,
+    output: said,
+    status: "completed",
+    usage: undefined,
+    digest: "d",
+    exchange: undefined,
+    ...wanted,
+  };
+}
+
+test("two branches of a path never see each other, and neither does the path that they left", () => {
+  const [one, two, left, right] = ["one", "two", "left", "right"].map((word) =>
+    makeTurn([user(word)], [assistant(`${word}!`)]),
+  ) as [StoredTurn, StoredTurn, StoredTurn, StoredTurn];
+  const trunk = extend(extend(noPath, one), two);
+  const branches = [extend(trunk, left), extend(trunk, right)] as const;
+  const further = extend(branches[0], right);
+  assert.deepEqual(turnsOf(trunk), [one, two]);
+  assert.deepEqual(turnsOf(branches[0]), [one, two, left]);
+  assert.deepEqual(turnsOf(branches[1]), [one, two, right]);
+  assert.deepEqual(turnsOf(further), [one, two, left, right]);
+  assert.deepEqual(talkFrom(trunk, 2), [user("two"), assistant("two!")]);
+  assert.deepEqual(talkFrom(branches[1], 4), [user("right"), assistant("right!")]);
+  assert.deepEqual(extend(noPath, two), toPath([two]));
+  assert.equal(noPath.track.turns.length, 0);
+});
+
+test("a path is settled up to the first call that has no output yet", () => {
+  const settled = (...said: readonly Item[]) => toPath(said.map((item) => makeTurn([item], []))).settled;
+  assert.equal(settled(user("a"), assistant("b")), 2);
+  assert.equal(settled(user("a"), call("1"), call("2"), output("2"), output("1"), assistant("b")), 6);
+  assert.equal(settled(user("a"), call("1"), output("1"), call("2")), 3);
+  assert.equal(settled(user("a"), call("1"), user("never mind"), assistant("b"), user("c")), 1);
+  assert.equal(settled(user("a"), call("1"), call("2"), output("1"), assistant("b"), output("2")), 1);
+  assert.equal(settled(user("a"), output("x"), assistant("b")), 1);
+});
+
+test("it knows the newest system messages, and whether it has lost something", () => {
+  const path = toPath([
+    makeTurn([system("old"), user("a")], [assistant("b")]),
+    makeTurn([system("new"), user("c")], [assistant("d")]),
+    makeTurn([user("e")], [assistant("f")]),
+  ]);
+  assert.deepEqual(path.steering, [system("new")]);
+  assert.equal(path.talkLength, 6);
+  assert.equal(path.isAbridged, false);
+  assert.equal(extend(path, makeTurn([user("g")], [], { gap: true })).isAbridged, true);
+  assert.equal(extend(path, makeTurn([], [{ type: "compaction", summary: "s" }])).isAbridged, true);
+});
+
+/** Turns of a talk in which calls are answered at once, late, twice or never; each call has an id of its own. */
+const talkArbitrary = fc.array(
+  fc.record({
+    steers: fc.boolean(),
+    asks: fc.boolean(),
+    says: fc.boolean(),
+    calls: fc.nat(2),
+    /** Which of the calls so far get an output in this turn, counted from the newest. */
+    answers: fc.array(fc.nat(4), { maxLength: 3 }),
+  }),
+  { minLength: 1, maxLength: 8 },
+);
+
+test("what the model sees is the same whether only the loose end of a thread is looked at or all of it", () => {
+  let shortened = 0;
+  const property = fc.property(talkArbitrary, (talk) => {
+    const called: string[] = [];
+    const told = talk.map(({ steers, asks, says, calls, answers }) => {
+      const input = answers.flatMap((back) => called.slice(-1 - back, called.length - back).map(output));
+      if (steers) input.unshift(system(`${called.length}`));
+      if (asks || input.length === 0) input.push(user(`${called.length}?`));
+      const said: Item[] = says || calls === 0 ? [assistant(`${called.length}.`)] : [];
+      for (let count = 0; count < calls; count += 1) {
+        called.push(`call_${called.length}`);
+        said.push(call(`call_${called.length - 1}`));
+      }
+      return [input, said] as const;
+    });
+    const [input] = told.at(-1) ?? [[]];
+    const path = toPath(told.slice(0, -1).map(([asked, said]) => makeTurn(asked, said)));
+    if (path.settled > 0) shortened += 1;
+    assert.deepEqual(see(path, input), see({ ...path, settled: 0 }, input));
+  });
+  fc.assert(property, { numRuns: 2_000 });
+  assert.ok(shortened > 500, `only ${shortened} threads had a settled beginning`);
+});
+
+function see(path: Path, input: readonly Item[]): readonly Item[] {
+  const place: Place = {
+    history: "continued",
+    path,
+    base: [],
+    input,
+    session: undefined,
+    move: undefined,
+    by: "hint",
+  };
+  const ask: Ask<Item> = {
+    model: "m",
+    items: input,
+    itemsParam: "input",
+    settings: { tools: [] },
+    stream: false,
+    keep: "yes",
+  };
+  return assembleContext(place, ask);
+}
