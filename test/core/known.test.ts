@@ -63,7 +63,7 @@ const path = toTurns([
 const [, second, third] = path;
 
 test("what is shown word for word is known to its end", () => {
-  assert.deepEqual(known(itemsOf(path), path), { length: 8, digest: third?.digest, pure: 8 });
+  assert.deepEqual(known(itemsOf(path), path), { length: 8, digest: third?.digest, start: 0 });
 });
 
 test("what is shown in other spellings, ids and parts is known as well", () => {
@@ -78,12 +78,12 @@ test("what is shown in other spellings, ids and parts is known as well", () => {
     output("mine-1", "soon"),
     assistant("third"),
   ];
-  assert.deepEqual(known(shown, path), { length: 9, digest: third?.digest, pure: 0 });
+  assert.deepEqual(known(shown, path), { length: 9, digest: third?.digest, start: 1 });
 });
 
 test("what differs is known up to the turn before it", () => {
   const changed = itemsOf(path).with(7, assistant("another"));
-  assert.deepEqual(known(changed, path), { length: 5, digest: second?.digest, pure: 5 });
+  assert.deepEqual(known(changed, path), { length: 5, digest: second?.digest, start: 0 });
   assert.equal(known([user("One"), assistant("first")], path), undefined);
   assert.equal(known([user("one")], path), undefined);
 });

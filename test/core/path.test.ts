@@ -74,6 +74,18 @@ test("it knows the newest system messages, and whether it has lost something", (
   assert.equal(extend(path, makeTurn([], [{ type: "compaction", summary: "s" }])).isAbridged, true);
 });
 
+test("outputs that came late stand behind the calls of their own answer, however close the next answer's are", () => {
+  const path = toPath([
+    makeTurn([user("a")], [call("0")]),
+    makeTurn([user("b")], [call("1"), call("2")]),
+    makeTurn([output("0")], [call("3")]),
+    makeTurn([output("1"), output("2")], [assistant("c")]),
+  ]);
+  const first = [user("a"), call("0"), output("0"), user("b")];
+  const second = [call("1"), call("2"), output("1"), output("2"), call("3"), output("3"), assistant("c")];
+  assert.deepEqual(see(path, [output("3")]), [...first, ...second]);
+});
+
 /** Turns of a talk in which calls are answered at once, late, twice or never; each call has an id of its own. */
 const talkArbitrary = fc.array(
   fc.record({

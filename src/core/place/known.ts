@@ -14,8 +14,8 @@ export interface Beginning {
   readonly length: number;
   /** The chain's digest after them. */
   readonly digest: string;
-  /** So many of them, from the first on, were said: there is no system message among these. */
-  readonly pure: number;
+  /** Nothing but words stands in it, from the first one on: here it begins. Nothing: reasoning or instructions stand between them. */
+  readonly start: number | undefined;
 }
 
 /** The longest beginning that is known, up to the end of a turn on the path; nothing: they differ from the start. */
@@ -24,7 +24,8 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
   /** The caller's names of our calls. */
   const names = new Map<string, string>();
   let ours = 0;
-  let theirs = 0;
+  const start = findSaid(items, 0, end);
+  let theirs = start;
   let met = 0;
   let last: Item | undefined;
 
@@ -52,14 +53,14 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
 
   let known: PathTurn | undefined;
   let length = 0;
-  let pure = 0;
+  let isPure = false;
   for (let turn = 0; turn < comparable && meets(turn); turn += 1) {
     if (!isBetween()) continue;
     known = turns[turn];
     length = theirs;
-    pure = met === theirs ? met : 0;
+    isPure = theirs === start + met;
   }
-  return known?.digest === undefined ? undefined : { length, digest: known.digest, pure };
+  return known?.digest === undefined ? undefined : { length, digest: known.digest, start: isPure ? start : undefined };
 }
 
 /** The place of the next item that counts. */

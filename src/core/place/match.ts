@@ -37,6 +37,8 @@ export interface Match {
   readonly path: Path;
   /** What the model sees in place of a path with gaps: the caller's own account of it. */
   readonly instead?: readonly Item[] | undefined;
+  /** The request is word for word what is remembered, and what is new: the model may see just that. */
+  readonly isVerbatim?: boolean | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new, and the system messages of the request. */
@@ -64,7 +66,7 @@ async function matchFromRoot(
   const known = current && findKnown(shown, current);
   const found = known && (await meet(store, chain, session.id, shown, known, current));
   // What is known may have been deleted in the meantime.
-  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, pure: 0 });
+  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined });
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
@@ -94,7 +96,16 @@ async function meet(
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = found.id === current?.tip?.id ? current : await store.readPath(found.id);
   const named = withOwnIds(shown, end, path);
-  return { isWhole, history, path, ...(path.isAbridged ? accountOf(named, end) : divide(named, end, known.pure)) };
+  if (path.isAbridged) return { isWhole, history, path, ...accountOf(named, end) };
+  const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);
+  return { isWhole, history, path, isVerbatim, ...divide(named, end, known) };
+}
+
+/** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */
+function isPlain({ items, end }: Shown, { start }: Beginning, path: Path): boolean {
+  if (start === undefined || !path.isPlain) return false;
+  const isTalk = (item: Item): boolean => item.type === "message" && !isSteering(item);
+  return items.slice(0, start).every(isSteering) && items.slice(end).every(isTalk);
 }
 
 /** The runs of the history behind its beginning. */
@@ -212,12 +223,14 @@ function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | 
 }
 
 /**
- * `known` items stand in a path already. System messages are never part of a history: they are the request's own. There is
- * none among the first `pure` items.
+ * `known` items stand in a path already. System messages are never part of a history: they are the request's own. In a pure
+ * `beginning` they need not be looked for.
  */
-export function divide({ items, end }: Shown, known: number, pure = 0): Pick<Match, "base" | "input"> {
+export function divide({ items, end }: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
+  const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
+  const aside = items.slice(0, start).concat(items.slice(length, end));
   return {
     base: items.slice(known, end).filter((item) => !isSteering(item)),
-    input: [...items.slice(pure, end).filter(isSteering), ...items.slice(end)],
+    input: aside.filter(isSteering).concat(items.slice(end)),
   };
 }

@@ -22,6 +22,8 @@ export interface Path {
   readonly isAbridged: boolean;
   /** A tool was called in it. */
   readonly hasCalls: boolean;
+  /** It is made of words alone, in messages that have nothing beside them. */
+  readonly isPlain: boolean;
   /** The system messages of the newest turn that had any. */
   readonly steering: readonly Item[];
   /** Whose word was the last. */
@@ -45,6 +47,7 @@ export const noPath: Path = {
   comparable: 0,
   isAbridged: false,
   hasCalls: false,
+  isPlain: true,
   steering: [],
   lastSide: undefined,
   track: { turns: [], talk: [], ends: [] },
@@ -57,7 +60,7 @@ export function toPath(turns: readonly PathTurn[]): Path {
 /** The path to a turn that follows the last one. */
 export function extend(path: Path, turn: PathTurn): Path {
   const track = trackToExtend(path);
-  let { lastSide, hasCalls } = path;
+  let { lastSide, hasCalls, isPlain } = path;
   let isComparable = path.comparable === path.length && turn.digest !== undefined && !isAbridged(turn);
   let isBegun = false;
   for (const items of [turn.input, turn.output]) {
@@ -65,6 +68,7 @@ export function extend(path: Path, turn: PathTurn): Path {
       if (isSteering(item)) continue;
       track.talk.push(item);
       if (item.type === "tool-call") hasCalls = true;
+      if (item.type !== "message" || typeof item.content !== "string" || item.extra !== undefined) isPlain = false;
       const side = sideOf(item);
       if (side === undefined) continue;
       // A run that goes on over the end of a turn has another digest in the chain.
@@ -84,6 +88,7 @@ export function extend(path: Path, turn: PathTurn): Path {
     comparable: isComparable ? path.length + 1 : path.comparable,
     isAbridged: path.isAbridged || isAbridged(turn),
     hasCalls,
+    isPlain,
     steering: steering.length > 0 ? steering : path.steering,
     lastSide,
     track,

@@ -16,6 +16,8 @@ export interface Place {
   readonly path: Path;
   /** What the model sees in place of a path with gaps: the caller's own account of it. */
   readonly instead?: readonly Item[] | undefined;
+  /** The request is word for word what is remembered, and what is new: the model may see just that. */
+  readonly isVerbatim?: boolean | undefined;
   /** What the caller showed of the time before and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new. */

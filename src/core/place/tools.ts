@@ -50,16 +50,20 @@ export function pairTools(items: readonly Item[], answered: ReadonlySet<string>)
     const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
     return id !== undefined && !given.has(id);
   };
-  const late = findLateOutputs(items);
+  const { late, answerOf } = findLateOutputs(items);
   if (late.size === 0) return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
   const paired: Item[] = [];
   let due: Item[] = [];
+  let answer: number | undefined;
   for (const item of items) {
     if (isOpen(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
-    if (item.type !== "tool-call") {
+    const next = item.type === "tool-call" ? answerOf.get(item.callId) : undefined;
+    // The outputs of one answer's calls stand behind the last of them.
+    if (next === undefined || next !== answer) {
       for (const output of due) paired.push(output);
       due = [];
     }
+    answer = next;
     paired.push(item);
     if (item.type === "tool-call") for (const output of late.get(item.callId) ?? []) due.push(output);
   }
@@ -70,8 +74,14 @@ function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | 
   return exchange?.side === side ? exchange.id : undefined;
 }
 
-/** Outputs that came after the talk had gone on without them, by the ids of their calls. */
-function findLateOutputs(items: readonly Item[]): ReadonlyMap<string, readonly Item[]> {
+interface Lateness {
+  /** Outputs that came after the talk had gone on without them, by the ids of their calls. */
+  readonly late: ReadonlyMap<string, readonly Item[]>;
+  /** Which answer each call is part of. */
+  readonly answerOf: ReadonlyMap<string, number>;
+}
+
+function findLateOutputs(items: readonly Item[]): Lateness {
   const talkAtCall = new Map<string, number>();
   const late = new Map<string, Item[]>();
   let talk = 0;
@@ -86,5 +96,5 @@ function findLateOutputs(items: readonly Item[]): ReadonlyMap<string, readonly I
     if (item.type !== "tool-output" || talkAtCall.get(item.callId) === talk) continue;
     late.set(item.callId, [...(late.get(item.callId) ?? []), item]);
   }
-  return late;
+  return { late, answerOf: talkAtCall };
 }
