@@ -10,6 +10,7 @@ import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
+import { toRouteUrl } from "./paths.ts";
 import { addRoutes, checkToken, unknownUrl } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { watchSilence } from "./silence.ts";
@@ -85,6 +86,7 @@ export function createDoor(parts: DoorParts): Door {
     routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
     forceCloseConnections: "idle",
     return503OnClosing: false,
+    rewriteUrl: ({ url = "" }) => toRouteUrl(url),
     genReqId: () => parts.newId("req"),
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, parts.newId("req")),
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
@@ -113,7 +115,7 @@ export function createDoor(parts: DoorParts): Door {
   app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
   app.setNotFoundHandler((request) => {
-    throw unknownUrl(request.method, request.url.split("?")[0] ?? "", routes);
+    throw unknownUrl(request.method, request.originalUrl.split("?")[0] ?? "", routes);
   });
   app.decorateRequest("terms");
   app.decorateRequest("token");

@@ -47,7 +47,7 @@ export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
     const fields = {
       requestId: request.id,
       method,
-      path: request.routeOptions.url ?? request.url.split("?", 1)[0],
+      path: request.routeOptions.url ?? request.originalUrl.split("?", 1)[0],
       status,
       ms: Math.round(ms),
       owner: request.token?.owner,

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint, Token } from "./auth.ts";
+import { toRouteUrl } from "./paths.ts";
 import type { HttpSettings } from "./settings.ts";
 import { asksForWebSocket, type WebSockets } from "./websocket.ts";
 
@@ -83,12 +84,20 @@ function addRoute(app: FastifyInstance, route: Route): void {
   app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
 }
 
-/** Most who come to a wrong place have a base URL with `/v1` missing, or twice. */
+/** Most who come to a wrong place have a base URL with `/v1` missing, twice, or where Azure-style clients put their own. */
 export function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
-  const meant = path.startsWith("/v1/") ? path.slice("/v1".length) : `/v1${path}`;
-  const remedy = routes.some((route) => route.path === meant)
-    ? `Did you mean ${meant}? A client's base URL ends with /v1.`
-    : "Turns are sent to POST /v1/chat/completions or POST /v1/responses.";
+  const rest = path.replace(/^\/v1\//, "/");
+  const meant = [rest, `/v1${path}`, `/openai${rest}`].find((guess) => {
+    const url = toRouteUrl(guess);
+    return routes.some((route) => route.path === url);
+  });
+  const place = meant?.startsWith("/openai/")
+    ? "An Azure-style client's endpoint has no path."
+    : "A client's base URL ends with /v1.";
+  const remedy =
+    meant === undefined
+      ? "Turns are sent to POST /v1/chat/completions or POST /v1/responses."
+      : `Did you mean ${meant}? ${place}`;
   return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
 }
 

@@ -7,6 +7,7 @@ import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
 import type { Metrics } from "./metrics.ts";
 import * as operator from "./operator.ts";
+import { forDeployment } from "./paths.ts";
 import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from "./responses.ts";
 import type { Route } from "./router.ts";
 import { countInputTokens } from "./tokens.ts";
@@ -27,7 +28,10 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   return [
     {
       path: "/v1/chat/completions",
-      methods: { POST: (request, reply) => answerTurn(request.terms, request.terms.chat, request, reply) },
+      methods: {
+        POST: (request, reply) =>
+          answerTurn(request.terms, forDeployment(request.originalUrl, request.terms.chat), request, reply),
+      },
       endpoints: ["chat"],
     },
     {
@@ -132,7 +136,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
       methods: {
         async GET() {
           if (turns.draining) throw drainingError();
-          await parts.ready().catch(hideCause);
+          await parts.ready();
           return {
             status: "ready",
             adapters: Object.fromEntries(parts.adapters().map(({ name, state }) => [name, state])),
@@ -178,12 +182,4 @@ function toOperatorTable(work: operator.Operator): readonly Route[] {
       needsNoBody: true,
     },
   ];
-}
-
-/** Whoever asks without a token learns that turns cannot be kept, not where they would be. */
-function hideCause(thrown: unknown): never {
-  throw new GatewayError("store_unavailable", "The session store is not available; the gateway's log has the cause.", {
-    retryAfterSeconds: 1,
-    cause: thrown,
-  });
 }

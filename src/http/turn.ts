@@ -33,7 +33,7 @@ export async function answerTurn(
     const { ask, voice } = protocol.parse(value, owner);
     const turnId = parts.newTurnId();
     const hint = readHint(parts.hints, headers, ask.user);
-    const key = readIdempotencyKey(headers, request.url, hint, bytes);
+    const key = readIdempotencyKey(headers, request.originalUrl, hint, bytes);
     // All that can be refused at once comes first: a turn that was begun must not be left alone.
     const last = key && ask.stream ? readLastEventId(headers) : undefined;
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;

@@ -4,6 +4,7 @@ import websocket, { type WebSocket } from "@fastify/websocket";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { answerMalformed } from "./errors.ts";
+import { toRouteUrl } from "./paths.ts";
 import { drainingError } from "./turns.ts";
 import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
 
@@ -33,7 +34,9 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
 
   return {
     isUpgrade: (incoming) =>
-      asksForWebSocket(incoming) && current().settings.enabled && incoming.url?.split("?", 1)[0] === path,
+      asksForWebSocket(incoming) &&
+      current().settings.enabled &&
+      toRouteUrl(incoming.url ?? "").split("?", 1)[0] === path,
     install(app) {
       app.register(websocket, {
         options: { clientTracking: false, autoPong: false },

@@ -20,6 +20,7 @@ export interface WireMessage {
   readonly reasoning_content?: string;
   readonly annotations?: readonly unknown[];
   readonly tool_calls?: readonly WireCall[];
+  readonly function_call?: { readonly name: string; readonly arguments: string };
 }
 
 interface WireLogprobs {

@@ -1,6 +1,6 @@
 /** An answer as one chat completion, and what its chunks have in common with it. */
 import type { OutputItem } from "../../core/event.ts";
-import type { Extra } from "../../core/item.ts";
+import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
 import { toWireAnnotations } from "./annotations.ts";
@@ -9,7 +9,7 @@ import type { Wants } from "./request.ts";
 /** All of the answer at once. */
 export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
   const said = collect(answer.items);
-  const calls = answer.items.flatMap((item) => (item.type === "tool-call" ? [toCall(item)] : []));
+  const calls = answer.items.filter((item) => item.type === "tool-call");
   const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
   return {
     id: toCompletionId(about),
@@ -25,10 +25,12 @@ export function toCompletion(about: About, answer: Answer, wants: Wants): unknow
           refusal: said.refusal === "" ? null : said.refusal,
           annotations: said.annotations,
           ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
-          ...(calls.length > 0 && { tool_calls: calls }),
+          ...(wants.functionCall && calls[0] && { function_call: toFunctionCall(calls[0]) }),
+          // Nobody who speaks of functions expects a second call, but none is lost: then all stand here too.
+          ...(calls.length > (wants.functionCall ? 1 : 0) && { tool_calls: calls.map(toCall) }),
         },
         logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
-        finish_reason: finishReasons[answer.finish],
+        finish_reason: toFinishReason(answer.finish, wants),
       },
     ],
     ...(answer.usage && { usage: toUsage(answer.usage) }),
@@ -64,15 +66,24 @@ function collect(items: readonly OutputItem[]) {
 export const betweenSections = "\n\n";
 
 /** Why the model stopped, in the words of the wire. */
-export const finishReasons: Readonly<Record<Finish, string>> = {
+export function toFinishReason(finish: Finish, { functionCall }: Wants): string {
+  return functionCall && finish === "tool-calls" ? "function_call" : finishReasons[finish];
+}
+
+const finishReasons: Readonly<Record<Finish, string>> = {
   stop: "stop",
   length: "length",
   "content-filter": "content_filter",
   "tool-calls": "tool_calls",
 };
 
+/** A call in the form that it had before tools. */
+export function toFunctionCall(item: ToolCall) {
+  return { ...fieldsOf(item.extra), name: item.name, arguments: item.arguments };
+}
+
 /** A call, with what this dialect adds to it. */
-export function toCall(item: Extract<OutputItem, { type: "tool-call" }>) {
+export function toCall(item: ToolCall) {
   const { callId: id, name, arguments: written } = item;
   const added = fieldsOf(item.extra);
   return item.kind === "custom"

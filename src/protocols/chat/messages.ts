@@ -15,6 +15,7 @@ import {
   requireString,
   toFields,
 } from "../fields.ts";
+import { type Calls, createCalls } from "./calls.ts";
 import { readContent, requireContent } from "./content.ts";
 import { toExtra } from "./extra.ts";
 
@@ -27,37 +28,47 @@ export function readMessages(body: Fields): readonly Item[] {
       { param: "messages", wireCode: "empty_array" },
     );
   }
-  const items: Item[] = [];
-  for (const [index, value] of list.entries()) readMessage(toFields(value, `messages[${index}]`), items);
-  return items;
+  const reading = beginReading(list);
+  for (const [index, value] of list.entries()) readMessage(toFields(value, `messages[${index}]`), reading);
+  return reading.items;
 }
 
 /** How many items the messages up to each one have become. */
 export function countItems(body: Fields): readonly number[] {
-  const items: Item[] = [];
+  const reading = beginReading(readArray(body, "messages") ?? []);
   return (readObjects(body, "messages") ?? []).map((message) => {
-    readMessage(message, items);
-    return items.length;
+    readMessage(message, reading);
+    return reading.items.length;
   });
 }
 
-function readMessage(message: Fields, items: Item[]): void {
-  const role = requireString(message, "role");
-  const read = readers.get(role) ?? notAllowed(pathOf(message, "role"), role, [...readers.keys()]);
-  read(message, items);
+/** What was read of the messages so far. */
+interface Reading {
+  readonly items: Item[];
+  readonly calls: Calls;
 }
 
-const readers: ReadonlyMap<string, (message: Fields, items: Item[]) => void> = new Map([
+function beginReading(list: readonly unknown[]): Reading {
+  return { items: [], calls: createCalls(list) };
+}
+
+function readMessage(message: Fields, reading: Reading): void {
+  const role = requireString(message, "role");
+  const read = readers.get(role) ?? notAllowed(pathOf(message, "role"), role, [...readers.keys()]);
+  read(message, reading);
+}
+
+const readers: ReadonlyMap<string, (message: Fields, reading: Reading) => void> = new Map([
   ["system", readSaid("system")],
   ["developer", readSaid("developer")],
   ["user", readSaid("user")],
   ["assistant", readAssistant],
   ["tool", readOutput],
-  ["function", readLegacyOutput],
+  ["function", readFunctionOutput],
 ]);
 
-function readSaid(role: Role): (message: Fields, items: Item[]) => void {
-  return (message, items) => {
+function readSaid(role: Role): (message: Fields, reading: Reading) => void {
+  return (message, { items }) => {
     items.push({
       type: "message",
       role,
@@ -68,12 +79,10 @@ function readSaid(role: Role): (message: Fields, items: Item[]) => void {
   };
 }
 
-function readAssistant(message: Fields, items: Item[]): void {
+function readAssistant(message: Fields, { items, calls: known }: Reading): void {
   const content = readContent(message);
   const refusal = readString(message, "refusal") || undefined;
-  const calls = readObjects(message, "tool_calls")?.map(readCall) ?? [];
-  const legacy = readObject(message, "function_call");
-  if (legacy !== undefined) calls.push(readLegacyCall(legacy));
+  const calls = readCalls(message, known);
   const extra = readExtra(message);
   if (calls.length === 0 || refusal !== undefined || extra !== undefined || (content?.length ?? 0) > 0) {
     items.push({
@@ -85,6 +94,7 @@ function readAssistant(message: Fields, items: Item[]): void {
     });
   }
   for (const call of calls) items.push(call);
+  if (calls.length > 0) known.add(calls);
 }
 
 function withRefusal(content: Content, refusal: string | undefined): Content {
@@ -92,6 +102,15 @@ function withRefusal(content: Content, refusal: string | undefined): Content {
   const parts: readonly Part[] =
     typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];
   return [...parts, { type: "refusal", text: refusal }];
+}
+
+/** In both forms at once, `function_call` is the first of `tool_calls`; its caller may not know of the others, so they need an answer. */
+function readCalls(message: Fields, known: Calls): readonly ToolCall[] {
+  const calls = readObjects(message, "tool_calls")?.map(readCall) ?? [];
+  const alone = readObject(message, "function_call");
+  if (alone === undefined) return calls;
+  if (calls.length === 0) return [readFunctionCall(alone, known)];
+  return calls.filter(({ callId }, index) => index === 0 || known.isAnswered(callId));
 }
 
 function readCall(call: Fields): ToolCall {
@@ -107,23 +126,32 @@ function readCall(call: Fields): ToolCall {
   return { type: "tool-call", kind: "function", callId, name, arguments: readString(called, "arguments") ?? "", extra };
 }
 
-function readLegacyCall(call: Fields): ToolCall {
+function readFunctionCall(call: Fields, known: Calls): ToolCall {
   const name = requireName(call, "name");
-  return { type: "tool-call", kind: "function", callId: name, name, arguments: readString(call, "arguments") ?? "" };
+  const written = readString(call, "arguments") ?? "";
+  const extra = toExtra(call, knownOfFunctionCall);
+  return { type: "tool-call", kind: "function", callId: known.newId(name, written), name, arguments: written, extra };
 }
 
 /** The message of an output does not say what kind of tool gave it; the call does. */
-function readOutput(message: Fields, items: Item[]): void {
+function readOutput(message: Fields, { items, calls }: Reading): void {
   const callId = requireName(message, "tool_call_id");
-  const call = items.findLast((item) => item.type === "tool-call" && item.callId === callId);
-  const kind = call?.type === "tool-call" ? call.kind : "function";
+  const kind = calls.find(callId)?.kind ?? "function";
   items.push({ type: "tool-output", kind, callId, output: requireContent(message) });
 }
 
 /** The form before tools had ids: the function's name is all that ties an output to its call. */
-function readLegacyOutput(message: Fields, items: Item[]): void {
-  const callId = requireName(message, "name");
-  items.push({ type: "tool-output", kind: "function", callId, output: readContent(message) ?? "" });
+function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
+  const name = requireName(message, "name");
+  const call = calls.findByName(name);
+  if (call === undefined) {
+    throw new GatewayError(
+      "tool_call_mismatch",
+      `No call of the function '${name}' stands before this message. It has no id, so send the assistant's message with its 'function_call' too, or use 'tools'.`,
+      { param: message.path },
+    );
+  }
+  items.push({ type: "tool-output", kind: call.kind, callId: call.callId, output: readContent(message) ?? "" });
 }
 
 function readName(message: Fields): string | undefined {
@@ -131,6 +159,7 @@ function readName(message: Fields): string | undefined {
 }
 
 const knownOfCall = new Set(["id", "type", "function", "custom", "index"]);
+const knownOfFunctionCall = new Set(["name", "arguments"]);
 const knownOfMessage = new Set([
   "role",
   "content",

@@ -1,17 +1,18 @@
 /** Says an answer as a chat completion: whole, or as a stream of chunks. */
 import { toWireError } from "../../core/errors.ts";
 import type { Event, ItemDelta, OutputItem } from "../../core/event.ts";
-import type { Extra } from "../../core/item.ts";
+import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toWireAnnotations } from "./annotations.ts";
 import {
   betweenSections,
   fieldsOf,
-  finishReasons,
   toCall,
   toCompletion,
   toCompletionId,
+  toFinishReason,
+  toFunctionCall,
   toLogprobs,
   toSeconds,
   toServed,
@@ -41,17 +42,22 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   const textClose = `}${close}`;
   let introduced = false;
   let calls = 0;
+  /** The first call, whole, for a caller who was told of it in the form before tools. */
+  let first: ToolCall | undefined;
+  /** What stands around a piece of the arguments of the newest call. */
+  let callOpen = "";
   let argumentsOpen = "";
+  let argumentsClose = "";
   let section = 0;
   /** How much text is told, and how much of it stands before the part that is being told. */
   let length = 0;
   let partStart = 0;
   let part = 0;
 
-  /** The first chunk alone names the role; a tool call that comes first stands in it. */
-  function introduce(calls = ""): string {
+  /** The first chunk alone names the role; a call that comes first stands in it. */
+  function introduce(call = ""): string {
     introduced = true;
-    const content = calls === "" ? '""' : `null,"tool_calls":[${calls}]`;
+    const content = call === "" ? '""' : `null,${call}`;
     return `${open}{"role":"assistant","content":${content},"refusal":null}${close}`;
   }
 
@@ -61,16 +67,33 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
     // What only the other dialect knows has no place here, and nobody can have asked for it here.
     if (item.type === "other" || (item.type === "reasoning" && !wants.reasoning)) return "";
     if (item.type !== "tool-call") return introduced ? "" : introduce();
+    const call = wants.functionCall && calls === 0 ? startFunctionCall(item) : startCall(item);
+    calls += 1;
+    return introduced ? `${open}{${call}}${close}` : introduce(call);
+  }
+
+  function startFunctionCall(item: ToolCall): string {
+    callOpen = '"function_call":{';
+    argumentsOpen = '"arguments":';
+    argumentsClose = "}";
+    return `"function_call":${JSON.stringify(toFunctionCall(item))}`;
+  }
+
+  function startCall(item: ToolCall): string {
+    callOpen = `"tool_calls":[{"index":${calls},`;
     argumentsOpen = item.kind === "custom" ? '"custom":{"input":' : '"function":{"arguments":';
-    const call = JSON.stringify({ index: calls++, ...toCall(item) });
-    return introduced ? `${open}{"tool_calls":[${call}]}${close}` : introduce(call);
+    argumentsClose = "}}]";
+    const begun = JSON.stringify({ index: calls, ...toCall(item) });
+    if (!wants.functionCall || calls !== 1 || first === undefined) return `"tool_calls":[${begun}]`;
+    // A second call, which such a caller does not expect: from now on they are all told as in the whole answer.
+    return `"tool_calls":[${JSON.stringify({ index: 0, ...toCall(first) })},${begun}]`;
   }
 
   function end(answer: Answer): string {
     if (answer.error !== undefined) return `data: ${JSON.stringify({ error: toWireError(answer.error) })}\n\n${done}`;
     // What served the answer is known at its end; readers that gather chunks keep the last word on it.
     const last = `${head}${JSON.stringify(toServed(answer.notes)).slice(1, -1)},"choices":[`;
-    const reason = `${last}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${finishReasons[answer.finish]}"${tail}`;
+    const reason = `${last}{"index":0,"delta":{},"logprobs":null,"finish_reason":"${toFinishReason(answer.finish, wants)}"${tail}`;
     const usage = wants.usage && answer.usage ? `${last}],"usage":${JSON.stringify(toUsage(answer.usage))}}\n\n` : "";
     return (introduced ? "" : introduce()) + reason + usage + done;
   }
@@ -87,8 +110,8 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
   function addExtra(extra: Extra | undefined): string {
     const added = fieldsOf(extra);
     if (added === undefined) return "";
-    const piece = JSON.stringify({ index: calls - 1, ...added }).slice(0, -1);
-    return `${open}{"tool_calls":[${piece},${argumentsOpen}""}}]}${close}`;
+    const fields = JSON.stringify(added).slice(1, -1);
+    return `${open}{${callOpen}${fields},${argumentsOpen}""${argumentsClose}}${close}`;
   }
 
   function add(delta: ItemDelta): string {
@@ -103,7 +126,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
       case "refusal":
         return `${open}{"refusal":${JSON.stringify(delta.text)}}${close}`;
       case "arguments":
-        return `${open}{"tool_calls":[{"index":${calls - 1},${argumentsOpen}${JSON.stringify(delta.text)}}}]}${close}`;
+        return `${open}{${callOpen}${argumentsOpen}${JSON.stringify(delta.text)}${argumentsClose}}${close}`;
       case "annotation": {
         const told = delta.annotation === undefined ? [] : toWireAnnotations([delta.annotation], partStart);
         return told.length === 0 ? "" : `${open}{"annotations":${JSON.stringify(told)}}${close}`;
@@ -124,9 +147,11 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
         return add(event);
       case "turn-end":
         return end(event.answer);
+      case "item-end":
+        if (event.item.type === "tool-call") first ??= event.item;
+        return "";
       case "turn-queued":
       case "turn-start":
-      case "item-end":
         return "";
     }
   }

@@ -21,6 +21,7 @@ import {
   unsupported,
   wrongType,
 } from "../fields.ts";
+import { speaksOfFunctions, withTools } from "./functions.ts";
 import { readMessages } from "./messages.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 import { createPathOf } from "./where.ts";
@@ -30,11 +31,14 @@ export interface Wants {
   /** Usage as a last chunk of the stream. */
   readonly usage: boolean;
   readonly reasoning: boolean;
+  /** A call in the form that it had before tools. */
+  readonly functionCall: boolean;
 }
 
 export function readRequest(body: unknown, exposeReasoning: boolean): { readonly ask: Ask; readonly wants: Wants } {
-  const fields = readBody(body);
-  refuseUnanswerable(fields);
+  const sent = readBody(body);
+  refuseUnanswerable(sent);
+  const fields = withTools(sent);
   const stream = readBoolean(fields, "stream") ?? false;
   const store = readBoolean(fields, "store");
   const model = requireModel(fields);
@@ -49,8 +53,12 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
     user: readString(fields, "user") || undefined,
     keep: store === undefined ? "in-session" : store ? "yes" : "no",
   };
-  const reasoning = asksForReasoning(fields) ?? exposeReasoning;
-  return { ask, wants: { usage: readStreamOptions(fields, stream), reasoning } };
+  const wants: Wants = {
+    usage: readStreamOptions(fields, stream),
+    reasoning: asksForReasoning(fields) ?? exposeReasoning,
+    functionCall: speaksOfFunctions(sent),
+  };
+  return { ask, wants };
 }
 
 function readSettings(fields: Fields): Settings {
@@ -91,16 +99,9 @@ function refuseUnanswerable(fields: Fields): void {
   if (choices !== undefined && choices > 1) {
     unsupported("n", "Only one choice is given for a request; send the request once for each choice.");
   }
-  if (isPresent(fields, "functions")) unsupported("functions", "Use 'tools' instead.");
-  if (isPresent(fields, "function_call")) unsupported("function_call", "Use 'tool_choice' instead.");
   if (readArray(fields, "modalities")?.includes("audio")) {
     unsupported("modalities", "Audio answers are not available; ask for 'text'.");
   }
-}
-
-function isPresent(fields: Fields, key: string): boolean {
-  const value = fields.values[key];
-  return value !== undefined && value !== null;
 }
 
 function readStreamOptions(fields: Fields, stream: boolean): boolean {

@@ -22,16 +22,7 @@ export function readTools(body: Fields): readonly Tool[] {
 
 function readTool(tool: Fields): Tool {
   const type = requireString(tool, "type");
-  if (type === "function") {
-    const described = requireObject(tool, "function");
-    return {
-      type,
-      name: requireName(described, "name"),
-      description: readString(described, "description"),
-      parameters: readObject(described, "parameters")?.values,
-      strict: readBoolean(described, "strict"),
-    };
-  }
+  if (type === "function") return readFunction(requireObject(tool, "function"));
   if (type === "custom") {
     const described = requireObject(tool, "custom");
     return {
@@ -42,6 +33,17 @@ function readTool(tool: Fields): Tool {
     };
   }
   return { type: "other", extra: { dialect: "chat", fields: tool.values } };
+}
+
+/** A function as both forms of the wire describe it. */
+export function readFunction(described: Fields): Extract<Tool, { type: "function" }> {
+  return {
+    type: "function",
+    name: requireName(described, "name"),
+    description: readString(described, "description"),
+    parameters: readObject(described, "parameters")?.values,
+    strict: readBoolean(described, "strict"),
+  };
 }
 
 const words = ["auto", "none", "required"] as const;

@@ -6,7 +6,8 @@ import { protocol } from "./script.ts";
 
 const messages = [{ role: "user", content: "Hi" }];
 const called = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
-const tool = { type: "function", function: { name: "f" } };
+const described = { name: "f" };
+const tool = { type: "function", function: described };
 const schema = { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } };
 const one = (message: unknown) => ({ messages: [message] });
 const user = (content: unknown) => one({ role: "user", content });
@@ -108,8 +109,22 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ top_logprobs: 2 }, "top_logprobs", "invalid_value", "only allowed when 'logprobs' is enabled"],
   [{ n: 0 }, "n", "integer_below_min_value", ">= 1"],
   [{ n: 2 }, "n", "unsupported_parameter", "send the request once for each choice"],
-  [{ functions: [] }, "functions", "unsupported_parameter", "Use 'tools' instead."],
-  [{ function_call: "auto" }, "function_call", "unsupported_parameter", "Use 'tool_choice' instead."],
+  [{ functions: {} }, "functions", "invalid_type", "expected an array"],
+  [{ functions: [{}] }, "functions[0].name", "missing_required_parameter", "'functions[0].name'"],
+  [{ functions: [{ name: "f", parameters: 5 }] }, "functions[0].parameters", "invalid_type", "expected an object"],
+  [{ functions: [described], tools: [tool] }, "functions", "mutually_exclusive", "'functions' and 'tools' cannot be"],
+  [{ functions: [described], tool_choice: "auto" }, "functions", "mutually_exclusive", "'functions' and 'tool_choice'"],
+  [{ function_call: "auto" }, "function_call", "invalid_value", "only allowed when 'functions' are specified."],
+  [{ tools: [tool], function_call: "auto" }, "function_call", "invalid_value", "only allowed when 'functions' are"],
+  [{ functions: [described], function_call: "required" }, "function_call", "invalid_value", "are: 'auto', 'none'."],
+  [{ functions: [described], function_call: {} }, "function_call.name", "missing_required_parameter", "name"],
+  [{ functions: [described], function_call: { name: "g" } }, "function_call", "invalid_value", "no function named 'g'"],
+  [
+    one({ role: "function", name: "f", content: "1" }),
+    "messages[0]",
+    "tool_call_mismatch",
+    "with its 'function_call' too",
+  ],
   [{ modalities: ["text", "audio"] }, "modalities", "unsupported_parameter", "ask for 'text'"],
   [{ modalities: "audio" }, "modalities", "invalid_type", "expected an array"],
   [{ user: 5 }, "user", "invalid_type", "expected a string"],

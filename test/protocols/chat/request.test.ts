@@ -152,19 +152,6 @@ test("words that are there but empty are no message beside a call", () => {
   }
 });
 
-test("the form before tools had ids is read: the function's name ties an output to its call", () => {
-  assert.deepEqual(
-    read(
-      { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
-      { role: "function", name: "f", content: null },
-    ),
-    [
-      { type: "tool-call", kind: "function", callId: "f", name: "f", arguments: "{}" },
-      { type: "tool-output", kind: "function", callId: "f", output: "" },
-    ],
-  );
-});
-
 test("the settings are read into words of no dialect, and kept in the caller's own", () => {
   const body = {
     temperature: 0.5,

@@ -1,0 +1,44 @@
+/** The calls that a history tells of: an output finds its own by the id, or by the function's name where there are no ids. */
+import { hash } from "node:crypto";
+import type { ToolCall } from "../../core/item.ts";
+import { isObject } from "../fields.ts";
+
+export interface Calls {
+  /** The calls of one message, in order. */
+  add(calls: readonly ToolCall[]): void;
+  find(callId: string): ToolCall | undefined;
+  /** The newest call of a function; the first one, if one message has several. */
+  findByName(name: string): ToolCall | undefined;
+  /** An id for a call that came without one. */
+  newId(name: string, written: string): string;
+  /** Whether a later message of the request answers the call by its id. */
+  isAnswered(callId: string): boolean;
+}
+
+export function createCalls(messages: readonly unknown[]): Calls {
+  const byId = new Map<string, ToolCall>();
+  const byName = new Map<string, ToolCall>();
+  const counts = new Map<string, number>();
+  let answered: ReadonlySet<unknown> | undefined;
+  return {
+    add(calls) {
+      for (const call of calls.toReversed()) {
+        byId.set(call.callId, call);
+        byName.set(call.name, call);
+      }
+    },
+    find: (callId) => byId.get(callId),
+    findByName: (name) => byName.get(name),
+    newId(name, written) {
+      // Made of what is called, so that a history that is sent again, even without its beginning, has the same ids.
+      const called = JSON.stringify([name, written]);
+      const before = counts.get(called) ?? 0;
+      counts.set(called, before + 1);
+      return `call_${hash("sha256", `${before} ${called}`).slice(0, 24)}`;
+    },
+    isAnswered(callId) {
+      answered ??= new Set(messages.map((message) => isObject(message) && message["tool_call_id"]));
+      return answered.has(callId);
+    },
+  };
+}

@@ -1,0 +1,195 @@
+/** The paths of Azure-style clients lead to the same routes, with the same guards. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
+
+const deployed = "/openai/deployments/fast/chat/completions?api-version=2024-10-21";
+const headers = { "api-key": token, "content-type": "application/json" };
+const hello = { messages: [{ role: "user", content: "hi" }] };
+
+interface Case {
+  readonly name: string;
+  readonly path: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: unknown;
+  readonly box?: BoxOptions;
+  readonly status: number;
+  /** What stands in the answer. */
+  readonly says: RegExp;
+}
+
+const cases: readonly Case[] = [
+  { name: "a deployment stands for the model that is not named", path: deployed, status: 200, says: /"model":"fast"/ },
+  {
+    name: "a deployment stands above the model that is named",
+    path: deployed,
+    body: { ...hello, model: "other" },
+    status: 200,
+    says: /"model":"fast"/,
+  },
+  {
+    name: "a deployment's name is decoded",
+    path: "/openai/deployments/team%2Ffast%20one/chat/completions",
+    status: 200,
+    says: /"model":"team\/fast one"/,
+  },
+  {
+    name: "a name that cannot be decoded is a malformed URL",
+    path: "/openai/deployments/%ff/chat/completions",
+    status: 400,
+    says: /"code":"malformed_http"/,
+  },
+  {
+    name: "without a deployment the body must name the model",
+    path: "/openai/chat/completions?api-version=2024-10-21",
+    status: 400,
+    says: /Missing required parameter: 'model'/,
+  },
+  {
+    name: "a body that is no object is told as such",
+    path: deployed,
+    body: [],
+    status: 400,
+    says: /must be a JSON object/,
+  },
+  {
+    name: "the newer path has no deployment",
+    path: "/openai/v1/chat/completions",
+    body: { ...hello, model: "m" },
+    status: 200,
+    says: /"model":"m"/,
+  },
+  {
+    name: "responses are made at the older path",
+    path: "/openai/responses?api-version=preview",
+    body: { model: "m", input: "hi" },
+    status: 200,
+    says: /"object":"response"/,
+  },
+  {
+    name: "responses are made at the newer path",
+    path: "/openai/v1/responses",
+    body: { model: "m", input: "hi" },
+    status: 200,
+    says: /"object":"response"/,
+  },
+  { name: "the models are listed", path: "/openai/v1/models", method: "GET", status: 200, says: /"id":"scripted"/ },
+  { name: "a token is needed", path: deployed, headers: {}, status: 401, says: /"code":"missing_api_key"/ },
+  {
+    name: "a token that does not open the endpoint does not open it here",
+    path: deployed,
+    box: { settings: { tokens: [toToken(token, { opens: new Set(["responses"]) })] } },
+    status: 403,
+    says: /"code":"endpoint_not_allowed"/,
+  },
+  {
+    name: "an endpoint that is disabled is disabled here",
+    path: deployed,
+    box: { settings: { endpoints: { chat: false, responses: true } } },
+    status: 404,
+    says: /"code":"endpoint_disabled"/,
+  },
+  {
+    name: "the limits hold",
+    path: deployed,
+    box: { limits: { maxBodyBytes: 8 } },
+    status: 413,
+    says: /"code":"body_too_large"/,
+  },
+  { name: "another method is refused", path: deployed, method: "GET", status: 405, says: /; use POST\./ },
+  {
+    name: "what is not there is not there, in the caller's own words",
+    path: "/openai/deployments/fast/embeddings?api-version=1",
+    status: 404,
+    says: /Unknown request URL: POST \/openai\/deployments\/fast\/embeddings\. Turns are sent to/,
+  },
+  {
+    name: "a deployment has no responses",
+    path: "/openai/deployments/fast/responses",
+    status: 404,
+    says: /"code":"unknown_url"/,
+  },
+  {
+    name: "no other route can be reached this way",
+    path: "/openai/metrics",
+    method: "GET",
+    status: 404,
+    says: /"code":"unknown_url"/,
+  },
+  {
+    name: "an endpoint that ends with /v1 is told",
+    path: `/v1${deployed}`,
+    status: 404,
+    says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\? An Azure-style client's endpoint has no path\./,
+  },
+  {
+    name: "a base URL without /openai is told",
+    path: "/deployments/fast/chat/completions",
+    status: 404,
+    says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\?/,
+  },
+];
+
+for (const row of cases) {
+  test(`azure-style paths: ${row.name}`, async (context) => {
+    const address = await createBox(context, [say("hello")], row.box).listen();
+    const method = row.method ?? "POST";
+    const response = await fetch(address + row.path, {
+      method,
+      headers: row.headers === undefined ? headers : { ...row.headers, "content-type": "application/json" },
+      ...(method === "POST" && { body: JSON.stringify(row.body ?? hello) }),
+    });
+    assert.match(await response.text(), row.says);
+    assert.equal(response.status, row.status);
+    if (row.status === 405) assert.equal(response.headers.get("allow"), "POST");
+  });
+}
+
+test("the log and the metrics know one route, whichever way a request came", async (context) => {
+  const operator = "sk-operator-0123456789";
+  const tokens = [toToken(token), toToken(operator, { opens: new Set(["operator"]) })];
+  const box = createBox(context, [say("hello")], { settings: { tokens } });
+  const address = await box.listen();
+  const body = JSON.stringify({ ...hello, model: "m" });
+  for (const path of ["/v1/chat/completions", "/openai/v1/chat/completions", deployed]) {
+    await (await fetch(address + path, { method: "POST", headers, body })).text();
+  }
+  await (await fetch(`${address}/openai/nope?secret=1`, { headers })).text();
+  const metrics = await fetch(`${address}/metrics`, { headers: { "api-key": operator } });
+  assert.match(await metrics.text(), /^portico_requests_total\{path="\/v1\/chat\/completions",status="200"\} 3$/m);
+  const paths = box.logged.map(({ fields }) => "path" in fields && fields.path);
+  assert.deepEqual(paths.slice(0, 4), [...Array<string>(3).fill("/v1/chat/completions"), "/openai/nope"]);
+});
+
+test("an idempotency key that was used for one deployment is not good for another", async (context) => {
+  const box = createBox(context, [say("hello")]);
+  const address = await box.listen();
+  const post = async (deployment: string) => {
+    const response = await fetch(`${address}/openai/deployments/${deployment}/chat/completions`, {
+      method: "POST",
+      headers: { ...headers, "idempotency-key": "k" },
+      body: JSON.stringify(hello),
+    });
+    await response.text();
+    return [response.status, response.headers.get("x-portico-replayed")];
+  };
+  assert.deepEqual(await post("fast"), [200, null]);
+  assert.deepEqual(await post("fast"), [200, "true"]);
+  assert.deepEqual(await post("slow"), [409, null]);
+  assert.equal(box.adapter.turns.length, 1);
+});
+
+test("the WebSocket form is reached at the newer path too", async (context) => {
+  const address = await createBox(context, [say("hello")]).listen();
+  const socket = new WebSocket(`${address.replace("http", "ws")}/openai/v1/responses`, {
+    headers: { "api-key": token },
+  });
+  context.after(() => socket.terminate());
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "response.create", model: "m", input: "hi" }));
+  const [first] = await once(socket, "message");
+  assert.equal(JSON.parse(String(first)).type, "response.created");
+});

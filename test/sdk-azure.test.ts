@@ -1,0 +1,65 @@
+/** The official client for Azure, whose only change is the endpoint. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import OpenAI, { AzureOpenAI } from "openai";
+import { startChain, token } from "./gateway.ts";
+
+async function createClient(context: TestContext, deployment?: string): Promise<AzureOpenAI> {
+  const { address } = await startChain(context);
+  return new AzureOpenAI({
+    endpoint: address,
+    apiKey: token,
+    apiVersion: "2025-04-01-preview",
+    maxRetries: 0,
+    ...(deployment !== undefined && { deployment }),
+  });
+}
+
+const messages = [{ role: "user" as const, content: "one two three" }];
+
+test("azure: a chat is answered, whole and streamed, by the model that the deployment names", async (context) => {
+  const client = await createClient(context, "team/fast model");
+  const { model, choices } = await client.chat.completions.create({ model: "whatever", messages });
+  assert.deepEqual([model, choices[0]?.message.content], ["team/fast model", "one two three"]);
+  const stream = client.chat.completions.stream({ model: "whatever", messages });
+  const completion = await stream.finalChatCompletion();
+  assert.equal(completion.model, "team/fast model");
+  assert.equal(completion.choices[0]?.message.content, "one two three");
+});
+
+test("azure: without a deployment of its own the client makes one of the model", async (context) => {
+  const client = await createClient(context);
+  const { model, choices } = await client.chat.completions.create({ model: "gpt-any", messages });
+  assert.deepEqual([model, choices[0]?.message.content], ["gpt-any", "one two three"]);
+});
+
+test("azure: a response is made, streamed, gone on with, retrieved, listed and deleted", async (context) => {
+  const client = await createClient(context);
+  const response = await client.responses.create({ model: "gpt-any", input: "Good day" });
+  assert.deepEqual([response.model, response.output_text], ["gpt-any", "Good day"]);
+  const asked = { model: "gpt-any", input: "And then?", previous_response_id: response.id };
+  const next = await client.responses.stream(asked).finalResponse();
+  assert.equal(next.output_text, "And then?");
+  assert.equal((await client.responses.retrieve(next.id)).output_text, "And then?");
+  assert.equal((await client.responses.inputItems.list(next.id)).data.length, 1);
+  await client.responses.delete(next.id);
+  await assert.rejects(client.responses.retrieve(next.id), OpenAI.NotFoundError);
+  assert.deepEqual((await client.models.list()).data[0]?.object, "model");
+});
+
+test("azure: its newer address is served to the client that goes there", async (context) => {
+  const { address } = await startChain(context);
+  const client = new OpenAI({ baseURL: `${address}/openai/v1`, apiKey: token, maxRetries: 0 });
+  const { choices } = await client.chat.completions.create({ model: "gpt-any", messages });
+  assert.equal(choices[0]?.message.content, "one two three");
+  const response = await client.responses.create({ model: "gpt-any", input: "Good day" });
+  assert.equal(response.output_text, "Good day");
+  const { id } = await client.conversations.create({ items: [{ role: "user", content: "Hi" }] });
+  assert.equal((await client.conversations.items.list(id)).data.length, 1);
+});
+
+test("azure: a wrong key is told as such", async (context) => {
+  const { address: endpoint } = await startChain(context);
+  const client = new AzureOpenAI({ endpoint, apiKey: "sk-wrong", apiVersion: "2025-04-01-preview", maxRetries: 0 });
+  await assert.rejects(client.chat.completions.create({ model: "gpt-any", messages }), OpenAI.AuthenticationError);
+});
