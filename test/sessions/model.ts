@@ -21,6 +21,8 @@ export interface Expectation {
 export interface Said {
   /** Its name; none of what a client brought along. */
   readonly turnId: string | undefined;
+  /** The turn that brought it along, if it is no turn itself. */
+  readonly broughtBy: string | undefined;
   after: Said | undefined;
   readonly items: readonly Item[];
   /** Of the thread from its root to here, as it was said: nothing that was deleted since is left out. */
@@ -133,7 +135,8 @@ export function keepTurn(
     const lines = toScript([...before, ...items]).slice(toScript(before).length);
     before = [...before, ...items];
     const script = [...(after?.script ?? []), ...lines];
-    const said = { turnId: id, after, items, script, lines, system, gap: false };
+    const broughtBy = id === undefined ? turnId : undefined;
+    const said = { turnId: id, broughtBy, after, items, script, lines, system, gap: false };
     session.said.push(said);
     return said;
   };
@@ -144,14 +147,14 @@ export function keepTurn(
   session.isThere = true;
 }
 
-/** Forgets a turn that was deleted, and with it what its client brought along, unless something else follows that. */
+/** Forgets a turn that was deleted, and with it what came along with it, unless something else follows that. */
 export function forgetTurn(session: KnownSession, turn: Said): void {
   const remove = (said: Said): void => {
     session.said = session.said.filter((other) => other !== said);
     for (const other of session.said) if (other.after === said) Object.assign(other, { after: said.after, gap: true });
     if (session.tip === said) session.tip = said.after;
   };
-  const brought = turn.after?.turnId === undefined ? turn.after : undefined;
+  const brought = turn.after?.broughtBy === turn.turnId ? turn.after : undefined;
   const isShared = session.said.some((other) => other !== turn && other.after === brought);
   remove(turn);
   if (brought !== undefined && !isShared) remove(brought);
