@@ -4,6 +4,7 @@ import { ConfigError } from "../config/problem.ts";
 import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
 import type { Command } from "./command.ts";
+import { nameOf } from "./help.ts";
 import { explainFailure } from "./failure.ts";
 import type { House, Running } from "./house.ts";
 import { configOption, describeProblems, listProblems, readSettings, type SettingsOptions } from "./settings.ts";
@@ -23,17 +24,16 @@ export const start: Command = {
   notes: [
     "Without a config file both endpoints are on at 127.0.0.1:8600, and a token is made on the first run.",
     "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",
-    "SIGHUP reads the configuration again: if it is right, new requests see all of it and running turns end as they began, else nothing changes.",
-    "To listen or to keep things elsewhere the gateway must let running turns end first, and says so.",
-    "At a terminal SIGHUP stops, as its window was closed.",
+    "SIGHUP reads the configuration again: new requests see all of it, or, if anything is wrong, none. What needs a new start, such as another port, waits until running turns have ended. At a terminal SIGHUP stops, as its window was closed.",
   ],
   async run({ options }, terminal, house) {
     let gateway = await open(await readAll(options, terminal, house), terminal, house);
     if (gateway === undefined) return 1;
+    terminal.outlastOutput();
     // Whoever reads the first line may send a signal at once.
     const wishes = hearWishes(terminal);
     try {
-      terminal.print(describeStart(gateway));
+      terminal.print(describeStart(gateway, terminal));
       while ((await wishes.next()) === "reload") {
         // A file that is away for a moment is no wish to run without one, on other terms and with another token.
         const config = gateway.settings.config.file ?? options["config"];
@@ -49,7 +49,7 @@ export const start: Command = {
         if (wishes.isStopping) return code;
         gateway = (await open(changed, terminal, house)) ?? (await openAgain(gateway.settings, terminal, house));
         if (gateway === undefined) return 1;
-        terminal.print(describeStart(gateway));
+        terminal.print(describeStart(gateway, terminal));
       }
       return await drain(gateway, "Draining:", terminal, " Another signal after a moment stops at once.");
     } finally {
@@ -114,7 +114,7 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
   }
   const changed = { ...gateway, settings };
   terminal.print(
-    `Reloaded: new requests see the new configuration, running turns end as they began.\n${describeStart(changed)}`,
+    `Reloaded: new requests see the new configuration, running turns end as they began.\n${describeStart(changed, terminal)}`,
   );
   return changed;
 }
@@ -125,7 +125,7 @@ function openAgain(settings: Settings, terminal: Terminal, house: House): Promis
   return open(settings, terminal, house);
 }
 
-function describeStart({ running: { address }, settings }: OpenGateway): string {
+function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
   const { config, reason, kept } = settings;
   const { compatChat, compatResponses } = config.http.endpoints;
   const paths = [...(compatChat ? ["/v1/chat/completions"] : []), ...(compatResponses ? ["/v1/responses"] : [])];
@@ -136,7 +136,7 @@ function describeStart({ running: { address }, settings }: OpenGateway): string 
     `  endpoints  ${paths.length === 0 ? "none (switch them on in gateway.http.endpoints)" : paths.join(", ")}`,
     `  adapter    ${config.defaultAdapter}: ${reason}`,
     `  data       ${config.dataDir}`,
-    `  config     ${config.file ?? "no file, so both endpoints are on (`portico init` writes one)"}`,
+    `  config     ${config.file ?? `no file, so both endpoints are on (\`${nameOf("init", env)}\` writes one)`}`,
   ];
   if (kept !== undefined) {
     const text = kept.isNew ? `${kept.token}  (shown only now; kept in ${kept.file})` : `in ${kept.file}`;

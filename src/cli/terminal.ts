@@ -16,13 +16,19 @@ export interface Terminal {
   /** Whether someone sits at it. */
   readonly isInteractive: boolean;
   onSignal(listener: (signal: Signal) => void): void;
+  /** From now on the process lives on where nothing can be printed, e.g. to a file on a full disk. */
+  outlastOutput(): void;
   /** Ends the process at once. */
   exit(code: number): void;
 }
 
 /** The terminal of this process. */
 export function createTerminal(): Terminal {
+  let needsOutput = true;
+  // There is nobody left to tell.
+  process.stderr.on("error", () => {});
   process.stdout.on("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (!needsOutput) return;
     // A reader that has seen enough, like `head`, is no failure.
     if (code === "EPIPE") process.exit(0);
     process.stderr.write(`The standard output cannot be written: ${message}\n`);
@@ -47,6 +53,7 @@ export function createTerminal(): Terminal {
     onSignal(listener) {
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => listener(signal));
     },
+    outlastOutput: () => void (needsOutput = false),
     exit: (code) => process.exit(code),
   };
 }

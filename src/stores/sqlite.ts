@@ -1,9 +1,10 @@
 /** Turns in one SQLite file: durable when a commit resolves, in one fsync for all commits of an event-loop tick. */
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
+import { createCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
-import { openDatabase, rememberFile } from "./sqlite/database.ts";
+import { findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createKeeping } from "./sqlite/keeping.ts";
@@ -24,15 +25,15 @@ const defaultRecentSize = 32 * 1024 * 1024;
 
 /** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
 export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
-  const { file, now = () => new Date(), maxRecentSize = defaultRecentSize } = options;
-  const database = openDatabase(file);
-  const checkFile = rememberFile(file);
+  const { now = () => new Date(), maxRecentSize = defaultRecentSize } = options;
+  const database = openDatabase(options.file);
+  const checkFile = rememberFile(options.file);
+  const file = findFile(options.file);
   const checkpoints = createCheckpoints(database, file);
-  const ground = createGround(database, checkpoints, now, maxRecentSize);
+  const ground = createGround(database, checkpoints, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
   const removal = createRemoval(ground);
   let lock: Lock | undefined;
-  const check = database.prepare("SELECT count(*) FROM meta");
   return {
     ...createSearch(ground, shelf),
     ...createKeeping(ground, shelf, removal),
@@ -47,10 +48,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
     async claim() {
       lock ??= lockFile(file);
     },
-    async check() {
-      ground.read(() => check.get());
-      checkFile();
-    },
+    check: createCheck(ground, checkFile),
     async close() {
       ground.group.close();
       await checkpoints.close();

@@ -12,13 +12,13 @@ import { createGroup } from "../../src/stores/sqlite/group.ts";
 import { createFiles } from "./files.ts";
 
 const newFile = createFiles();
-const limits = { lookMs: 1, minPages: 20, maxPages: 100 };
+const limits = { lookMs: 1, minPages: 20, maxPages: 100, restMs: 60_000 };
 
 /** A file with one table, and writes that go through a group. */
-function open(file: string) {
+function open(file: string, { restMs } = limits) {
   const database = openDatabase(file);
   database.exec("CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, bytes BLOB)");
-  const checkpoints = createCheckpoints(database, file, limits);
+  const checkpoints = createCheckpoints(database, file, { ...limits, restMs });
   const group = createGroup(database, checkpoints);
   const insert = database.prepare("INSERT INTO pages (bytes) VALUES (randomblob(20000))");
   const readLog = database.prepare("PRAGMA wal_checkpoint(NOOP)");
@@ -40,15 +40,7 @@ describe("the log of the SQLite store", () => {
   test("stays short under constant load, as it begins anew when writing has paused for its end", async () => {
     const file = newFile();
     const store = open(file);
-    let [written, restarts, before] = [0, 0, 0];
-    while (restarts < 5) {
-      await store.write();
-      written += 1;
-      const length = store.logLength();
-      if (length < before) restarts += 1;
-      before = length;
-      assert.ok(written < 3_000, `${restarts} new beginnings`);
-    }
+    const written = await beginsAnew(store, 5);
     assert.equal(store.database.prepare("SELECT count(*) AS count FROM pages").get()?.count, written);
     await store.close();
     assert.ok(!existsSync(`${file}-wal`), "nothing is left open, and the log is taken over");
@@ -101,6 +93,30 @@ describe("the log of the SQLite store", () => {
     await store.close();
   });
 
+  test("is taken over by a thread again when that works again, without a restart and with one warning", async () => {
+    const file = newFile();
+    const store = open(file, { ...limits, restMs: 0 });
+    const warnings: Error[] = [];
+    const gather = (warning: Error) => void warnings.push(warning);
+    process.on("warning", gather);
+    // Such a statement tells what was so when it was prepared.
+    const isAlone = () => store.database.prepare("PRAGMA wal_autocheckpoint").get()?.["wal_autocheckpoint"] !== 0;
+    renameSync(file, `${file}.moved`);
+    const threads: Worker[] = [];
+    const countThread = (thread: Worker) => void threads.push(thread);
+    process.on("worker", countThread);
+    await writeUntil(store, () => threads.length === 3);
+    assert.ok(isAlone());
+    renameSync(`${file}.moved`, file);
+    await writeUntil(store, () => !isAlone());
+    process.off("worker", countThread);
+    process.off("warning", gather);
+    assert.equal(warnings.length, 1);
+    assert.match(String(warnings[0]), /for now.*unable to open database file\. .* is tried again every 0 seconds/);
+    await beginsAnew(store, 2);
+    await store.close();
+  });
+
   test("is looked at again when its folder could not be read for a while", async () => {
     const file = newFile();
     const folder = dirname(file);
@@ -135,6 +151,28 @@ describe("the log of the SQLite store", () => {
     assert.deepEqual(await once(child, "close"), [0, null]);
   });
 });
+
+/** Tells how much it wrote. */
+async function writeUntil({ write }: ReturnType<typeof open>, isEnough: () => boolean): Promise<number> {
+  let written = 0;
+  while (!isEnough()) {
+    await write();
+    written += 1;
+    assert.ok(written < 5_000);
+  }
+  return written;
+}
+
+/** Writes until the log has begun anew so many times; tells how much it wrote. */
+function beginsAnew(store: ReturnType<typeof open>, times: number): Promise<number> {
+  let [beginnings, before] = [0, 0];
+  return writeUntil(store, () => {
+    const length = store.logLength();
+    if (length < before) beginnings += 1;
+    before = length;
+    return beginnings === times;
+  });
+}
 
 async function staysShort({ write, logLength }: ReturnType<typeof open>): Promise<void> {
   // The first takes over what is there, the second begins anew.

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { token } from "../gateway.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
-const executable = join(root, "bin/portico.js");
+export const executable = join(root, "bin/portico.js");
 
 export interface Ended {
   readonly code: number | null;

@@ -1,6 +1,6 @@
 /** How a request finds its place in the memory store. */
 import { noPath, type Path } from "../../core/place/path.ts";
-import type { Search } from "../../core/store.ts";
+import type { PathTurn, Search } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Shelves } from "./shelves.ts";
@@ -8,12 +8,13 @@ import type { Shelves } from "./shelves.ts";
 export function createSearch(shelves: Shelves, shelf: Shelf): Search {
   const { turns, paths, checkOpen, listed } = shelves;
 
+  function get(turnId: string): PathTurn | undefined {
+    const turn = turns.get(turnId);
+    return turn && withoutTold(turn);
+  }
+
   async function readPath(turnId: string): Promise<Path> {
     checkOpen();
-    const get = (id: string) => {
-      const turn = turns.get(id);
-      return turn && withoutTold(turn);
-    };
     return paths.find(turnId, get) ?? noPath;
   }
 

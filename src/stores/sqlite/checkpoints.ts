@@ -27,19 +27,23 @@ interface LogLimits {
   readonly minPages: number;
   /** With so many pages the log begins anew: seldom, as writing pauses for it, and soon enough to be read in a moment after a crash. */
   readonly maxPages: number;
+  /** How long after it failed the thread is tried again. */
+  readonly restMs: number;
 }
 
 /** A page has 4 KB: 4 MB and 32 MB. */
-const defaultLimits: LogLimits = { lookMs: 50, minPages: 1_000, maxPages: 8_000 };
+const defaultLimits: LogLimits = { lookMs: 50, minPages: 1_000, maxPages: 8_000, restMs: 10_000 };
 const pageBytes = 4_096;
 
 /**
  * A log begins anew only when a write finds all of it taken over, and under load there is always a page more. So when it
- * has become long, writing pauses for the last few. Without the thread SQLite does it all by itself, between two requests.
+ * has become long, writing pauses for the last few. While the thread cannot work, as on a full disk, SQLite does it all by
+ * itself, between two requests.
  */
 export function createCheckpoints(database: DatabaseSync, file: string, limits = defaultLimits): Checkpoints {
-  const { lookMs, minPages, maxPages } = limits;
-  let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "alone" : "threaded";
+  const { lookMs, minPages, maxPages, restMs } = limits;
+  let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "closed" : "threaded";
+  let restsUntil = 0;
   let timer: NodeJS.Timeout | undefined;
   let thread: Worker | undefined;
   let answer: ((length: LogLength | undefined) => void) | undefined;
@@ -53,6 +57,10 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
     return result;
   }
 
+  function isThreaded(): boolean {
+    return mode === "threaded" || (mode === "alone" && performance.now() >= restsUntil);
+  }
+
   function look(): void {
     timer = undefined;
     // A log that began anew keeps its size, so this only tells that there is nothing to do yet, without a thread for it.
@@ -60,7 +68,7 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
   }
 
   async function shorten(): Promise<void> {
-    if (mode === "threaded") thread ??= start();
+    if (isThreaded()) thread ??= start();
     const length = await ask(minPages);
     if (length !== undefined && length.log >= maxPages) await takeAll(() => {});
   }
@@ -99,7 +107,10 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
       const workerData: ThreadOptions = { file };
       // None of the process's own flags: some of them a thread refuses.
       const started = new Worker(program, { workerData, execArgv: [] });
-      started.on("message", (length: LogLength) => answer?.(length));
+      started.on("message", (length: LogLength) => {
+        if (thread === started) goOnTogether();
+        answer?.(length);
+      });
       started.on("error", goOnAlone);
       started.on("exit", () => {
         if (thread === started) goOnAlone(new Error("its thread has ended"));
@@ -115,13 +126,20 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
 
   function goOnAlone(thrown: unknown): void {
     thread = undefined;
+    restsUntil = performance.now() + restMs;
     if (mode !== "threaded") return;
     mode = "alone";
     database.exec(`PRAGMA wal_autocheckpoint = ${minPages}`);
     process.emitWarning(
-      `The session store ${file} takes over its log between the requests from now on, which makes some of them slower: ${String(thrown)}. A restart tries again.`,
+      `The session store ${file} takes over its log between the requests for now, which makes some of them slower: ${String(thrown)}. The thread that usually does it is tried again every ${restMs / 1_000} seconds.`,
       "PorticoWarning",
     );
+  }
+
+  function goOnTogether(): void {
+    if (mode !== "alone") return;
+    mode = "threaded";
+    database.exec("PRAGMA wal_autocheckpoint = 0");
   }
 
   function truncate(): void {
@@ -138,7 +156,7 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
 
   return {
     noteWrite() {
-      if (mode === "threaded") timer ??= setTimeout(look, lookMs).unref();
+      if (isThreaded()) timer ??= setTimeout(look, lookMs).unref();
     },
     pause: () => pause,
     emptyLog: () => inTurn(() => takeAll(truncate)),

@@ -1,9 +1,10 @@
 /** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
+import { diskFull, isGone, notDatabase, primaryCodeOf } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
 export function openDatabase(file: string): DatabaseSync {
@@ -21,12 +22,11 @@ export function openDatabase(file: string): DatabaseSync {
     }
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown;
-    throw refusal(
-      file,
-      `cannot be opened: ${reasonOf(thrown)}.`,
-      "Check that the gateway's user may read and write it and its folder.",
-      thrown,
-    );
+    const remedy =
+      primaryCodeOf(thrown) === diskFull
+        ? "Make room on its disk, or name another file for the session store."
+        : "Check that the gateway's user may read and write it and its folder.";
+    throw refusal(file, `cannot be opened: ${reasonOf(thrown)}.`, remedy, thrown);
   }
 }
 
@@ -54,8 +54,10 @@ const settings = `
 function prepareFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) closeSync(openSync(file, "a", 0o600));
-  else if (size > 0) inspect(file);
+  if (size === undefined) return closeSync(openSync(file, "a", 0o600));
+  // SQLite would make a log that may only be read as well, which stays when the file may be written again.
+  accessSync(file, constants.R_OK | constants.W_OK);
+  if (size > 0) inspect(file);
 }
 
 /** Looks at a file through a connection that cannot write. */
@@ -78,7 +80,7 @@ function inspect(file: string): void {
       );
     }
   } catch (thrown) {
-    throw isNotDatabase(thrown) ? refusal(file, "is not a database.", anotherFile, thrown) : thrown;
+    throw primaryCodeOf(thrown) === notDatabase ? refusal(file, "is not a database.", anotherFile, thrown) : thrown;
   } finally {
     database.close();
   }
@@ -86,24 +88,32 @@ function inspect(file: string): void {
 
 const anotherFile = "Name another file for the session store; this one was left as it is.";
 
-/** A check that the name still leads to the file that was opened: turns kept in a deleted file would be lost. */
+/** Where the file of an open database is, links followed: SQLite puts its log beside it, and not beside the link. */
+export function findFile(file: string): string {
+  return file === ":memory:" ? file : realpathSync(file);
+}
+
+/** A check that the names still lead to what was opened: turns kept in a deleted file, or log, would be lost. */
 export function rememberFile(file: string): () => void {
   if (file === ":memory:") return () => {};
-  const { ino, dev } = statSync(file);
+  const opened = [file, `${findFile(file)}-wal`].map((path) => ({ path, found: statSync(path) }));
   return () => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return;
-    throw refusal(file, "was moved, deleted or replaced while it was open.", "Put it back, or restart the gateway.");
+    for (const { path, found } of opened) if (!isThere(path, found)) throw isGone(path);
   };
+}
+
+function isThere(path: string, { ino, dev }: Stats): boolean {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found?.ino === ino && found.dev === dev;
+  } catch {
+    // A folder that may not be entered any more.
+    return false;
+  }
 }
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
   return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, { cause });
-}
-
-/** SQLite's NOTADB. */
-function isNotDatabase(thrown: unknown): boolean {
-  return thrown instanceof Error && "errcode" in thrown && thrown.errcode === 26;
 }
 
 function reasonOf(thrown: unknown): string {

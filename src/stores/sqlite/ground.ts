@@ -28,6 +28,7 @@ export interface Ground {
 export function createGround(
   database: DatabaseSync,
   checkpoints: Checkpoints,
+  checkFile: () => void,
   now: () => Date,
   maxRecentSize: number,
 ): Ground {
@@ -57,10 +58,14 @@ export function createGround(
     recent.clear();
     rekey();
   }
+  function prepare(): void {
+    checkFile();
+    freshen();
+  }
   return {
     database,
     checkpoints,
-    group: createGroup(database, checkpoints, freshen),
+    group: createGroup(database, checkpoints, prepare, now),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),

@@ -1,7 +1,9 @@
 /** Runs the writes of one event-loop tick in one transaction, so that they share one fsync. */
 import type { DatabaseSync } from "node:sqlite";
-import { isClosed, unavailable } from "../refusals.ts";
+import type { GatewayError } from "../../core/errors.ts";
+import { isClosed } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
+import { cannotKeep, primaryCodeOf } from "./trouble.ts";
 
 export interface Group {
   /**
@@ -9,8 +11,17 @@ export interface Group {
    * once, in the order of the works and before anyone hears of them.
    */
   add<T>(work: () => T, whenKept?: (result: T) => void): Promise<T>;
+  /** What came of the tries to write something. */
+  readonly outcome: Outcome;
   /** Runs what waits, and takes no more. */
   close(): void;
+}
+
+interface Outcome {
+  /** When something was kept last. */
+  keptAt?: Date;
+  /** Why nothing was kept, the last time that it was so. */
+  failure?: { readonly at: Date; readonly error: GatewayError };
 }
 
 /** Works are run in their order, each seeing what those before it wrote; `prepare` runs once before them, when nobody else can write. */
@@ -18,10 +29,13 @@ export function createGroup(
   database: DatabaseSync,
   checkpoints: Pick<Checkpoints, "pause" | "noteWrite">,
   prepare: () => void = () => {},
+  now: () => Date = () => new Date(),
 ): Group {
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
+  const countChanges = database.prepare("SELECT total_changes() AS count");
   let waiting: Waiting[] = [];
+  const outcome: Outcome = {};
   let closed = false;
 
   function flushInTime(): void {
@@ -40,19 +54,32 @@ export function createGroup(
   function keepTogether(group: readonly Waiting[]): void {
     let current: Waiting | undefined;
     try {
+      const before = countChanges.get()?.["count"];
       begin.run();
       prepare();
       const tellers = group.map((entry) => (current = entry).run());
       current = undefined;
       commit.run();
       checkpoints.noteWrite();
+      // Where nothing was changed nothing was written, which works on a full disk too.
+      if (countChanges.get()?.["count"] !== before) outcome.keptAt = now();
       for (const tell of tellers) tell();
     } catch (thrown) {
-      // A full disk has rolled back by itself; a busy one never began.
-      if (database.isTransaction) database.exec("ROLLBACK");
-      if (current !== undefined && isOfTheEntry(thrown)) return keepWithout(group, current, thrown);
-      const error = unavailable("The session store cannot keep this turn now. Send it again in a moment.", thrown);
+      const isUndone = undo();
+      if (isUndone && current !== undefined && isOfTheEntry(thrown)) return keepWithout(group, current, thrown);
+      const error = cannotKeep(thrown);
+      outcome.failure = { at: now(), error };
       for (const { reject } of group) reject(error);
+    }
+  }
+
+  /** A full disk has rolled back by itself; a busy one never began. False: the file fails here too, and the transaction is over. */
+  function undo(): boolean {
+    try {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -78,6 +105,7 @@ export function createGroup(
         waiting.push({ run, reject });
       });
     },
+    outcome,
     close() {
       closed = true;
       flush();
@@ -93,7 +121,6 @@ interface Waiting {
 
 /** Whether the work itself is wrong, so that its neighbours may stay: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */
 function isOfTheEntry(thrown: unknown): boolean {
-  if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return true;
-  const primaryCode = thrown.errcode & 0xff;
-  return primaryCode === 18 || primaryCode === 19 || primaryCode === 20;
+  const code = primaryCodeOf(thrown);
+  return code === undefined || code === 18 || code === 19 || code === 20;
 }

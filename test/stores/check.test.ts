@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync, chmodSync } from "node:fs";
+import { dirname } from "node:path";
+import { describe, test, type TestContext } from "node:test";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { createCheck } from "../../src/stores/sqlite/check.ts";
+import { createCheckpoints } from "../../src/stores/sqlite/checkpoints.ts";
+import { openDatabase } from "../../src/stores/sqlite/database.ts";
+import { createGround } from "../../src/stores/sqlite/ground.ts";
+import { createFiles, look } from "./files.ts";
+import { makeTurn } from "./making.ts";
+
+const newFile = createFiles();
+
+/** A store's check over a file of which the size can be limited, and whose clock is turned by hand. */
+function open(context: TestContext) {
+  const database = openDatabase(":memory:");
+  context.after(() => database.close());
+  let time = 0;
+  const checkpoints = createCheckpoints(database, ":memory:");
+  const ground = createGround(
+    database,
+    checkpoints,
+    () => {},
+    () => new Date(time),
+    0,
+  );
+  const write = database.prepare("INSERT OR REPLACE INTO meta (key, value) VALUES (?, zeroblob(?))");
+  const countPages = () => Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
+  const setMost = (pages: number) => database.exec(`PRAGMA max_page_count = ${pages}`);
+  return {
+    check: createCheck(ground, () => {}),
+    keep: (name: string, bytes: number) => ground.group.add(() => write.run(name, bytes)),
+    keepNothing: () => ground.group.add(() => 0),
+    /** How often the check itself has written. */
+    trials: () => database.prepare("SELECT length(value) AS bytes FROM meta WHERE key = 'checked'").get()?.["bytes"],
+    forgetTrials: () => database.exec("DELETE FROM meta WHERE key = 'checked'"),
+    fill: () => setMost(countPages()),
+    /** 40 KB are left: enough for a small write, and not for a turn. */
+    fillAlmost: () => setMost(countPages() + 10),
+    makeRoom: () => setMost(1_000),
+    wait: (ms: number) => (time += ms),
+  };
+}
+
+const full = {
+  code: "store_unavailable",
+  retryAfterSeconds: 1,
+  message:
+    "The session store cannot keep turns now: its disk is full. The gateway goes on by itself once there is room again.",
+};
+
+describe("whether turns can be kept", () => {
+  test("is known from the last write for five seconds, and then found out by a small one", async (context) => {
+    const store = open(context);
+    await store.keep("turn", 10);
+    store.wait(4_999);
+    await store.check();
+    assert.equal(store.trials(), undefined);
+    store.wait(1);
+    await Promise.all([store.check(), store.check()]);
+    assert.equal(store.trials(), 0);
+    store.forgetTrials();
+    store.wait(4_999);
+    await store.check();
+    assert.equal(store.trials(), undefined);
+  });
+
+  test("is found out anew when the clock was set back", async (context) => {
+    const store = open(context);
+    await store.keep("turn", 10);
+    store.wait(-1);
+    await store.check();
+    assert.equal(store.trials(), 0);
+  });
+
+  test("is denied for a second after a write that failed, and then tried with as much as a turn takes", async (context) => {
+    const store = open(context);
+    store.fill();
+    await assert.rejects(store.keep("turn", 100_000), full);
+    await assert.rejects(store.check(), full);
+    store.makeRoom();
+    store.wait(999);
+    await assert.rejects(store.check(), full);
+    store.wait(1);
+    await store.check();
+    assert.equal(store.trials(), 65_536);
+    store.wait(5_000);
+    await store.check();
+    assert.equal(store.trials(), 0);
+  });
+
+  test("is not proven by a small write into what is left of a full disk, nor by none", async (context) => {
+    const store = open(context);
+    store.fillAlmost();
+    await assert.rejects(store.keep("turn", 100_000), full);
+    await store.keep("metadata", 10);
+    await store.keepNothing();
+    for (let second = 0; second < 3; second += 1) {
+      await assert.rejects(store.check(), full);
+      store.wait(1_000);
+    }
+    store.makeRoom();
+    await store.check();
+  });
+
+  test("is not proven by a write that changed nothing", async (context) => {
+    const store = open(context);
+    await store.keepNothing();
+    await store.check();
+    assert.equal(store.trials(), 0);
+  });
+});
+
+describe("the file of a SQLite store that is open", () => {
+  const gone = { code: "store_unavailable", message: /its file was moved, deleted or replaced, or cannot be reached/ };
+  const losses: Record<string, (file: string) => () => void> = {
+    "was moved": (file) => move(file, `${file}.moved`),
+    "was replaced": (file) => {
+      const putBack = move(file, `${file}.moved`);
+      writeFileSync(file, "");
+      return putBack;
+    },
+    "lost its log": (file) => move(`${file}-wal`, `${file}-wal.moved`),
+    "lost its folder": (file) => move(dirname(file), `${dirname(file)}.moved`),
+    "is behind a link that leads nowhere": (file) => {
+      const putBack = move(dirname(file), `${dirname(file)}.moved`);
+      symlinkSync(dirname(file), dirname(file));
+      return () => {
+        rmSync(dirname(file));
+        putBack();
+      };
+    },
+  };
+  function move(from: string, to: string): () => void {
+    renameSync(from, to);
+    return () => renameSync(to, from);
+  }
+
+  for (const [what, lose] of Object.entries(losses)) {
+    test(`keeps nothing while it ${what}, tells no stranger where it was, and goes on when it is back`, async () => {
+      const file = newFile();
+      let time = 0;
+      const store = createSqliteStore({ file, now: () => new Date(time) });
+      const [before, lost, after] = [makeTurn({}), makeTurn({}), makeTurn({})];
+      await store.commit({ turns: [before] });
+      await store.check();
+      const putBack = lose(file);
+      await assert.rejects(store.check(), gone);
+      await assert.rejects(store.commit({ turns: [lost] }), gone);
+      await assert.rejects(store.check(), ({ message, cause }: Error) => {
+        assert.ok(!message.includes(dirname(file)));
+        assert.match(String(cause), /sessions\.db/);
+        return true;
+      });
+      putBack();
+      time += 1_000;
+      await store.check();
+      await store.commit({ turns: [after] });
+      await store.close();
+      assert.equal(
+        look(file, "SELECT group_concat(id ORDER BY rowid) AS value FROM turns"),
+        `${before.id},${after.id}`,
+      );
+    });
+  }
+
+  test("keeps nothing once it was deleted, and closing makes no other", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    rmSync(dirname(file), { recursive: true });
+    await assert.rejects(store.check(), gone);
+    await assert.rejects(store.commit({ turns: [makeTurn({})] }), gone);
+    await store.close();
+    assert.ok(!existsSync(file));
+  });
+
+  test("has its log and its lock beside it, also when it is opened by a link", async () => {
+    const file = newFile();
+    const link = newFile();
+    for (const path of [file, link]) mkdirSync(dirname(path));
+    symlinkSync(file, link);
+    const store = createSqliteStore({ file: link });
+    await store.claim();
+    const second = createSqliteStore({ file });
+    await assert.rejects(second.claim(), /in use by another gateway/);
+    await second.close();
+    await store.commit({ turns: [makeTurn({})] });
+    await store.check();
+    assert.deepEqual(readdirSync(dirname(link)), ["sessions.db"]);
+    await store.close();
+  });
+
+  const isRoot = process.getuid?.() === 0;
+  test(
+    "is refused when it may only be read, and nothing is made beside it",
+    { skip: isRoot && "root may write" },
+    () => {
+      const file = newFile();
+      mkdirSync(dirname(file));
+      writeFileSync(file, "");
+      chmodSync(file, 0o400);
+      assert.throws(
+        () => createSqliteStore({ file }),
+        /cannot be opened: EACCES.*may read and write it and its folder/,
+      );
+      assert.deepEqual(readdirSync(dirname(file)), ["sessions.db"]);
+    },
+  );
+});

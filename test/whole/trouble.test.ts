@@ -1,0 +1,130 @@
+/** A gateway whose store cannot keep turns for a while: nothing is lost, nobody is told otherwise, and it goes on by itself. */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
+import { executable, runProgram, toConfig, writeConfig } from "./program.ts";
+import { endpoints, startModel, tell, tellWell } from "./talk.ts";
+
+const hinted = { user: "ann" };
+
+test("while turns cannot be kept /readyz says why, no model is asked for them, and the others are answered", async (context) => {
+  const folder = makeFolder(context);
+  const model = await startModel(context);
+  const { address } = await startGateway(context, { adapters: model.adapters }, folder);
+  const file = join(folder, ".portico", "portico.db");
+  for (const on of endpoints) await tellWell(address, { on, say: "hello", more: hinted });
+  assert.equal((await fetch(`${address}/readyz`)).status, 200);
+  const asked = model.received.length;
+
+  renameSync(file, `${file}.moved`);
+  const ready = await fetch(`${address}/readyz`);
+  assert.equal(ready.status, 503);
+  assert.equal(ready.headers.get("retry-after"), "1");
+  const { error } = (await ready.json()) as { readonly error: Readonly<Record<string, string>> };
+  assert.equal(error["code"], "store_unavailable");
+  assert.match(String(error["message"]), /cannot keep turns now: its file was moved/);
+  assert.ok(!String(error["message"]).includes(folder));
+  for (const on of endpoints) {
+    for (const stream of [false, true]) {
+      const heard = await tell(address, { on, say: "hello", stream, more: hinted });
+      assert.equal(heard.status, 503);
+      assert.equal(heard.error?.["code"], "store_unavailable");
+      assert.equal(heard.headers.get("retry-after"), "1");
+    }
+  }
+  assert.equal(model.received.length, asked);
+  for (const on of endpoints) {
+    assert.equal((await tellWell(address, { on, say: "aside", more: { ...hinted, store: false } })).text, "re: aside");
+  }
+  assert.equal((await tellWell(address, { on: "chat", say: "no session" })).text, "re: no session");
+
+  renameSync(`${file}.moved`, file);
+  assert.equal((await fetch(`${address}/readyz`)).status, 200);
+  await tellWell(address, { on: "chat", say: "and now?", more: hinted });
+  assert.deepEqual(model.shown.at(-1), [
+    "user: hello",
+    "assistant: re: hello",
+    "user: hello",
+    "assistant: re: hello",
+    "user: and now?",
+  ]);
+});
+
+/** Of Linux, and not of this project. */
+const limiter = "prlimit";
+
+/** How large a file the process may write: what a disk without room comes to, and needs no disk of its own. */
+function limitFiles(pid: number | undefined, bytes: number | "unlimited"): void {
+  const { status, stderr } = spawnSync(limiter, ["--pid", String(pid), `--fsize=${bytes}:unlimited`]);
+  assert.equal(status, 0, String(stderr));
+}
+
+const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
+
+test(
+  "a running gateway that can write no more goes on by itself when it can again",
+  { skip: noLimits },
+  async (context) => {
+    const folder = makeFolder(context);
+    const config = toConfig({ adapters: { main: { type: "echo" } } });
+    const program = runProgram(context, folder, "start", "--config", writeConfig(folder, config));
+    const address = await program.address();
+    const ask = async (say: string) => (await tell(address, { on: "responses", say, more: hinted })).status;
+    const isReady = async () => (await fetch(`${address}/readyz`)).status;
+    const long = "long ".repeat(20_000);
+    assert.equal(await ask(long), 200);
+
+    limitFiles(program.child.pid, 1_000_000);
+    const outcomes: number[] = [];
+    while (outcomes.at(-1) !== 503) outcomes.push(await ask(long));
+    assert.ok(outcomes.slice(0, -1).every((status) => status === 200));
+    assert.deepEqual([await isReady(), await ask("short")], [503, 503]);
+
+    limitFiles(program.child.pid, "unlimited");
+    while ((await isReady()) !== 200);
+    assert.equal(await ask(long), 200);
+    const { code } = await program.stop();
+    assert.equal(code, 0);
+  },
+);
+
+const alwaysFull = "/dev/full";
+
+test(
+  "a gateway whose output goes to a full disk starts, reloads and stops all the same",
+  { skip: !existsSync(alwaysFull) && `there is no ${alwaysFull} here` },
+  async (context) => {
+    const folder = makeFolder(context);
+    const port = await findFreePort();
+    // Such a token is warned of.
+    const http = { port, tokens: [{ name: "app", token: "short" }] };
+    const file = writeConfig(folder, toConfig({}, http));
+    const full = openSync(alwaysFull, "w");
+    context.after(() => closeSync(full));
+    const child = spawn(process.execPath, [executable, "start", "--config", file], {
+      cwd: folder,
+      stdio: ["ignore", full, full],
+    });
+    context.after(() => child.kill("SIGKILL"));
+    const ended = once(child, "exit");
+    const address = `http://127.0.0.1:${port}`;
+    const statusFor = (own: string) =>
+      tell(address, { on: "chat", say: "hello", token: own }).then(
+        ({ status }) => status,
+        () => undefined,
+      );
+    const isAlive = () => child.exitCode === null;
+    while (isAlive() && (await statusFor(token)) !== 200);
+    const other = `${token}-other`;
+    writeConfig(folder, toConfig({}, { ...http, auth_token: other }));
+    child.kill("SIGHUP");
+    while (isAlive() && (await statusFor(other)) !== 200);
+    assert.notEqual(await statusFor(token), 200);
+    child.kill("SIGTERM");
+    assert.deepEqual(await ended, [0, null]);
+  },
+);
