@@ -15,7 +15,7 @@ import { createChain } from "../src/core/place/chain.ts";
 import type { Item } from "../src/core/item.ts";
 import { findKnown } from "../src/core/place/known.ts";
 import { noPath, extend, type Path } from "../src/core/place/path.ts";
-import type { StoredTurn } from "../src/core/store.ts";
+import type { SessionStore, StoredTurn } from "../src/core/store.ts";
 import { createIds } from "../src/ids.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
 import type { Wanted } from "./gateway.ts";
@@ -28,11 +28,12 @@ interface Size {
   readonly turns: number;
 }
 
+const warming: Size = { earlier: 10, sessions: 500, turns: 2 };
 const sizes: readonly Size[] = [
-  { earlier: 10, sessions: 300, turns: 1 },
-  { earlier: 100, sessions: 60, turns: 5 },
-  { earlier: 1_000, sessions: 5, turns: 30 },
-  { earlier: 10_000, sessions: 1, turns: 60 },
+  { earlier: 10, sessions: 500, turns: 1 },
+  { earlier: 100, sessions: 50, turns: 10 },
+  { earlier: 1_000, sessions: 5, turns: 50 },
+  { earlier: 10_000, sessions: 1, turns: 300 },
 ];
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
@@ -44,38 +45,106 @@ const lookUps = 2_000;
 await main();
 
 async function main(): Promise<void> {
-  await measure({ earlier: 10, sessions: 300, turns: 1 }); // until the bench itself is warm
-  print(
-    "| earlier turns | KB | no session | history again | what it adds | words compared | the rest | new items | look-up |",
-  );
-  print(
-    "| ------------: | -: | ---------: | ------------: | -----------: | -------------: | -------: | --------: | ------: |",
-  );
-  const rows: Row[] = [];
-  for (const size of sizes) {
-    const row = await measure(size);
-    rows.push(row);
-    const { earlier, kilobytes, alone, again, words, delta, lookUp } = row;
-    print(toLine([earlier, kilobytes, alone, again, again - alone, words, again - alone - words, delta, lookUp]));
+  const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
+  const file = join(folder, "sessions.db");
+  const model = await startModel();
+  try {
+    const before = createSqliteStore({ file });
+    const all: (readonly Talk[])[] = [];
+    for (const size of [warming, ...sizes]) all.push(await tellBefore(before, size));
+    await before.close();
+    const [first = [], ...talks] = all;
+    const gateway = await startGateway({ file, token, model: model.address });
+    await measureTurns(gateway, warming, first);
+    const spent: Spent[] = [];
+    for (const [index, size] of sizes.entries()) spent.push(await measureTurns(gateway, size, talks[index] ?? []));
+    await gateway.close();
+
+    const rows: Row[] = [];
+    const store = createSqliteStore({ file });
+    for (const [index, { earlier }] of sizes.entries()) {
+      const [turns, talk] = [spent[index], talks[index]?.[0]];
+      if (turns === undefined || talk === undefined) continue;
+      const kilobytes = JSON.stringify(talk.messages).length / 1024;
+      const lookUp = await measureLookUp(store, talk);
+      rows.push({ ...turns, earlier, kilobytes, words: measureWords(talk), lookUp });
+    }
+    await store.close();
+    printTable(rows);
+    const [, , picture] = process.argv;
+    if (picture !== undefined) writeFileSync(picture, toPicture(rows));
+  } finally {
+    model.close();
+    rmSync(folder, { recursive: true });
   }
-  const [, , file] = process.argv;
-  if (file !== undefined) writeFileSync(file, toPicture(rows));
 }
 
-/** CPU time in microseconds. */
-interface Row {
-  readonly earlier: number;
-  readonly kilobytes: number;
+/** The medians of some turns, in microseconds of CPU time. */
+interface Spent {
   /** Of a request with the whole history that has no session: its bytes are read, understood and sent to the model. */
   readonly alone: number;
   /** Of the same request in a session. */
   readonly again: number;
+  /** What the session adds to it, turn by turn. */
+  readonly added: number;
   /** Of a request with only what is new, in the same session. */
   readonly delta: number;
+}
+
+interface Row extends Spent {
+  readonly earlier: number;
+  readonly kilobytes: number;
   /** Of comparing all words of the history with those that are remembered, by itself. */
   readonly words: number;
   /** Of finding the thread in the store, by itself. */
   readonly lookUp: number;
+}
+
+/** The client with only new items comes first: a session that was once shown its history expects it from then on. */
+async function measureTurns(gateway: BenchGateway, { turns }: Size, talks: readonly Talk[]): Promise<Spent> {
+  const delta: number[] = [];
+  const alone: number[] = [];
+  const again: number[] = [];
+  for (const talk of talks) {
+    await gateway.say(talk, "delta"); // The thread is read from the file.
+    for (let turn = 0; turn < turns; turn += 1) delta.push(await gateway.say(talk, "delta"));
+    await gateway.say(talk, "again"); // And hashed.
+    for (let turn = 0; turn < turns; turn += 1) {
+      alone.push(await gateway.say(talk, "alone"));
+      again.push(await gateway.say(talk, "again"));
+    }
+  }
+  const added = again.map((cpu, index) => cpu - (alone[index] ?? 0));
+  return { delta: medianOf(delta), alone: medianOf(alone), again: medianOf(again), added: medianOf(added) };
+}
+
+function medianOf(numbers: readonly number[]): number {
+  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0;
+}
+
+function printTable(rows: readonly Row[]): void {
+  const columns: readonly (readonly [name: string, value: (row: Row) => number])[] = [
+    ["earlier turns", ({ earlier }) => earlier],
+    ["KB", ({ kilobytes }) => kilobytes],
+    ["without a session", ({ alone }) => alone],
+    ["in a session", ({ again }) => again],
+    ["what it adds", ({ added }) => added],
+    ["words compared", ({ words }) => words],
+    ["what is not bytes", notBytes],
+    ["only new items", ({ delta }) => delta],
+    ["look-up", ({ lookUp }) => lookUp],
+  ];
+  print(columns.map(([name]) => name));
+  print(columns.map(() => "--:"));
+  for (const row of rows) print(columns.map(([, value]) => Math.round(value(row)).toLocaleString("en")));
+}
+
+function print(cells: readonly string[]): void {
+  process.stdout.write(`| ${cells.join(" | ")} |\n`);
+}
+
+function notBytes({ added, words }: Row): number {
+  return added - words;
 }
 
 function toPicture(rows: readonly Row[]): string {
@@ -87,52 +156,9 @@ function toPicture(rows: readonly Row[]): string {
     line("history sent again", ({ again }) => again),
     line("without a session", ({ alone }) => alone),
     line("only new items", ({ delta }) => delta),
-    line("what is not bytes", ({ again, alone, words }) => again - alone - words),
+    line("what is not bytes", notBytes),
     line("finding the thread", ({ lookUp }) => lookUp),
   ]);
-}
-
-/** The client with only new items comes first: a session that was once shown its history expects it from then on. */
-async function measure({ earlier, sessions, turns }: Size): Promise<Row> {
-  const folder = mkdtempSync(join(tmpdir(), "portico-bench-"));
-  const file = join(folder, "sessions.db");
-  const model = await startModel();
-  try {
-    const talks = await tellBefore(file, sessions, earlier);
-    const gateway = await startGateway({ file, token, model: model.address });
-    const spent = { alone: 0, again: 0, delta: 0 };
-    try {
-      for (const talk of talks) {
-        await gateway.say(talk, "delta"); // read from the file
-        for (let turn = 0; turn < turns; turn += 1) spent.delta += await gateway.say(talk, "delta");
-      }
-      for (const talk of talks) {
-        await gateway.say(talk, "again");
-        for (let turn = 0; turn < turns; turn += 1) {
-          // Each is as often the first of the two.
-          const clients = turn % 2 === 0 ? (["alone", "again"] as const) : (["again", "alone"] as const);
-          for (const client of clients) spent[client] += await gateway.say(talk, client);
-        }
-      }
-    } finally {
-      await gateway.close();
-    }
-    const [talk] = talks;
-    if (talk === undefined) throw new Error("Nothing was told.");
-    const count = sessions * turns;
-    return {
-      earlier,
-      kilobytes: JSON.stringify(talk.messages).length / 1024,
-      alone: spent.alone / count,
-      again: spent.again / count,
-      delta: spent.delta / count,
-      words: measureWords(talk),
-      lookUp: await measureLookUp(file, talk),
-    };
-  } finally {
-    model.close();
-    rmSync(folder, { recursive: true });
-  }
 }
 
 interface Talk {
@@ -149,15 +175,14 @@ interface Message {
 }
 
 /** Puts threads into a store, turn by turn, as a gateway would have done. */
-async function tellBefore(file: string, sessions: number, turns: number): Promise<readonly Talk[]> {
-  const store = createSqliteStore({ file });
+async function tellBefore(store: SessionStore, { earlier, sessions }: Size): Promise<readonly Talk[]> {
   const talks: Talk[] = [];
   for (let index = 0; index < sessions; index += 1) {
-    const user = `someone ${index}`;
+    const user = newId("resp");
     const session = newId("conv");
     const commits: Promise<boolean>[] = [];
     let path = noPath;
-    for (let count = 0; count < turns; count += 1) {
+    for (let count = 0; count < earlier; count += 1) {
       const turn = makeTurn(session, path, count);
       const move = { id: session, hint: `user:${user}`, expectedTip: path.tip?.id, otherwise: "refuse" } as const;
       commits.push(store.commit({ turns: [turn], session: { ...move, resends: false } }));
@@ -167,7 +192,6 @@ async function tellBefore(file: string, sessions: number, turns: number): Promis
     if (!kept.every(Boolean)) throw new Error("The store refused a turn of the history.");
     talks.push({ user, path, messages: path.track.talk.map(toMessage) });
   }
-  await store.close();
   return talks;
 }
 
@@ -218,6 +242,8 @@ async function startModel() {
 }
 
 type Client = "alone" | "again" | "delta";
+
+type BenchGateway = Awaited<ReturnType<typeof startGateway>>;
 
 async function startGateway(wanted: Wanted) {
   const child = fork(join(import.meta.dirname, "gateway.ts"), [JSON.stringify(wanted)]);
@@ -275,8 +301,7 @@ function measureWords({ path }: Talk): number {
   return spent / times;
 }
 
-async function measureLookUp(file: string, { user, path }: Talk): Promise<number> {
-  const store = createSqliteStore({ file });
+async function measureLookUp(store: SessionStore, { user, path }: Talk): Promise<number> {
   const digests = [path.tip?.digest ?? ""];
   const before = process.cpuUsage();
   for (let times = 0; times < lookUps; times += 1) {
@@ -284,21 +309,11 @@ async function measureLookUp(file: string, { user, path }: Talk): Promise<number
     const found = await store.findByDigest(session?.id ?? "", digests);
     if (found === undefined) throw new Error("The thread was not found.");
   }
-  const spent = microsecondsSince(before) / lookUps;
-  await store.close();
-  return spent;
+  return microsecondsSince(before) / lookUps;
 }
 
 /** User and system time of this process. */
 function microsecondsSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(before);
   return user + system;
-}
-
-function toLine(cells: readonly number[]): string {
-  return `| ${cells.map((cell) => Math.round(cell).toLocaleString("en")).join(" | ")} |`;
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

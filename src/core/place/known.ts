@@ -6,7 +6,7 @@ import type { Item } from "../item.ts";
 import type { Shown } from "./match.ts";
 import type { Path } from "./path.ts";
 import type { PathTurn } from "../store.ts";
-import { canonicalJson, canonOf, canonOfOther, type Run, sideOf, squeeze } from "./runs.ts";
+import { canonicalJson, canonOf, canonOfOther, sideOf, squeeze } from "./runs.ts";
 
 /** A beginning of the shown items. */
 export interface Beginning {

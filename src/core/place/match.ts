@@ -104,8 +104,11 @@ async function meet(
 /** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */
 function isPlain({ items, end }: Shown, { start }: Beginning, path: Path): boolean {
   if (start === undefined || !path.isPlain) return false;
-  const isTalk = (item: Item): boolean => item.type === "message" && !isSteering(item);
   return items.slice(0, start).every(isSteering) && items.slice(end).every(isTalk);
+}
+
+function isTalk(item: Item): boolean {
+  return item.type === "message" && !isSteering(item);
 }
 
 /** The runs of the history behind its beginning. */
