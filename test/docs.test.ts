@@ -178,7 +178,8 @@ function createReader(context: TestContext) {
       await stop();
       gateway = begin(process.execPath, [join(root, executable), command, "--port", "0"], {
         cwd: folder,
-        env,
+        // As npm does, which the page says to start it with.
+        env: { ...env, npm_package_name: "portico" },
         stdio: ["ignore", "pipe", "ignore"],
       });
       const printed = await gateway.said((text) => /^Try it:\n.*\n|^ {2}token {6}in .*\n/m.test(text));

@@ -1,5 +1,7 @@
 /** Whole gateways for tests: from the text of a config file to a listening socket, in this process. */
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -12,6 +14,15 @@ export function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
   context.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** A port of the loopback address on which nobody listens. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }
 
 export interface Gateway extends Portico {

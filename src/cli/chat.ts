@@ -16,7 +16,7 @@ import type { Terminal } from "./terminal.ts";
 const usualSession = "terminal";
 
 export const chat: Command = {
-  summary: "Talk to the gateway from the terminal, in a session that others can share.",
+  summary: "Talk to the gateway, in a session that others can share.",
   usage: "chat [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
   options: {
     session: { value: "NAME", summary: `The session to go on with. Default: ${usualSession}.` },
@@ -27,11 +27,10 @@ export const chat: Command = {
   },
   maxPositionals: 0,
   notes: [
-    "Talks to the gateway at the configured address. If none answers there, or both endpoints are off, it opens the gateway",
-    "in this process, without a listener, for as long as the conversation lasts.",
+    "Talks to the gateway at the configured address. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
     "NAME is what other clients send as X-Session-Id, so that they go on with the same conversation, and it with theirs.",
     "",
-    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.",
+    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D ends, Ctrl-C stops an answer, `/help` says so.",
     "From a pipe it answers line after line and ends: with 1 if an answer failed.",
   ],
   async run({ options }, terminal, house) {

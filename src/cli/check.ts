@@ -5,7 +5,7 @@ import type { Command } from "./command.ts";
 import { configOption, listProblems, readSettings } from "./settings.ts";
 
 export const check: Command = {
-  summary: "Validate the configuration, and print it complete with secrets masked.",
+  summary: "Validate the configuration, and print it with secrets masked.",
   usage: "check [--config FILE]",
   options: configOption,
   maxPositionals: 0,

@@ -7,7 +7,7 @@ import { configOption, readSettings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 
 export const doctor: Command = {
-  summary: "Look for what would stand in the way: configuration, folders, store, port, adapters.",
+  summary: "Look for what would stand in the way, and say how to mend it.",
   usage: "doctor [--offline] [--config FILE]",
   options: {
     offline: { summary: "Do not ask the adapters' servers whether they are there." },
@@ -15,6 +15,7 @@ export const doctor: Command = {
   },
   maxPositionals: 0,
   notes: [
+    "Looks at the configuration, the folders, the store, the port, a running gateway and the adapters.",
     "Changes nothing, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
     "An adapter's server is asked for its list of models, with the adapter's own key.",
     "Exits with 1 when there is a problem, else with 0.",

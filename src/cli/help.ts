@@ -4,7 +4,8 @@ import type { Command, Group } from "./command.ts";
 export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
   return [
-    "Portico, the front door of an AI gateway: chat completions and responses over HTTP, with memory.",
+    "Portico, the front door of an AI gateway: chat completions and responses over",
+    "HTTP, with memory.",
     "",
     "Usage: portico <command> [options]",
     "",
@@ -39,14 +40,32 @@ export function describeCommand(name: string, command: Command): string {
   return [
     `portico ${name}: ${command.summary}`,
     "",
-    `Usage: portico ${command.usage}`,
+    ...fold(`Usage: portico ${command.usage}`, "       "),
     "",
     ...table([...options, ["--help", "Show this."]]),
-    ...(command.notes.length === 0 ? [] : ["", ...command.notes]),
+    ...(command.notes.length === 0 ? [] : ["", ...command.notes.flatMap((note) => fold(note))]),
   ].join("\n");
+}
+
+/** What to type for a command, as whoever reads it has come here: in a checkout, npm runs it. */
+export function nameOf(command: string, env: Readonly<Record<string, string | undefined>>, options = ""): string {
+  if (env["npm_package_name"] !== "portico") return `portico ${command}${options}`;
+  const script = command === "start" ? "npm start" : `npm run portico ${command}`;
+  return options === "" ? script : `${script} --${options}`;
 }
 
 function table(rows: readonly (readonly [string, string])[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length));
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+  return rows.flatMap(([left, right]) => fold(`  ${left.padEnd(width)}  ${right}`, " ".repeat(width + 4)));
+}
+
+/** As wide as a terminal is that nobody has made wider. */
+const maxWidth = 80;
+
+/** Breaks a line between words, and not within brackets; `indent` stands before all lines but the first. */
+function fold(text: string, indent = ""): string[] {
+  if (text.length <= maxWidth) return [text];
+  const spaces = [...text.matchAll(/ (?! |[^[]*\])/g)].map(({ index }) => index);
+  const last = spaces.findLast((index) => index > indent.length && index <= maxWidth);
+  return last === undefined ? [text] : [text.slice(0, last), ...fold(indent + text.slice(last + 1), indent)];
 }

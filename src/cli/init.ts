@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createToken } from "../config/token.ts";
 import type { Command } from "./command.ts";
+import { nameOf } from "./help.ts";
 
 export const init: Command = {
   summary: "Write a commented config file with a fresh token.",
@@ -19,8 +20,8 @@ export const init: Command = {
       terminal.complain(explain(thrown, file));
       return 1;
     }
-    const option = positionals[0] === undefined ? "" : ` --config ${name}`;
-    terminal.print(`Wrote ${file}, readable by you alone, with a fresh token in it.\nStart it: portico start${option}`);
+    const start = nameOf("start", terminal.env, positionals[0] === undefined ? "" : ` --config ${name}`);
+    terminal.print(`Wrote ${file}, readable by you alone, with a fresh token in it.\nStart it: ${start}`);
     return 0;
   },
 };

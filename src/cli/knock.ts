@@ -1,25 +1,48 @@
 /** Who answers at the address of a gateway. */
 import { createUpstream } from "../adapters/http/upstream.ts";
 import { readWhole } from "../adapters/http/whole.ts";
+import { isObject } from "../adapters/json.ts";
 import type { HttpConfig } from "../config/config.ts";
 
 type Found = "gateway" | "stranger" | "nobody";
 
 const patienceMs = 1_500;
+/** What `/readyz` says grows with the adapters. */
+const maxBytes = 65_536;
 
 /** Asks for its health, which needs no token. Whoever is silent, or says anything else, is a stranger. */
 export async function knock(address: string): Promise<Found> {
-  const waits = { connectMs: patienceMs, firstByteMs: patienceMs, idleMs: patienceMs };
-  const upstream = createUpstream({ baseUrl: address, proxy: false, environment: {}, ...waits });
-  const request = { method: "GET", path: "/healthz", headers: {}, totalMs: patienceMs } as const;
   try {
-    const response = await upstream.send(request, new AbortController().signal);
-    const isOurs = response.status === 200 && String(response.headers["x-request-id"]).startsWith("req_");
-    return isOurs && (await readWhole(response, 1024)).toString("utf8") === '{"status":"ok"}' ? "gateway" : "stranger";
+    const { status, requestId, text } = await ask(address, "/healthz");
+    return status === 200 && requestId.startsWith("req_") && text === '{"status":"ok"}' ? "gateway" : "stranger";
   } catch (thrown) {
     const cause = thrown instanceof Error ? thrown.cause : undefined;
     const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
     return nobodyThere.has(code) ? "nobody" : "stranger";
+  }
+}
+
+/** Why a gateway is not ready for turns, in its own words; nothing when it is. */
+export async function whyNotReady(address: string): Promise<string | undefined> {
+  try {
+    const { status, text } = await ask(address, "/readyz");
+    if (status === 200) return undefined;
+    const body: unknown = JSON.parse(text);
+    const error = isObject(body) ? body["error"] : undefined;
+    return isObject(error) ? String(error["message"]) : `it answers with status ${status}`;
+  } catch (thrown) {
+    return thrown instanceof Error ? thrown.message : String(thrown);
+  }
+}
+
+async function ask(address: string, path: string) {
+  const waits = { connectMs: patienceMs, firstByteMs: patienceMs, idleMs: patienceMs };
+  const upstream = createUpstream({ baseUrl: address, proxy: false, environment: {}, ...waits });
+  const request = { method: "GET", path, headers: {}, totalMs: patienceMs } as const;
+  try {
+    const response = await upstream.send(request, new AbortController().signal);
+    const text = (await readWhole(response, maxBytes)).toString("utf8");
+    return { status: response.status, requestId: String(response.headers["x-request-id"]), text };
   } finally {
     await upstream.close();
   }

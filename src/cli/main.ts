@@ -1,30 +1,23 @@
 /** The command line: finds the command, reads its arguments, runs it, and tells how it ended. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
-import { chat } from "./chat.ts";
-import { check } from "./check.ts";
 import { type Command, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
-import { doctor } from "./doctor.ts";
 import { describeCommand, describeCommands, describeGroup } from "./help.ts";
 import { type House, house as wholeHouse } from "./house.ts";
-import { init } from "./init.ts";
-import { schema } from "./schema.ts";
-import { sessions } from "./sessions.ts";
 import { describeProblems } from "./settings.ts";
-import { start } from "./start.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
-import { token } from "./token.ts";
 import { readVersion } from "./version.ts";
 
-const commands: Readonly<Record<string, Command | Group>> = {
-  start,
-  init,
-  check,
-  schema,
-  chat,
-  sessions,
-  token,
-  doctor,
+/** Each is loaded when it is asked for: a gateway that starts has no use for the others. */
+const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {
+  start: async () => (await import("./start.ts")).start,
+  init: async () => (await import("./init.ts")).init,
+  check: async () => (await import("./check.ts")).check,
+  schema: async () => (await import("./schema.ts")).schema,
+  chat: async () => (await import("./chat.ts")).chat,
+  sessions: async () => (await import("./sessions.ts")).sessions,
+  token: async () => (await import("./token.ts")).token,
+  doctor: async () => (await import("./doctor.ts")).doctor,
 };
 
 /** Runs a command line, and gives the exit code: 0 done, 1 failed, 2 not understood. */
@@ -57,9 +50,10 @@ export async function main(): Promise<void> {
 async function dispatch(args: readonly string[], terminal: Terminal, house: House): Promise<number> {
   const [name, ...rest] = args;
   if (name === "--version" || name === "-v") return tell(terminal, readVersion());
-  if (name === undefined || name === "--help" || name === "-h") return tell(terminal, describeCommands(commands));
-  if (name === "help") return tell(terminal, rest.length === 0 ? describeCommands(commands) : describe(find(rest)));
-  const found = find(args);
+  const wantsAll = name === "help" ? rest.length === 0 : name === undefined || name === "--help" || name === "-h";
+  if (wantsAll) return tell(terminal, describeCommands(await loadAll()));
+  if (name === "help") return tell(terminal, describe(await find(rest)));
+  const found = await find(args);
   if (found.type === "group") return tell(terminal, describe(found));
   const given = readArguments(found.name, found.command, found.rest);
   return given.wantsHelp ? tell(terminal, describe(found)) : found.command.run(given, terminal, house);
@@ -70,13 +64,18 @@ type Found =
   | { readonly type: "command"; readonly name: string; readonly command: Command; readonly rest: readonly string[] };
 
 /** A group is found when none of its commands is named. */
-function find([name = "", ...rest]: readonly string[]): Found {
-  const entry = pick(commands, name, "portico help", ["--help", "--version"], ["help"]);
+async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
+  const entry = await pick(commands, name, "portico help", ["--help", "--version"], ["help"])();
   if (!("commands" in entry)) return { type: "command", name, command: entry, rest };
   const [inner, ...innerRest] = rest;
   if (inner === undefined || ["--help", "-h", "help"].includes(inner)) return { type: "group", name, group: entry };
   const command = pick(entry.commands, inner, `portico ${name} --help`, ["--help"], []);
   return { type: "command", name: `${name} ${inner}`, command, rest: innerRest };
+}
+
+async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
+  const loaded = Object.entries(commands).map(async ([name, load]) => [name, await load()] as const);
+  return Object.fromEntries(await Promise.all(loaded));
 }
 
 function pick<T>(

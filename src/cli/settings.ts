@@ -29,7 +29,7 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
 }
 
 export const configOption = {
-  config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, or ./portico.json if it exists." },
+  config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, else ./portico.json." },
 };
 
 /** Everything that is wrong with a configuration. */

@@ -6,7 +6,7 @@ import { type Command, type Group, UsageError } from "./command.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 const make: Command = {
-  summary: "Make a token, with its digest and its line for the config file.",
+  summary: "Make a token, with its digest and its config line.",
   usage: "token make [--name NAME]",
   options: { name: { value: "NAME", summary: "The owner of what is made with it. Default: my-app." } },
   maxPositionals: 0,
@@ -25,7 +25,7 @@ const make: Command = {
 };
 
 const hashToken: Command = {
-  summary: "Print the digest of a token that is read from the standard input.",
+  summary: "Print the digest of a token from the standard input.",
   usage: "token hash",
   options: {},
   // More would tell the token on the screen again; it is refused below.
@@ -52,13 +52,13 @@ const hashToken: Command = {
 };
 
 const rotate: Command = {
-  summary: "Put a new token in the place of the generated one, or tell how to change those of a config file.",
+  summary: "Put a new token in the place of the generated one.",
   usage: "token rotate [--config FILE]",
   options: configOption,
   maxPositionals: 0,
   notes: [
     "Without a config file the token is kept in the data folder, and is changed there.",
-    "A config file is never changed: it is told what to do.",
+    "A config file is never changed: you are told what to change in it.",
   ],
   async run({ options }, terminal, house) {
     const { config } = await readSettings({ config: options["config"] }, terminal, house);

@@ -45,6 +45,7 @@ async function check(context: TestContext, text: string): Promise<Checked> {
     probe: () => assert.fail("nobody is asked"),
     isInteractive: false,
     onSignal: () => {},
+    outlastOutput: () => {},
     exit: () => assert.fail("it does not end the process"),
   };
   // The packages, programs and files of the recipes are not on this machine.

@@ -1,8 +1,6 @@
 /** `portico chat`, with a gateway that runs and with none: the same sessions either way. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { openLocal } from "../../src/cli/chat/local.ts";
@@ -10,7 +8,7 @@ import { type Partner, toNaming } from "../../src/cli/chat/partner.ts";
 import { openRemote } from "../../src/cli/chat/remote.ts";
 import type { Event } from "../../src/core/event.ts";
 import { load, withHttp } from "../config/house.ts";
-import { type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
+import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";
 
 /** Runs `portico chat ARGS` with these lines on its standard input. */
@@ -29,14 +27,6 @@ async function goOn({ address }: Gateway, session: string, bearer = token): Prom
   });
   await response.text();
   return `${response.headers.get("x-portico-history")}, ${response.headers.get("x-portico-context")}`;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 /** What is said, and how it ended. */
@@ -64,7 +54,7 @@ test("With both endpoints off, chat answers in its own process, and goes on wher
 
 test("With a gateway at the configured address, chat talks to it, and any client goes on with the session.", async (context) => {
   const folder = makeFolder(context);
-  const http = { port: await freePort(), auth_token: token, endpoints: { compat_chat: true } };
+  const http = { port: await findFreePort(), auth_token: token, endpoints: { compat_chat: true } };
   writeConfig(folder, JSON.stringify({ gateway: { http } }));
   const gateway = await startGateway(context, { http }, folder);
   const { code, stdout, stderr } = await chat(
@@ -95,7 +85,7 @@ test("A store that another gateway has is told as such, with the way to that gat
 test("Where only digests are configured, chat asks for a file with the token, and speaks for its owner.", async (context) => {
   const folder = makeFolder(context);
   const http = {
-    port: await freePort(),
+    port: await findFreePort(),
     tokens: [{ name: "notes", token: "sk-notes-0123456789abcdef" }],
     endpoints: { compat_chat: true },
   };
@@ -210,7 +200,10 @@ test("Over a unix socket too.", { skip: process.platform === "win32" && "there a
 test("What goes wrong is told in the gateway's own words.", async (context) => {
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } } });
   const failing = (content: string, more = {}) => hear(talkTo(context, gateway, more), content);
-  await assert.rejects(failing("Hello", { token: "sk-wrong-0123456789" }), /^GatewayError: The token is not valid\./);
+  await assert.rejects(
+    failing("Hello", { token: "sk-wrong-0123456789" }),
+    /^GatewayError: The token is not valid\. .*restart it, or .*--token-file/,
+  );
   await assert.rejects(failing("FAIL before"), /^GatewayError: The echo adapter failed/);
   assert.match((await failing("FAIL after 1 one two")).error!, /The echo adapter failed/);
   await assert.rejects(

@@ -104,6 +104,12 @@ test("An answer is written as it comes.", async () => {
   assert.equal(await failures, 0);
 });
 
+test("/help says what can be typed, and is no message.", async () => {
+  const { written, complaints } = await pipe("/help\n", repeat);
+  assert.equal(written, "");
+  assert.match(complaints.join(), /\/new begins another conversation, \/exit/);
+});
+
 test("/new goes on in another session, /exit ends.", async () => {
   const sessions: string[] = [];
   const { complaints } = await pipe("one\n/new\ntwo\nthree\n/new\nfour\n/exit\nfive\n", async function* ({ session }) {

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -138,14 +139,24 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   assert.match(await judge(), /cannot be read: .*not a database; /);
 });
 
-test("The port is free, or has our own gateway on it, or a stranger.", async (context) => {
+test("The port is free, or has our own gateway on it, ready or not, or a stranger.", async (context) => {
   const folder = makeFolder(context);
-  const gateway = await startGateway(context, {});
+  const home = makeFolder(context);
+  const gateway = await startGateway(context, {}, home);
   const stranger = createHttpServer((_request, response) => response.end('{"status":"ok"}'));
   const at = (port: number) => ({ http: { port, auth_token: token, endpoints: { compat_chat: true } } });
   const ours = await examine(folder, at(Number(new URL(gateway.address).port)));
   assert.equal(ours.code, 0);
   assert.match(ours.lineOf("port")!, new RegExp(`^ok .* a gateway answers at ${gateway.address}$`));
+  const inTrouble = join(home, ".portico/portico.db");
+  renameSync(inTrouble, `${inTrouble}.moved`);
+  const unready = await examine(folder, at(Number(new URL(gateway.address).port)));
+  assert.equal(unready.code, 1);
+  assert.match(
+    unready.lineOf("port")!,
+    /^problem .*is not ready: The session store cannot keep turns now: .*Put it back/,
+  );
+  renameSync(`${inTrouble}.moved`, inTrouble);
   const port = await listen(context, stranger);
   const theirs = await examine(folder, at(port));
   assert.equal(theirs.code, 1);

@@ -38,6 +38,7 @@ function createScreen({ isInteractive = false } = {}) {
     probe: async () => false,
     isInteractive,
     onSignal: (listener) => stop.resolve(listener),
+    outlastOutput: () => {},
     exit: (code) => void exits.push(code),
   };
   const pass = (ms: number) => void (nowMs += ms);
@@ -105,6 +106,7 @@ for (const name of ["start", "init", "check", "schema", "chat", "doctor", "token
     const help = createScreen();
     await run(["help", ...name.split(" ")], help.terminal, nobody);
     assert.deepEqual(help.printed, printed);
+    assertNarrow(printed);
   });
 }
 
@@ -114,6 +116,41 @@ test("'portico', 'portico help' and 'portico --help' list the commands.", async 
     assert.equal(await run(args, terminal, nobody), 0);
     for (const name of ["start", "init", "check", "schema", "chat", "sessions", "token", "doctor"])
       assert.match(printed.join(), new RegExp(`^ {2}${name} `, "m"));
+    assertNarrow(printed);
+  }
+});
+
+/** Every line fits into a terminal of the usual width. */
+function assertNarrow(printed: readonly string[]): void {
+  const lines = printed.flatMap((text) => text.split("\n"));
+  assert.deepEqual(
+    lines.filter((line) => line.length > 80),
+    [],
+  );
+}
+
+test("A long line of help goes on below where it began, and no option is torn from its value.", async () => {
+  const { terminal, printed } = createScreen();
+  await run(["chat", "--help"], terminal, nobody);
+  assert.match(
+    printed.join(),
+    /^Usage: portico chat \[--session NAME\] \[--model NAME\] \[--url URL\]\n {7}\[--token-file FILE\] \[--config FILE\]$/m,
+  );
+  assert.match(printed.join(), /^ {2}--url URL {10}The gateway .* or\n {21}unix:\/path\.$/m);
+});
+
+test("In a checkout, where npm runs it, the next command is told as npm takes it.", async () => {
+  for (const [env, told] of [
+    [{}, "portico start"],
+    [{ npm_package_name: "portico" }, "npm start"],
+    [{ npm_package_name: "another" }, "portico start"],
+  ] as const) {
+    const { terminal, printed } = createScreen();
+    const file = join(folder, `init-${Object.values(env).join()}.json`);
+    const here = { ...terminal, env };
+    assert.equal(await run(["init", file], here, nobody), 0);
+    const dashes = told.startsWith("npm") ? " --" : "";
+    assert.ok(printed.join().endsWith(`Start it: ${told}${dashes} --config ${file}`), printed.join());
   }
 });
 

@@ -28,6 +28,7 @@ export async function runIn(folder: string, args: readonly string[], house?: Hou
     probe: async () => false,
     isInteractive: false,
     onSignal: () => {},
+    outlastOutput: () => {},
     exit: () => assert.fail("nothing ends the process"),
   };
   const code = await run(args, terminal, house);

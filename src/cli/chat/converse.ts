@@ -74,7 +74,8 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
       session = `${conversation.session}-${randomBytes(4).toString("hex")}`;
       said = [];
       complain(`A new conversation: session ${session}`);
-    } else if (text !== "") await answer(text);
+    } else if (text === "/help") complain(help);
+    else if (text !== "") await answer(text);
     prompt();
   }
   // What the shell says next begins on a line of its own.
@@ -83,6 +84,8 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
   stopped.removeEventListener("abort", stop);
   return failures;
 }
+
+const help = "Every line is a message. /new begins another conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer.";
 
 /** Writes what is said as it comes; gives how it ended. */
 async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Promise<Answer | undefined> {

@@ -24,6 +24,9 @@ const endpoints = [
   { path: "/v1/responses", field: "input", createReplyReader: responses.createReplyReader },
 ] as const;
 
+const otherToken =
+  "A gateway that was started before a token was changed wants the old one: restart it, or name a file with its token (--token-file).";
+
 /** A gateway that is alive is never silent for so long. */
 const silenceMs = 600_000;
 
@@ -53,6 +56,7 @@ export function openRemote({ address, token, model, naming, env }: RemoteOptions
       if (response.status === 200) return { endpoint, response };
       const { message, code } = await readRefusal(response, address);
       const isClosed = code === "endpoint_disabled" || code === "endpoint_not_allowed";
+      if (code === "invalid_api_key") throw new GatewayError("adapter_refused", `${message} ${otherToken}`);
       if (!isClosed || others.length === 0) throw new GatewayError("adapter_refused", message);
       open = others;
     }

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { dirname } from "node:path";
 import type { HttpConfig } from "../../config/config.ts";
 import { explainFailure } from "../failure.ts";
-import { knock, toAddress } from "../knock.ts";
+import { knock, toAddress, whyNotReady } from "../knock.ts";
 import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
 
 const about = "port";
@@ -39,9 +39,13 @@ async function tryListening(host: string, port: number): Promise<unknown> {
 
 async function judgeTaken(http: HttpConfig): Promise<Finding> {
   const address = toAddress(http);
-  if (address !== undefined && (await knock(address)) === "gateway")
-    return ok(about, `a gateway answers at ${address}`);
-  return problemWith(about, explainFailure(inUse, http));
+  if (address === undefined || (await knock(address)) !== "gateway") {
+    return problemWith(about, explainFailure(inUse, http));
+  }
+  const reason = await whyNotReady(address);
+  return reason === undefined
+    ? ok(about, `a gateway answers at ${address}`)
+    : problemWith(about, `the gateway at ${address} is not ready: ${reason}`);
 }
 
 /** A socket on which nobody answers is cleared at the start; anything else is left alone. */
