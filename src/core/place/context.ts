@@ -13,7 +13,7 @@ export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   const told = place.base.concat(place.input);
   if (by !== "hint") return checkTools((instead ?? talkOf(path, told)).concat(told), place, ask);
   const own = steering(place, ask);
-  if (place.isVerbatim === true) return own === path.steering ? own.concat(ask.items) : ask.items;
+  if (place.isVerbatim === true) return own === path.steering && own.length > 0 ? own.concat(ask.items) : ask.items;
   const news = told.filter((item) => !isSteering(item));
   if (instead !== undefined || path.isAbridged) {
     const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item));
