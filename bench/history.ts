@@ -16,6 +16,7 @@ import type { Item } from "../src/core/item.ts";
 import { findKnown } from "../src/core/place/known.ts";
 import { noPath, extend, type Path } from "../src/core/place/path.ts";
 import type { SessionStore, StoredTurn } from "../src/core/store.ts";
+import { createChatProtocol } from "../src/protocols/chat/index.ts";
 import { createIds } from "../src/ids.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
 import type { Wanted } from "./gateway.ts";
@@ -30,16 +31,19 @@ interface Size {
 
 const warming: Size = { earlier: 10, sessions: 500, turns: 2 };
 const sizes: readonly Size[] = [
-  { earlier: 10, sessions: 500, turns: 1 },
-  { earlier: 100, sessions: 50, turns: 10 },
-  { earlier: 1_000, sessions: 5, turns: 50 },
-  { earlier: 10_000, sessions: 1, turns: 300 },
+  { earlier: 10, sessions: 100, turns: 1 },
+  { earlier: 100, sessions: 20, turns: 5 },
+  { earlier: 1_000, sessions: 4, turns: 25 },
+  { earlier: 10_000, sessions: 1, turns: 200 },
 ];
+/** So long is what drives everything else from the processor's caches before a turn is measured. */
+const disturbing: Size = { earlier: 10_000, sessions: 1, turns: 0 };
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
 const token = "sk-bench-0123456789abcdef";
 const newId = createIds(() => new Date());
 const chain = createChain((text) => hash("sha256", text, "base64url").slice(0, 22));
+const chat = createChatProtocol({ exposeReasoning: false });
 const lookUps = 2_000;
 
 await main();
@@ -51,13 +55,16 @@ async function main(): Promise<void> {
   try {
     const before = createSqliteStore({ file });
     const all: (readonly Talk[])[] = [];
-    for (const size of [warming, ...sizes]) all.push(await tellBefore(before, size));
+    for (const size of [warming, disturbing, ...sizes]) all.push(await tellBefore(before, size));
     await before.close();
-    const [first = [], ...talks] = all;
+    const [first = [], [other] = [], ...talks] = all;
     const gateway = await startGateway({ file, token, model: model.address });
-    await measureTurns(gateway, warming, first);
+    await measureTurns(gateway, warming, first, async () => {});
+    const disturb = async () => other && void (await gateway.say(other, "alone"));
     const spent: Spent[] = [];
-    for (const [index, size] of sizes.entries()) spent.push(await measureTurns(gateway, size, talks[index] ?? []));
+    for (const [index, size] of sizes.entries()) {
+      spent.push(await measureTurns(gateway, size, talks[index] ?? [], disturb));
+    }
     await gateway.close();
 
     const rows: Row[] = [];
@@ -79,7 +86,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** The medians of some turns, in microseconds of CPU time. */
+/** What some turns cost, in microseconds of CPU time. */
 interface Spent {
   /** Of a request with the whole history that has no session: its bytes are read, understood and sent to the model. */
   readonly alone: number;
@@ -100,26 +107,41 @@ interface Row extends Spent {
   readonly lookUp: number;
 }
 
-/** The client with only new items comes first: a session that was once shown its history expects it from then on. */
-async function measureTurns(gateway: BenchGateway, { turns }: Size, talks: readonly Talk[]): Promise<Spent> {
-  const delta: number[] = [];
-  const alone: number[] = [];
-  const again: number[] = [];
+/**
+ * Before each turn that counts comes a disturbance, so that short and long ones find the same: alone in a loop a short one has
+ * the caches of the processor to itself. The client with only new items is the first: a session that was once shown its
+ * history expects it from then on.
+ */
+async function measureTurns(
+  gateway: BenchGateway,
+  { turns }: Size,
+  talks: readonly Talk[],
+  disturb: () => Promise<void>,
+): Promise<Spent> {
+  const spent: Record<Client, number[]> = { delta: [], alone: [], again: [] };
+  async function say(talk: Talk, client: Client): Promise<void> {
+    await disturb();
+    spent[client].push(await gateway.say(talk, client));
+  }
   for (const talk of talks) {
     await gateway.say(talk, "delta"); // The thread is read from the file.
-    for (let turn = 0; turn < turns; turn += 1) delta.push(await gateway.say(talk, "delta"));
+    for (let turn = 0; turn < turns; turn += 1) await say(talk, "delta");
     await gateway.say(talk, "again"); // And hashed.
     for (let turn = 0; turn < turns; turn += 1) {
-      alone.push(await gateway.say(talk, "alone"));
-      again.push(await gateway.say(talk, "again"));
+      await say(talk, "alone");
+      await say(talk, "again");
     }
   }
+  const { delta, alone, again } = spent;
   const added = again.map((cpu, index) => cpu - (alone[index] ?? 0));
-  return { delta: medianOf(delta), alone: medianOf(alone), again: medianOf(again), added: medianOf(added) };
+  return { delta: middleOf(delta), alone: middleOf(alone), again: middleOf(again), added: middleOf(added) };
 }
 
-function medianOf(numbers: readonly number[]): number {
-  return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? 0;
+/** The mean of the middle half: now and then a turn pays for the garbage of many. */
+function middleOf(numbers: readonly number[]): number {
+  const quarter = Math.floor(numbers.length / 4);
+  const middle = numbers.toSorted((one, other) => one - other).slice(quarter, numbers.length - quarter);
+  return middle.reduce((sum, number) => sum + number, 0) / middle.length;
 }
 
 function printTable(rows: readonly Row[]): void {
@@ -286,19 +308,19 @@ async function startGateway(wanted: Wanted) {
   };
 }
 
-/** What comes from a socket are never the very strings that are remembered. */
+/** The words of a request as the gateway has read it, which are never the very strings that are remembered. */
 function measureWords({ path }: Talk): number {
-  const text = JSON.stringify(path.track.talk);
-  const times = Math.ceil(20_000_000 / text.length);
-  let spent = 0;
+  const body = JSON.stringify({ model: "any", messages: path.track.talk.map(toMessage) });
+  const times = Math.ceil(100_000_000 / body.length);
+  const spent: number[] = [];
   for (let index = 0; index < times; index += 1) {
-    const items = JSON.parse(text) as readonly Item[];
+    const { items } = chat.parse(JSON.parse(body), "default").ask;
     const before = process.cpuUsage();
-    const known = findKnown({ items, end: items.length }, path);
-    spent += microsecondsSince(before);
+    const known = findKnown({ items: items as readonly Item[], end: items.length }, path);
+    spent.push(microsecondsSince(before));
     if (known?.length !== items.length) throw new Error("Not all of it is known.");
   }
-  return spent / times;
+  return middleOf(spent);
 }
 
 async function measureLookUp(store: SessionStore, { user, path }: Talk): Promise<number> {
