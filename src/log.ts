@@ -1,6 +1,8 @@
 /** The log: JSON lines on standard error, gathered and written together, because a request must not wait for a terminal. */
 import { write, writeSync } from "node:fs";
-import { type Logger, pino } from "pino";
+import { createRequire } from "node:module";
+import type * as pino from "pino";
+import type { DoorLog } from "./http/journal.ts";
 
 const standardError = 2;
 /** How long a line may wait for others. */
@@ -8,7 +10,7 @@ const gatherMs = 100;
 const maxGathered = 64 * 1024;
 
 export interface Log {
-  readonly log: Logger;
+  readonly log: DoorLog;
   /** Writes what is of this level or above it from now on. */
   setLevel(level: string): void;
   close(): void;
@@ -16,9 +18,26 @@ export interface Log {
 
 export function createLog(level: string): Log {
   const sink = createSink();
-  const log = pino({ level, base: null }, sink);
-  return { log, setLevel: (chosen) => void (log.level = chosen), close: sink.close };
+  let chosen = level;
+  let logger: pino.Logger | undefined;
+  /** The library is loaded for the first line, as no start should wait for it. */
+  function open(): pino.Logger {
+    return (logger ??= (require("pino") as typeof pino).pino({ level: chosen, base: null }, sink));
+  }
+  return {
+    log: {
+      info: (fields, message) => open().info(fields, message),
+      error: (fields, message) => open().error(fields, message),
+    },
+    setLevel(next) {
+      chosen = next;
+      logger = undefined;
+    },
+    close: sink.close,
+  };
 }
+
+const require = createRequire(import.meta.url);
 
 /**
  * One write for many lines. What is left when the process ends is written before it does. Whoever reads the log must keep up:

@@ -57,6 +57,33 @@ test("A start loads neither what judges archives and schemas nor the vocabulary 
   }
 });
 
+test("A start loads none of the libraries that wait for a first line, a first reader or a first connection.", () => {
+  assert.deepEqual(
+    loaded.filter((url) => /\/node_modules\/(pino|prom-client|ws)\//.test(url)),
+    [],
+  );
+});
+
+test("A command loads the code of no other.", () => {
+  const watch = `
+    import { registerHooks } from "node:module";
+    registerHooks({
+      load(url, context, next) {
+        if (/\\/src\\/cli\\/\\w+\\.ts$/.test(url)) process.stderr.write(url.split("/").at(-1) + " ");
+        return next(url, context);
+      },
+    });`;
+  const bin = fileURLToPath(new URL("bin/portico.js", root));
+  const args = ["--import", `data:text/javascript,${encodeURIComponent(watch)}`, bin, "token", "--help"];
+  const { stderr, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  assert.match(stdout, /^portico token/);
+  const commands = ["start", "init", "check", "schema", "chat", "sessions", "token", "doctor"];
+  assert.deepEqual(
+    commands.filter((name) => stderr.includes(`${name}.ts `)),
+    ["token"],
+  );
+});
+
 test("A start loads no more of an HTTP client than it needs: no fetch, neither the platform's nor a package's.", () => {
   assert.ok(loaded.some((url) => url.endsWith("/node_modules/undici/lib/dispatcher/pool.js")));
   assert.deepEqual(

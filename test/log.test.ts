@@ -9,9 +9,9 @@ const source = JSON.stringify(join(import.meta.dirname, "../src/log.ts"));
 /** A process that logs two lines and then does what it is told. */
 function logAnd(then: string) {
   const program = `import { createLog } from ${source};
-    const { log, close } = createLog("info");
-    log.info({ a: 1 }, "one");
-    log.debug({}, "unheard");
+    const { log, close } = createLog("error");
+    log.error({ a: 1 }, "one");
+    log.info({}, "unheard");
     log.error({ b: 2 }, "two");
     ${then}`;
   return spawn(process.execPath, ["--input-type=module-typescript", "--eval", program], {

@@ -1,21 +1,30 @@
 /** Which pages may ask from a browser, and what they may read of the answers. */
-import type { FastifyCorsOptions } from "@fastify/cors";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 
-/** The endpoints are for the pages that the operator has named, the operator's routes for none. */
+/** The endpoints are for the pages that the operator has named, the operator's routes for none. Gives whether all is said: a preflight. */
 export function sayCors(
-  { terms, routeOptions: { url } }: FastifyRequest,
-  done: (error: null, options: FastifyCorsOptions) => void,
-): void {
+  { method, headers, terms, routeOptions: { url } }: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
   const { corsOrigins } = terms.settings;
-  if (corsOrigins.length === 0 || url?.startsWith("/operator/") === true) return done(null, { origin: false });
-  done(null, {
-    origin: [...corsOrigins],
-    methods: ["GET", "POST", "DELETE"],
-    exposedHeaders: [...exposedHeaders],
-    maxAge: 600,
-    strictPreflight: false,
+  if (corsOrigins.length === 0) return false;
+  // A cache must not take one page's answer for another's.
+  reply.header("vary", "Origin");
+  if (url?.startsWith("/operator/") === true) return false;
+  const { origin } = headers;
+  if (origin !== undefined && corsOrigins.includes(origin)) reply.header("access-control-allow-origin", origin);
+  reply.header("access-control-expose-headers", exposedHeaders);
+  if (method !== "OPTIONS") return false;
+  reply.headers({
+    vary: "Origin, Access-Control-Request-Headers",
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-max-age": "600",
+    "content-length": "0", // some browsers wait for a body else
   });
+  const wanted = headers["access-control-request-headers"];
+  if (wanted !== undefined) reply.header("access-control-allow-headers", wanted);
+  reply.code(204).send();
+  return true;
 }
 
 const exposedHeaders = [
@@ -28,4 +37,4 @@ const exposedHeaders = [
   "x-portico-tried",
   "x-portico-warning",
   "x-portico-tokens",
-] as const;
+].join(", ");

@@ -1,5 +1,4 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
-import cors from "@fastify/cors";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
@@ -132,17 +131,12 @@ export function createDoor(parts: DoorParts): Door {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
-    done();
-  });
-  app.register(cors, { delegator: sayCors });
-  app.addHook("onRequest", (request, reply, done) => {
-    const { settings, guard, rate } = request.terms;
-    // The plugin says so of every answer, as if pages could ever read one.
-    if (settings.corsOrigins.length === 0) reply.removeHeader("vary");
+    if (sayCors(request, reply)) return;
     if (request.routeOptions.config.open) return done();
+    const { guard, rate } = request.terms;
     request.token = guard.admit(request.headers, request.ip);
     if (turns.draining) throw drainingError();
-    if (!request.ws) rate.take(request.token); // a connection's turns count one by one
+    if (!sockets.has(request.raw)) rate.take(request.token); // a connection's turns count one by one
     done();
   });
   app.addHook("onResponse", (_request, _reply, done) => {
@@ -153,9 +147,8 @@ export function createDoor(parts: DoorParts): Door {
   const silence = watchSilence(app.server);
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
-  // As a plugin, so that they come after those that change how routes are added.
   const routes = toRoutes({ ...parts, turns, sockets, metrics });
-  app.register(async (rooms) => addRoutes(rooms, routes));
+  addRoutes(app, routes);
 
   return {
     async listen() {

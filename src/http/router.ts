@@ -77,8 +77,7 @@ function addRoute(app: FastifyInstance, route: Route): void {
         sockets.check(request, reply);
         done();
       },
-      handler: () => undefined,
-      wsHandler: sockets.talk,
+      handler: sockets.talk,
     });
   }
   app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });

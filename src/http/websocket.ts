@@ -1,22 +1,23 @@
 /** The WebSocket form of the responses endpoint: upgrades are taken or refused here, and connections let go in the end. */
 import type { IncomingMessage } from "node:http";
-import websocket, { type WebSocket } from "@fastify/websocket";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import { answerMalformed } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
 import { drainingError } from "./turns.ts";
 import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
+import { createUpgrades } from "./websocket/upgrades.ts";
 
 export interface WebSockets {
   /** Whether a request leaves HTTP; any other wish to upgrade is answered as if it had not been uttered. */
   isUpgrade(incoming: IncomingMessage): boolean;
-  /** Makes the listener take upgrades; to be called before there are routes and hooks. */
+  /** Makes the listener take upgrades. */
   install(app: FastifyInstance): void;
+  /** Whether a request came as an upgrade. */
+  has(incoming: IncomingMessage): boolean;
   /** Refuses an upgrade with a status, while that can still be told. */
   check(request: FastifyRequest, reply: FastifyReply): void;
-  /** Takes an upgraded connection. */
-  talk(socket: WebSocket, request: FastifyRequest): void;
+  /** Makes a request a connection. */
+  talk(request: FastifyRequest, reply: FastifyReply): void;
   /** Lets running responses end, then closes their connections. */
   retire(): void;
   /** Ends all connections at once. */
@@ -29,38 +30,23 @@ const path = "/v1/responses";
 /** `current` is asked for every connection, and by it for every turn: it may change. */
 export function createWebSockets(current: () => ConnectionParts): WebSockets {
   const connections = new Set<Connection>();
-  const names = new WeakMap<IncomingMessage, string>();
-  let setMaxPayload: ((bytes: number) => void) | undefined;
+  const upgrades = createUpgrades();
 
   return {
     isUpgrade: (incoming) =>
       asksForWebSocket(incoming) &&
       current().settings.enabled &&
       toRouteUrl(incoming.url ?? "").split("?", 1)[0] === path,
-    install(app) {
-      app.register(websocket, {
-        options: { clientTracking: false, autoPong: false },
-        preClose: (done) => done(), // `retire` does it, without cutting off what is being said
-        // What breaks the protocol is closed by the library with the code that says so.
-        errorHandler: (_error, socket) => void (socket.readyState === socket.OPEN && socket.terminate()),
-      });
-      app.after(() => {
-        setMaxPayload = (bytes) => void (app.websocketServer.options.maxPayload = bytes);
-        app.websocketServer.on("headers", (headers, incoming) => {
-          headers.push(`x-request-id: ${names.get(incoming)}`);
-        });
-        app.websocketServer.on("wsClientError", (error, _socket, incoming) => {
-          answerMalformed(error, incoming.socket, names.get(incoming) ?? "");
-        });
-      });
-    },
+    install: upgrades.hear,
+    has: upgrades.has,
     check(request, reply) {
-      const { settings, limits } = current();
+      const { settings } = current();
       if (!settings.enabled) {
         reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
         throw switchedOff();
       }
-      if (!request.ws) throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
+      if (!upgrades.has(request.raw))
+        throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
       if (connections.size >= settings.maxConnections) {
         throw new GatewayError(
           "overloaded",
@@ -68,14 +54,17 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
           { retryAfterSeconds: 5 },
         );
       }
-      names.set(request.raw, request.id);
-      setMaxPayload?.(limits.maxBodyBytes);
     },
-    talk(socket, request) {
-      request.isUpgraded = true;
-      const connection = openConnection(current, socket, request);
-      connections.add(connection);
-      socket.once("close", () => connections.delete(connection));
+    talk(request, reply) {
+      reply.hijack();
+      upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
+        request.isUpgraded = true;
+        // What breaks the protocol is closed by the library with the code that says so.
+        socket.on("error", () => void (socket.readyState === socket.OPEN && socket.terminate()));
+        const connection = openConnection(current, socket, request);
+        connections.add(connection);
+        socket.once("close", () => connections.delete(connection));
+      });
     },
     retire() {
       const parting = { closeCode: 1001, reason: drainingError(), isAlwaysTold: false };

@@ -16,6 +16,8 @@ test("a page of an allowed origin may ask, preflight first, and read our headers
     },
   });
   assert.equal(preflight.status, 204);
+  assert.equal(preflight.headers.get("access-control-max-age"), "600");
+  assert.equal(preflight.headers.get("vary"), "Origin, Access-Control-Request-Headers");
   assert.equal(preflight.headers.get("access-control-allow-origin"), origin);
   assert.match(preflight.headers.get("access-control-allow-methods") ?? "", /POST/);
   assert.match(preflight.headers.get("access-control-allow-headers") ?? "", /authorization/);
@@ -40,7 +42,19 @@ test("another origin gets no permission, and without origins there are no CORS h
   const some = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
   const other = await fetch(`${some}/v1/models`, { headers: { origin: "https://evil.example", authorization } });
   assert.equal(other.headers.get("access-control-allow-origin"), null);
+  assert.equal(other.headers.get("vary"), "Origin");
+  const preflight = await fetch(`${some}/v1/models`, {
+    method: "OPTIONS",
+    headers: { origin: "https://evil.example" },
+  });
+  assert.equal(preflight.headers.get("access-control-allow-origin"), null);
   const none = await createBox(context, [say("hi")]).listen();
   const answer = await fetch(`${none}/v1/models`, { headers: { origin, authorization } });
-  assert.equal(answer.headers.get("access-control-allow-origin"), null);
+  const names = [...answer.headers.keys()];
+  assert.deepEqual(
+    names.filter((name) => name === "vary" || name.startsWith("access-control-")),
+    [],
+  );
+  const refused = await fetch(`${none}/v1/models`, { method: "OPTIONS", headers: { origin, authorization } });
+  assert.equal(refused.status, 405);
 });

@@ -65,6 +65,29 @@ test("an upgrade that is not well-formed is refused in the one error shape", asy
   assert.match(text, /^HTTP\/1\.1 400 .*"code":"malformed_http"/s);
 });
 
+test("an upgrade behind a request that is still being answered ends the connection, and the turn with it", async (context) => {
+  const begun = Promise.withResolvers<AbortSignal>();
+  const box = createBox(context, async function* (_turn, signal) {
+    begun.resolve(signal);
+    await once(signal, "abort");
+    yield say("unheard");
+  });
+  const body = JSON.stringify({ model: "m", input: "hi" });
+  const head = `host: x\r\nauthorization: ${authorization}\r\n`;
+  const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
+  socket.write(
+    `POST /v1/responses HTTP/1.1\r\n${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  const signal = await begun.promise;
+  socket.write(
+    `GET /v1/responses HTTP/1.1\r\n${head}connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n` +
+      `sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+  );
+  const left = once(signal, "abort");
+  await once(socket.resume(), "close");
+  await left;
+});
+
 test("more connections than allowed are refused, and one that ended makes room", async (context) => {
   const address = await createBox(context, [say("hi")], {
     settings: { webSocket: { ...on, maxConnections: 1 } },

@@ -1,6 +1,6 @@
 /** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
 import type { FastifyRequest } from "fastify";
-import type { WebSocket } from "@fastify/websocket";
+import type { WebSocket } from "ws";
 import { GatewayError } from "../../core/errors.ts";
 import { callerLeft } from "../client.ts";
 import type { WebSocketSettings } from "../settings.ts";

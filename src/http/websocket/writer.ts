@@ -1,6 +1,6 @@
 /** Sends frames to one client, and no more than it can take. */
 import type { Socket } from "node:net";
-import type { WebSocket } from "@fastify/websocket";
+import type { WebSocket } from "ws";
 import type { HttpLimits } from "../settings.ts";
 
 export interface FrameWriter {
