@@ -42,7 +42,7 @@ async function read(settings: object, folder: string, env: NodeJS.ProcessEnv): P
     { file: join(folder, "portico.json"), text: JSON.stringify(settings) },
     {
       env,
-      probe: async () => false,
+      probe: async () => undefined,
       adapterOptions,
       readText: (file) => readFileSync(file, "utf8"),
       modeOf: () => undefined,

@@ -5,6 +5,7 @@ import type { Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { interrupted } from "./core/frame/replay.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
+import type { SessionStore } from "./core/store.ts";
 import { findFixed } from "./fixed.ts";
 import { createDoor, type Door } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
@@ -68,7 +69,10 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   try {
     const { log, setLevel } =
       surroundings.log === undefined ? openLog() : { log: surroundings.log, setLevel: undefined };
-    const store = openStore(toStoreUrl(config));
+    const store = tellRecovery(
+      openStore(toStoreUrl(config), (message) => log.error({}, message)),
+      log,
+    );
     closers.push(() => store.close());
     const adapter = createChangingRoute(await createAdapterRoute(config, now));
     closers.push(() => adapter.close());
@@ -148,6 +152,24 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     await close();
     throw thrown;
   }
+}
+
+/** Whoever could not be answered has told the log why; that it is over, nobody else would tell. */
+function tellRecovery(store: SessionStore, log: DoorLog): SessionStore {
+  let isInTrouble = false;
+  return {
+    ...store,
+    async check() {
+      try {
+        await store.check();
+      } catch (thrown) {
+        isInTrouble = true;
+        throw thrown;
+      }
+      if (isInTrouble) log.info({}, "The session store can keep turns again.");
+      isInTrouble = false;
+    },
+  };
 }
 
 /** The newest wish is the last to be fulfilled, however long each takes. */

@@ -46,7 +46,7 @@ async function examine(
   const { judgeFolders } = await import("./doctor/folders.ts");
   const { judgePort } = await import("./doctor/port.ts");
   const { judgeStore } = await import("./doctor/store.ts");
-  const [port, adapters] = await Promise.all([judgePort(config.http), judgeAdapters(config, isOffline)]);
+  const [port, adapters] = await Promise.all([judgePort(config), judgeAdapters(config, isOffline)]);
   return [
     node,
     ok("configuration", config.file === undefined ? "no file, so both endpoints are on" : `${config.file} is valid`),

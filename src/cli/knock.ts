@@ -35,10 +35,21 @@ export async function whyNotReady(address: string): Promise<string | undefined> 
   }
 }
 
-async function ask(address: string, path: string) {
+/** Whether a gateway knows a token. The question is one that it refuses in any case, so that it does nothing for it. */
+export async function knowsToken(address: string, token: string): Promise<boolean> {
+  try {
+    const { status, text } = await ask(address, "/v1/chat/completions", { authorization: `Bearer ${token}` });
+    return status !== 401 && !text.includes('"too_many_failures"');
+  } catch {
+    // Whoever does not answer has not refused it.
+    return true;
+  }
+}
+
+async function ask(address: string, path: string, headers: Readonly<Record<string, string>> = {}) {
   const waits = { connectMs: patienceMs, firstByteMs: patienceMs, idleMs: patienceMs };
   const upstream = createUpstream({ baseUrl: address, proxy: false, environment: {}, ...waits });
-  const request = { method: "GET", path, headers: {}, totalMs: patienceMs } as const;
+  const request = { method: "GET", path, headers, totalMs: patienceMs } as const;
   try {
     const response = await upstream.send(request, new AbortController().signal);
     const text = (await readWhole(response, maxBytes)).toString("utf8");

@@ -17,7 +17,7 @@ export interface SettingsOptions {
 /** Throws a ConfigError with everything that is wrong. */
 export async function readSettings(options: SettingsOptions, terminal: Terminal, house: House): Promise<Loaded> {
   const source = readSource(findFile(options.config, terminal), terminal.folder);
-  return loadConfig(source, {
+  const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
     adapterOptions: await house.adapterOptions(),
@@ -26,6 +26,20 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
     now: terminal.now(),
     overrides: { bind: toBind(options.bind, terminal.folder), port: toPort(options.port) },
   });
+  const name = (problems: readonly Problem[]) => problems.map((problem) => nameOption(problem, options));
+  try {
+    const loaded = await loading;
+    return { ...loaded, warnings: name(loaded.warnings) };
+  } catch (thrown) {
+    throw thrown instanceof ConfigError ? new ConfigError(name(thrown.problems)) : thrown;
+  }
+}
+
+/** What was given on the command line is not to be looked for in the file. */
+function nameOption({ path, message }: Problem, { bind, port }: SettingsOptions): Problem {
+  if (path === "gateway.http.bind" && bind !== undefined) return { path: "--bind", message };
+  if (path === "gateway.http.port" && port !== undefined) return { path: "--port", message };
+  return { path, message };
 }
 
 export const configOption = {

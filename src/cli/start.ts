@@ -155,7 +155,7 @@ function curlLine(address: string, { config, exampleModel }: Loaded, token: stri
 
 async function drain({ running, settings }: OpenGateway, why: string, terminal: Terminal, hurry = ""): Promise<number> {
   const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
-  terminal.print(`${why} running turns have ${seconds} s to end.${hurry}`);
+  terminal.print(`${why} turns that still run have ${seconds} s to end.${hurry}`);
   try {
     await running.close();
     return 0;

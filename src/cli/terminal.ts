@@ -11,8 +11,8 @@ export interface Terminal {
   print(line: string): void;
   /** A line on the standard error. */
   complain(line: string): void;
-  /** Whether something answers there within 300 ms. */
-  probe(url: string): Promise<boolean>;
+  /** The JSON that is answered there within 300 ms; nothing when none is. */
+  probe(url: string): Promise<unknown>;
   /** Whether someone sits at it. */
   readonly isInteractive: boolean;
   onSignal(listener: (signal: Signal) => void): void;
@@ -43,11 +43,12 @@ export function createTerminal(): Terminal {
     async probe(url) {
       try {
         const response = await fetch(url, { signal: AbortSignal.timeout(300) });
+        if (response.ok) return await response.json();
         await response.body?.cancel();
-        return response.ok;
       } catch {
-        return false;
+        // Nobody is there, or somebody else.
       }
+      return undefined;
     },
     isInteractive: process.stdin.isTTY,
     onSignal(listener) {

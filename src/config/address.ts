@@ -3,14 +3,14 @@ import { isIP } from "node:net";
 
 export const allowedAddresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 
-/** What is wrong with the address, or nothing. */
+/** What is wrong with the address, in words where it is more than that it is not allowed; nothing when it is right. */
 export function faultOfAddress(bind: string): string | undefined {
   if (bind.startsWith("unix:")) return faultOfSocket(bind.slice("unix:".length));
   if (bind === "localhost" || isIP(bind) !== 0) return undefined;
   const bracketed = /^\[(.*)\](:\d+)?$/.exec(bind);
   if (bracketed?.[1] !== undefined && isIP(bracketed[1]) === 6) return `write it without brackets: "${bracketed[1]}"`;
   if (/^[^:]*:\d+$/.test(bind)) return "the port belongs into gateway.http.port";
-  return "it is none of these";
+  return "";
 }
 
 /** Whether only programs on this machine can reach it. */

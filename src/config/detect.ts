@@ -1,4 +1,5 @@
 /** Chooses an adapter when none is configured: the first that the environment offers. */
+import { isObject } from "./path.ts";
 
 export interface Detected {
   readonly name: string;
@@ -12,8 +13,8 @@ export interface Detected {
 
 export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether something answers there, told within a fraction of a second. */
-  readonly probe: (url: string) => Promise<boolean>;
+  /** The JSON that is answered there within a fraction of a second; nothing when none is. */
+  readonly probe: (url: string) => Promise<unknown>;
 }
 
 /** Tokens that Portico makes begin so. */
@@ -32,22 +33,30 @@ export async function detectAdapter({ env, probe }: Environment): Promise<Detect
     };
   }
   const ollama = toOllamaUrl(env.OLLAMA_HOST);
-  if (ollama !== undefined && (await probe(`${ollama}/api/version`))) {
+  const listed = ollama === undefined ? undefined : readModels(await probe(`${ollama}/api/tags`));
+  const model = listed?.includes(usualModel) === true ? usualModel : listed?.[0];
+  if (model !== undefined) {
     return {
       name: "ollama",
       adapter: { type: "openai", base_url: `${ollama}/v1` },
-      reason: `Ollama answers at ${ollama}`,
-      exampleModel: "llama3.2",
+      reason: `Ollama answers at ${ollama}; requests name one of its models, such as ${model}`,
+      exampleModel: model,
     };
   }
+  const missing =
+    listed === undefined
+      ? "no Ollama answers"
+      : `the Ollama at ${ollama} has no model to talk to (\`ollama pull ${usualModel}\` gets one)`;
   return {
     name: "echo",
     adapter: { type: "echo" },
-    reason:
-      "embedded, it repeats what you say; neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set, and no Ollama answers",
+    reason: `embedded, it repeats what you say; neither OPENAI_API_KEY nor ANTHROPIC_API_KEY is set, and ${missing}`,
     exampleModel: "echo",
   };
 }
+
+/** The model that Ollama's own guides begin with. */
+const usualModel = "llama3.2";
 
 const hosted = [
   { variable: "OPENAI_API_KEY", name: "openai", baseUrl: "https://api.openai.com/v1", exampleModel: "gpt-4o-mini" },
@@ -69,4 +78,28 @@ function toOllamaUrl(host = ""): string | undefined {
   if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = "127.0.0.1";
   if (url.port === "" && !text.includes("://")) url.port = "11434";
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** Names of the models that can talk, the newest first, as Ollama lists them; nothing when it is no list of Ollama's. */
+function readModels(tags: unknown): readonly string[] | undefined {
+  const models = isObject(tags) ? tags.models : undefined;
+  // An Ollama without a single model may say null.
+  if (models === null) return [];
+  if (!Array.isArray(models)) return undefined;
+  return models.flatMap((model: unknown) =>
+    // What has no tag means the latest.
+    isObject(model) && typeof model.name === "string" && plainName.test(model.name) && canTalk(model, model.name)
+      ? [model.name.replace(/:latest$/, "")]
+      : [],
+  );
+}
+
+/** It is shown within a line for a shell. */
+const plainName = /^[\w./:@-]+$/;
+
+/** Not every Ollama tells what its models can do; those that only measure texts show it by their name or their family. */
+function canTalk({ capabilities, details }: Readonly<Record<string, unknown>>, name: string): boolean {
+  if (Array.isArray(capabilities)) return capabilities.includes("completion");
+  const family = isObject(details) ? String(details.family) : "";
+  return !/embed|rerank|^bge|minilm/i.test(name) && !/bert/i.test(family);
 }

@@ -44,7 +44,8 @@ function judgeAddress(file: unknown, shown: Shown): readonly Problem[] {
   const path = ["gateway", "http", "bind"];
   const bind = textAt(file, path);
   const fault = bind === undefined ? undefined : faultOfAddress(bind);
-  return fault === undefined ? [] : [misfit(path, shown(path, bind), `${allowedAddresses} (${fault})`)];
+  if (fault === undefined) return [];
+  return [misfit(path, shown(path, bind), fault === "" ? allowedAddresses : `${allowedAddresses} (${fault})`)];
 }
 
 function judgeOrigins(file: unknown, shown: Shown): readonly Problem[] {

@@ -1,6 +1,6 @@
 /** The general token of a run without a config file: made once, kept for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { ConfigError } from "./problem.ts";
@@ -55,10 +55,15 @@ function explained<T>(dataDir: string, what: "kept" | "read", work: (file: strin
     return work(file);
   } catch (thrown) {
     if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
-    const remedy = what === "kept" ? "make the folder writable" : "make the file readable";
-    const message = `the generated token cannot be ${what} here (${String(thrown.code)}); ${remedy}, or run with a config file`;
+    const code = String(thrown.code);
+    const message = `the generated token cannot be ${what} here (${code}); ${toRemedy(code, what)}, or run with a config file`;
     throw new ConfigError([{ path: file, message }]);
   }
+}
+
+function toRemedy(code: string, what: "kept" | "read"): string {
+  if (code === "ENOSPC" || code === "EDQUOT") return "make room on its disk";
+  return what === "kept" ? "make the folder writable" : "make the file readable";
 }
 
 function readToken(file: string): KeptToken | undefined {
@@ -79,14 +84,24 @@ function readToken(file: string): KeptToken | undefined {
 function writeToken(dataDir: string, file: string): KeptToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
+  let descriptor: number;
   // "wx": of two gateways that start at once, one makes the token and the other reads it.
   try {
-    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
+    descriptor = openSync(file, "wx", 0o600);
   } catch (thrown) {
     const other = thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST" ? readToken(file) : undefined;
     if (other === undefined) throw thrown;
     return other;
   }
-  chmodSync(file, 0o600);
+  try {
+    writeFileSync(descriptor, `${token}\n`);
+    chmodSync(file, 0o600);
+  } catch (thrown) {
+    // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
+    rmSync(file, { force: true });
+    throw thrown;
+  } finally {
+    closeSync(descriptor);
+  }
   return { token, file, isNew: true };
 }

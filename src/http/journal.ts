@@ -1,4 +1,4 @@
-/** The log of the door: one line for every request that ended, however it ended, and one for every failure of ours; the former are counted. */
+/** The log of the door: one line for every request that ended, however it ended, and one for a failure of ours; the former are counted. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
@@ -27,7 +27,10 @@ export interface Journal {
   follow(request: FastifyRequest, reply: FastifyReply): void;
   /** Writes the line of one turn among those of a connection. */
   write(entry: Entry): void;
-  /** Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. */
+  /**
+   * Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. A store in
+   * trouble fails every request alike, which is told once a minute: the log may stand on the disk that is full.
+   */
   report(error: GatewayError, request: Pick<FastifyRequest, "id" | "failure">): void;
 }
 
@@ -40,7 +43,22 @@ interface Entry {
   readonly failure?: GatewayError | undefined;
 }
 
-export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
+/** How long the cause of a trouble that lasts is not told again. */
+const lastingMs = 60_000;
+
+export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () => performance.now()): Journal {
+  /** When each trouble of the store was told last. There are a few kinds of it. */
+  const toldAt = new Map<string, number>();
+
+  function isKnown({ code, message }: GatewayError): boolean {
+    if (code !== "store_unavailable") return false;
+    const now = nowMs();
+    const told = toldAt.get(message);
+    if (told !== undefined && now - told < lastingMs) return true;
+    toldAt.set(message, now);
+    return false;
+  }
+
   function write({ request, method, status, ms, about, failure }: Entry): void {
     // What was asked for at random must not become a name of its own.
     count(request.routeOptions.url ?? "unknown", status, ms);
@@ -69,7 +87,7 @@ export function createJournal(log: DoorLog, count: Metrics["count"]): Journal {
     },
     report(error, request) {
       request.failure = error;
-      if (error.status < 500) return;
+      if (error.status < 500 || isKnown(error)) return;
       log.error({ requestId: request.id, code: error.code, err: error.cause ?? error }, error.message);
     },
   };

@@ -4,24 +4,29 @@ import type { SessionStore } from "../core/store.ts";
 import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "./sqlite.ts";
 
-/** A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` does not. */
-export function openStore(url: string): SessionStore {
+/**
+ * A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` does not. `warn`
+ * hears of what works less well for a while.
+ */
+export function openStore(url: string, warn?: Warn): SessionStore {
   const colon = url.indexOf(":");
   const scheme = url.slice(0, colon + 1);
   const open = schemes.get(scheme);
   // Only the scheme is told: what follows it may hold a password.
   if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known are: ${known}.`);
-  return open(url.slice(colon + 1));
+  return open(url.slice(colon + 1), warn);
 }
 
-const schemes = new Map<string, (rest: string) => SessionStore>([
+type Warn = (message: string) => void;
+
+const schemes = new Map<string, (rest: string, warn?: Warn) => SessionStore>([
   ["memory:", () => createMemoryStore()],
   ["sqlite:", openSqlite],
 ]);
 
 const known = "memory:, sqlite:<absolute path>";
 
-function openSqlite(file: string): SessionStore {
-  if (isAbsolute(file)) return createSqliteStore({ file });
+function openSqlite(file: string, warn?: Warn): SessionStore {
+  if (isAbsolute(file)) return createSqliteStore({ file, warn });
   throw new Error(`The session store 'sqlite:${file}' must name its file by an absolute path.`);
 }

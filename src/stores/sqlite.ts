@@ -19,17 +19,19 @@ export interface SqliteStoreOptions {
   readonly now?: (() => Date) | undefined;
   /** How many characters of turns stay in memory. */
   readonly maxRecentSize?: number | undefined;
+  /** Hears of what works less well for a while; without it the process does. */
+  readonly warn?: ((message: string) => void) | undefined;
 }
 
 const defaultRecentSize = 32 * 1024 * 1024;
 
 /** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
 export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
-  const { now = () => new Date(), maxRecentSize = defaultRecentSize } = options;
+  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
   const database = openDatabase(options.file);
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
-  const checkpoints = createCheckpoints(database, file);
+  const checkpoints = createCheckpoints(database, file, warn);
   const ground = createGround(database, checkpoints, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
   const removal = createRemoval(ground);
@@ -56,4 +58,8 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
       lock?.release();
     },
   };
+}
+
+function warnProcess(message: string): void {
+  process.emitWarning(message, "PorticoWarning");
 }

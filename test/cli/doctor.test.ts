@@ -17,10 +17,14 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
+import { judgePort } from "../../src/cli/doctor/port.ts";
+import { knowsToken } from "../../src/cli/knock.ts";
+import { loadConfig } from "../../src/config/load.ts";
 import { keepToken } from "../../src/config/token.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
+import { surroundings } from "../config/house.ts";
 import { portico } from "./screen.ts";
 
 /** The lines of `portico doctor` in a folder with these settings, by what they are about. */
@@ -171,6 +175,52 @@ test("The port is free, or has our own gateway on it, ready or not, or a strange
   const nowhere = await examine(folder, { http: { ...at(port).http, bind: "192.0.2.1" } });
   assert.equal(nowhere.code, 1);
   assert.match(nowhere.lineOf("port")!, /^problem .*this machine has no address 192\.0\.2\.1; choose one of its own/);
+});
+
+test("A gateway that does not know a token of this configuration is a problem that says which.", async (context) => {
+  const general = `${token}-general`;
+  const endpoints = { compat_chat: true };
+  const home = makeFolder(context);
+  const { address } = await startGateway(
+    context,
+    { auth: { token: general }, http: { port: 0, auth_token: token, endpoints }, sessions: { store: "memory:" } },
+    home,
+  );
+  const port = Number(new URL(address).port);
+  const folder = makeFolder(context);
+  const judge = (ownToken: string, generalToken: string) =>
+    examine(folder, { http: { port, auth_token: ownToken, endpoints }, auth: { token: generalToken } });
+  const well = await judge(token, general);
+  assert.equal(well.code, 0);
+  assert.match(well.lineOf("port")!, /^ok .* a gateway answers at/);
+  const changed = `${token}-changed`;
+  for (const [ownToken, generalToken, key] of [
+    [changed, general, "gateway.http.auth_token"],
+    [token, changed, "gateway.auth.token"],
+  ] as const) {
+    const { code, printed, lineOf } = await judge(ownToken, generalToken);
+    assert.equal(code, 1);
+    assert.equal(
+      lineOf("port"),
+      `problem  port: the gateway at ${address} does not know ${key}, so it runs with other settings; ` +
+        "if it is yours, restart it or send it a SIGHUP; else choose another port",
+    );
+    assert.ok(!printed.includes(general) && !printed.includes(changed));
+  }
+  // One that is asked too often with a wrong token says so instead.
+  for (let count = 0; count < 10; count += 1) await knowsToken(address, changed);
+  assert.match((await judge(changed, general)).lineOf("port")!, /^problem .* does not know gateway\.http\.auth_token/);
+});
+
+test("A gateway that another folder has started without a file does not know the token of this one.", async (context) => {
+  const folder = makeFolder(context);
+  const { file } = keepToken(join(folder, ".portico"));
+  const { address } = await startGateway(context, { sessions: { store: "memory:" } });
+  const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
+  const http = { ...config.http, port: Number(new URL(address).port) };
+  const { level, text } = await judgePort({ ...config, http });
+  assert.equal(level, "problem");
+  assert.ok(text.startsWith(`the gateway at ${address} does not know the token in ${file}, `));
 });
 
 test("A unix socket is free, or our own gateway is on it, or something stands in its place.", async (context) => {

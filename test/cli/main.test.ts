@@ -35,7 +35,7 @@ function createScreen({ isInteractive = false } = {}) {
       complained.push(line);
       complaints.step();
     },
-    probe: async () => false,
+    probe: async () => undefined,
     isInteractive,
     onSignal: (listener) => stop.resolve(listener),
     outlastOutput: () => {},
@@ -177,7 +177,7 @@ test("At a terminal a signal drains and ends with 0; one that follows at once is
     await asked.promise;
     assert.equal(
       printed.at(-1),
-      "Draining: running turns have 30 s to end. Another signal after a moment stops at once.",
+      "Draining: turns that still run have 30 s to end. Another signal after a moment stops at once.",
     );
     pass(499);
     stop(signal);
@@ -252,7 +252,7 @@ test("SIGHUP with another address opens a new gateway when the turns of the old 
   assert.deepEqual(events, ["open 127.0.0.1", "close 127.0.0.1", "open 127.0.0.2", "close 127.0.0.2"]);
   assert.match(
     printed.join("\n"),
-    /^Reloading: gateway\.http\.bind changed, which needs a new start; running turns have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
+    /^Reloading: gateway\.http\.bind changed, which needs a new start; turns that still run have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
   );
 });
 

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -175,8 +176,60 @@ test("A configuration with problems does not start, and every problem is on the 
 test("Overrides are held against the rules of the file.", async () => {
   const { code, stderr } = await portico(newFolder(), ["start", "--port", "lots", "--bind", "nowhere"]);
   assert.equal(code, 1);
-  assert.match(stderr, /gateway\.http\.port: found the string "lots"/);
-  assert.match(stderr, /gateway\.http\.bind: found the string "nowhere"/);
+  assert.match(stderr, /^ {2}--port: found the string "lots"; allowed: an integer from 0 to 65535$/m);
+  assert.match(stderr, /^ {2}--bind: found the string "nowhere"; allowed: an IPv4 or IPv6 address, .* and a path$/m);
+  assert.doesNotMatch(stderr, /gateway\.http/);
+});
+
+test("What is wrong in the file, and not on the command line, is named as it stands in the file.", async () => {
+  const folder = newFolder();
+  write(folder, { gateway: { http: { auth_token: token, port: "lots", bind: "nowhere" } } });
+  const { stderr } = await portico(folder, ["start", "--port", "0"]);
+  assert.match(stderr, /^The configuration has a problem:\n {2}gateway\.http\.bind: found the string "nowhere"/);
+});
+
+test("A danger that the command line brings is named by its option.", async () => {
+  const started = begin(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
+  await started.said("curl ");
+  started.child.kill("SIGTERM");
+  assert.match((await started.ended).stderr, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
+});
+
+test("A local Ollama is taken with a model that it has, which the first request names.", async (context) => {
+  const asked: (string | undefined)[] = [];
+  const ollama = createHttpServer(({ url }, response) => {
+    asked.push(url);
+    response.end(JSON.stringify({ models: [{ name: "nomic-embed-text:latest" }, { name: "mistral:7b" }] }));
+  }).listen(0, "127.0.0.1");
+  await once(ollama, "listening");
+  context.after(() => ollama.close());
+  const host = `127.0.0.1:${(ollama.address() as AddressInfo).port}`;
+  const started = begin(newFolder(), ["start", "--port", "0"], { OLLAMA_HOST: host });
+  const said = await started.said("curl ");
+  started.child.kill("SIGTERM");
+  await started.ended;
+  assert.deepEqual(asked, ["/api/tags"]);
+  assert.ok(said.includes(`  adapter    ollama: Ollama answers at http://${host}; `), said);
+  assert.match(said, /such as mistral:7b$/m);
+  assert.match(said, /-d '\{"model":"mistral:7b",/);
+});
+
+test("Who answers too late, or never comes to an end, is not waited for.", async (context) => {
+  const sockets = new Set<Socket>();
+  const slow = createHttpServer((_request, response) => void response.write('{"models":'));
+  slow.on("connection", (socket) => void sockets.add(socket)).listen(0, "127.0.0.1");
+  await once(slow, "listening");
+  context.after(() => {
+    slow.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const host = `127.0.0.1:${(slow.address() as AddressInfo).port}`;
+  const started = begin(newFolder(), ["start", "--port", "0"], { OLLAMA_HOST: host });
+  const said = await started.said("curl ");
+  started.child.kill("SIGTERM");
+  await started.ended;
+  assert.match(said, /^ {2}adapter {4}echo: .*no Ollama answers$/m);
+  assert.ok(sockets.size > 0);
 });
 
 test("init writes a file for its owner alone that check accepts, and never overwrites it.", async () => {

@@ -25,7 +25,7 @@ export async function runIn(folder: string, args: readonly string[], house?: Hou
     now: () => new Date(),
     print: (line) => void printed.push(line),
     complain: (line) => void complained.push(line),
-    probe: async () => false,
+    probe: async () => undefined,
     isInteractive: false,
     onSignal: () => {},
     outlastOutput: () => {},

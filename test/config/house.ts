@@ -18,7 +18,7 @@ export const longToken = "sk-test-0123456789abcdef";
 export function surroundings(changes: Partial<LoadSurroundings> = {}): LoadSurroundings {
   return {
     env: {},
-    probe: async () => false,
+    probe: async () => undefined,
     adapterOptions,
     readText: (file) => {
       throw Object.assign(new Error(`no ${file}`), { code: "ENOENT" });

@@ -1,11 +1,12 @@
 /** The token that a run without a config file makes. */
 import assert from "node:assert/strict";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
 import { ConfigError } from "../../src/config/problem.ts";
-import { forgetToken, keepToken } from "../../src/config/token.ts";
+import { forgetToken, keepToken, replaceToken } from "../../src/config/token.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-token-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -52,4 +53,27 @@ test("A data folder that cannot be made is a problem that names the file.", () =
     () => keepToken(join(folder, "file")),
     (thrown) => thrown instanceof ConfigError && /file\/token: .*\(ENOTDIR\)/.test(thrown.message),
   );
+});
+
+test("On a full disk the remedy is room, and nothing is left that would stand in the way of the next start.", (context) => {
+  const { token: before } = keepToken(join(folder, "replaced"));
+  const full = context.mock.method(fs, "writeFileSync", () => {
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  });
+  syncBuiltinESMExports();
+  const isExplained = (thrown: unknown) =>
+    thrown instanceof ConfigError &&
+    /\/token: the generated token cannot be kept here \(ENOSPC\); make room on its disk, or run with/.test(
+      thrown.message,
+    );
+  try {
+    assert.throws(() => keepToken(join(folder, "full")), isExplained);
+    assert.throws(() => replaceToken(join(folder, "replaced")), isExplained);
+  } finally {
+    full.mock.restore();
+    syncBuiltinESMExports();
+  }
+  assert.deepEqual(readdirSync(join(folder, "full")), []);
+  assert.equal(keepToken(join(folder, "full")).isNew, true);
+  assert.equal(keepToken(join(folder, "replaced")).token, before);
 });

@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { request as send } from "node:http";
 import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
+import { createJournal } from "../../src/http/journal.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import { authorization, type Box, createBox, say } from "../scripted.ts";
 
 const headers = { authorization, "content-type": "application/json" };
@@ -78,4 +80,48 @@ test("a query, which may hold a secret, is not logged", async (context) => {
   await fetch(`${await box.listen()}/v1/nope?api_key=sk-secret`, { headers });
   assert.equal((await lines(box, 1))[0]?.path, "/v1/nope");
   assert.doesNotMatch(JSON.stringify(box.logged), /secret/);
+});
+
+const full = () => new GatewayError("store_unavailable", "The disk is full.", { cause: new Error("no room") });
+
+test("while turns cannot be kept the cause is logged once, and every request has its line and its code", async (context) => {
+  const store = { ...createMemoryStore(), check: () => Promise.reject(full()) };
+  const box = createBox(context, [say("hi")], { store });
+  const address = await box.listen();
+  const body = JSON.stringify({ ...ask, user: "u" });
+  for (let count = 0; count < 5; count += 1) {
+    assert.equal((await fetch(`${address}/readyz`)).status, 503);
+    assert.equal((await fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body })).status, 503);
+  }
+  for (const { status, code } of await lines(box, 10)) assert.deepEqual([status, code], [503, "store_unavailable"]);
+  const causes = box.logged.filter(({ level }) => level === "error");
+  assert.equal(causes.length, 1);
+  assert.match(String((causes[0]!.fields as { err: Error }).err), /no room/);
+});
+
+test("a trouble of the store that lasts is told again after a minute, and another one at once", () => {
+  const told: string[] = [];
+  let nowMs = 0;
+  const journal = createJournal(
+    { info: () => {}, error: (_fields, message) => void told.push(message) },
+    () => {},
+    () => nowMs,
+  );
+  const report = (error: GatewayError) => {
+    const request = { id: "req_1", failure: undefined };
+    journal.report(error, request);
+    assert.equal(request.failure, error, "its own line has the code in any case");
+  };
+  const moved = () => new GatewayError("store_unavailable", "The file was moved.");
+  for (const error of [full(), full(), moved(), full(), moved()]) report(error);
+  assert.deepEqual(told.splice(0), ["The disk is full.", "The file was moved."]);
+  nowMs = 59_999;
+  report(full());
+  assert.deepEqual(told, []);
+  nowMs = 60_000;
+  for (const error of [full(), full()]) report(error);
+  assert.deepEqual(told.splice(0), ["The disk is full."]);
+  const broken = () => new GatewayError("adapter_error", "The model broke.");
+  for (const error of [broken(), broken()]) report(error);
+  assert.deepEqual(told, ["The model broke.", "The model broke."], "what is not one lasting trouble is always told");
 });

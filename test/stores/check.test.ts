@@ -17,7 +17,7 @@ function open(context: TestContext) {
   const database = openDatabase(":memory:");
   context.after(() => database.close());
   let time = 0;
-  const checkpoints = createCheckpoints(database, ":memory:");
+  const checkpoints = createCheckpoints(database, ":memory:", () => assert.fail("there is no thread to warn of"));
   const ground = createGround(
     database,
     checkpoints,

@@ -18,13 +18,22 @@ const limits = { lookMs: 1, minPages: 20, maxPages: 100, restMs: 60_000 };
 function open(file: string, { restMs } = limits) {
   const database = openDatabase(file);
   database.exec("CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, bytes BLOB)");
-  const checkpoints = createCheckpoints(database, file, { ...limits, restMs });
+  const warnings: string[] = [];
+  const warned = Promise.withResolvers<string>();
+  const warn = (message: string) => {
+    warnings.push(message);
+    warned.resolve(message);
+  };
+  const checkpoints = createCheckpoints(database, file, warn, { ...limits, restMs });
   const group = createGroup(database, checkpoints);
   const insert = database.prepare("INSERT INTO pages (bytes) VALUES (randomblob(20000))");
   const readLog = database.prepare("PRAGMA wal_checkpoint(NOOP)");
   return {
     checkpoints,
     database,
+    warnings,
+    /** The first warning. */
+    warned: warned.promise,
     write: () => group.add(() => insert.run()),
     /** How many pages are in the log now. */
     logLength: () => Number(readLog.get()?.["log"]),
@@ -70,9 +79,8 @@ describe("the log of the SQLite store", () => {
     const file = newFile();
     const store = open(file);
     renameSync(file, `${file}.moved`);
-    const warned = once(process, "warning");
     for (let count = 0; count < limits.minPages; count += 1) await store.write();
-    assert.match(String(await warned), /The session store .* between the requests .*unable to open database file/);
+    assert.match(await store.warned, /The session store .* between the requests .*unable to open database file/);
     await staysShort(store);
     await store.close();
     assert.ok(!existsSync(file));
@@ -81,14 +89,13 @@ describe("the log of the SQLite store", () => {
   test("is taken over between the writes when the thread has died, and what waited for it goes on", async () => {
     const store = open(newFile());
     const started = once(process, "worker");
-    const warned = once(process, "warning");
     for (let count = 0; count < limits.minPages; count += 1) await store.write();
     const [thread] = (await started) as [Worker];
     const emptied = store.checkpoints.emptyLog();
     const written = store.write();
     await thread.terminate();
     await Promise.all([emptied, written]);
-    assert.match(String(await warned), /its thread has ended/);
+    assert.match(await store.warned, /its thread has ended/);
     await staysShort(store);
     await store.close();
   });
@@ -96,9 +103,6 @@ describe("the log of the SQLite store", () => {
   test("is taken over by a thread again when that works again, without a restart and with one warning", async () => {
     const file = newFile();
     const store = open(file, { ...limits, restMs: 0 });
-    const warnings: Error[] = [];
-    const gather = (warning: Error) => void warnings.push(warning);
-    process.on("warning", gather);
     // Such a statement tells what was so when it was prepared.
     const isAlone = () => store.database.prepare("PRAGMA wal_autocheckpoint").get()?.["wal_autocheckpoint"] !== 0;
     renameSync(file, `${file}.moved`);
@@ -110,9 +114,8 @@ describe("the log of the SQLite store", () => {
     renameSync(`${file}.moved`, file);
     await writeUntil(store, () => !isAlone());
     process.off("worker", countThread);
-    process.off("warning", gather);
-    assert.equal(warnings.length, 1);
-    assert.match(String(warnings[0]), /for now.*unable to open database file\. .* is tried again every 0 seconds/);
+    assert.equal(store.warnings.length, 1);
+    assert.match(store.warnings.join(), /for now.*unable to open database file\. .* is tried again every 0 seconds/);
     await beginsAnew(store, 2);
     await store.close();
   });
@@ -145,7 +148,7 @@ describe("the log of the SQLite store", () => {
       database.exec("CREATE TABLE pages AS SELECT randomblob(1000000)");
       const alive = setInterval(() => {}, 1_000);
       process.once("worker", () => clearInterval(alive));
-      createCheckpoints(database, ${file}, ${JSON.stringify(limits)}).noteWrite();`;
+      createCheckpoints(database, ${file}, console.warn, ${JSON.stringify(limits)}).noteWrite();`;
     // The flags of the process are not the thread's.
     const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", source], { stdio: "inherit" });
     assert.deepEqual(await once(child, "close"), [0, null]);

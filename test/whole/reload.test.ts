@@ -267,7 +267,7 @@ test(
     await close();
     const moving = reload(program, folder, toConfig({ adapters: old.adapters }, { port }), "Portico ");
     await program.said(
-      "Reloading: gateway.http.port changed, which needs a new start; running turns have 30 s to end.",
+      "Reloading: gateway.http.port changed, which needs a new start; turns that still run have 30 s to end.",
     );
     old.letGo();
     assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);

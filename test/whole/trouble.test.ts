@@ -4,12 +4,65 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, renameSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
+import type { Worker } from "node:worker_threads";
+import { openPortico } from "../../src/index.ts";
 import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
 import { executable, runProgram, toConfig, writeConfig } from "./program.ts";
 import { endpoints, startModel, tell, tellWell } from "./talk.ts";
 
 const hinted = { user: "ann" };
+
+/** A gateway with a log that remembers its lines. */
+async function openLogged(context: TestContext, folder = makeFolder(context)) {
+  const logged: string[] = [];
+  const write = (level: string) => (_fields: object, message: string) => void logged.push(`${level}: ${message}`);
+  const http = { port: 0, auth_token: token, endpoints: { compat_chat: true } };
+  const portico = await openPortico(
+    { gateway: { http, adapters: { echo: { type: "echo" } } } },
+    { folder, env: {}, log: { info: write("info"), error: write("error") } },
+  );
+  context.after(() => portico.close());
+  assert.ok(portico.address !== undefined);
+  return { address: portico.address, logged: () => logged.filter((line) => line !== "info: request") };
+}
+
+test("the log says once why turns cannot be kept, and once that they can be again", async (context) => {
+  const folder = makeFolder(context);
+  const { address, logged } = await openLogged(context, folder);
+  const file = join(folder, ".portico", "portico.db");
+  const ask = async () => (await tell(address, { on: "chat", say: "hello", more: hinted })).status;
+  assert.equal(await ask(), 200);
+  assert.deepEqual(logged(), []);
+  renameSync(file, `${file}.moved`);
+  for (let count = 0; count < 3; count += 1)
+    assert.deepEqual([await ask(), (await fetch(`${address}/readyz`)).status], [503, 503]);
+  renameSync(`${file}.moved`, file);
+  for (let count = 0; count < 3; count += 1) assert.deepEqual(await Promise.all([ask(), ask()]), [200, 200]);
+  const [begun = "", ...rest] = logged();
+  assert.match(begun, /^error: The session store cannot keep turns now: its file was moved/);
+  assert.deepEqual(rest, ["info: The session store can keep turns again."]);
+});
+
+test("what the store warns of stands in the gateway's log, and not beside it", async (context) => {
+  const { address, logged } = await openLogged(context);
+  const beside: Error[] = [];
+  const gather = (warning: Error) => void beside.push(warning);
+  process.on("warning", gather);
+  context.after(() => void process.off("warning", gather));
+  const begun = once(process, "worker") as Promise<[Worker]>;
+  // More than the log of the file may hold before its thread is begun.
+  assert.equal((await tell(address, { on: "chat", say: "long ".repeat(1_000_000), more: hinted })).status, 200);
+  const [thread] = await begun;
+  await thread.terminate();
+  const [warning = "", ...rest] = logged();
+  assert.match(
+    warning,
+    /^error: The session store .* takes over its log between the requests for now.*its thread has ended/,
+  );
+  assert.deepEqual(rest, []);
+  assert.deepEqual(beside, []);
+});
 
 test("while turns cannot be kept /readyz says why, no model is asked for them, and the others are answered", async (context) => {
   const folder = makeFolder(context);

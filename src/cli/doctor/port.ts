@@ -3,24 +3,27 @@ import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import type { HttpConfig } from "../../config/config.ts";
+import type { Config } from "../../config/config.ts";
+import { ConfigError } from "../../config/problem.ts";
+import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
-import { knock, toAddress, whyNotReady } from "../knock.ts";
+import { knock, knowsToken, toAddress, whyNotReady } from "../knock.ts";
 import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
 
 const about = "port";
 
 /** A port that our own gateway has is well. */
-export async function judgePort(http: HttpConfig): Promise<Finding> {
+export async function judgePort(config: Config): Promise<Finding> {
+  const { http } = config;
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) {
     const remedy = "switch one on in gateway.http.endpoints, if clients shall come";
     return warning(about, `no endpoint is on, so no listener is opened; ${remedy}`);
   }
   const { bind, port } = http;
-  if (bind.startsWith("unix:")) return judgeSocket(bind, http);
+  if (bind.startsWith("unix:")) return judgeSocket(bind, config);
   const failure = await tryListening(bind, port);
   if (failure === undefined) return ok(about, port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
-  return isInUse(failure) ? judgeTaken(http) : problemWith(about, explainFailure(failure, http));
+  return isInUse(failure) ? judgeTaken(config) : problemWith(about, explainFailure(failure, http));
 }
 
 /** Listens for a moment, as nothing else tells whether it may; gives what went wrong. */
@@ -37,10 +40,18 @@ async function tryListening(host: string, port: number): Promise<unknown> {
   }
 }
 
-async function judgeTaken(http: HttpConfig): Promise<Finding> {
-  const address = toAddress(http);
+async function judgeTaken(config: Config): Promise<Finding> {
+  const address = toAddress(config.http);
   if (address === undefined || (await knock(address)) !== "gateway") {
-    return problemWith(about, explainFailure(inUse, http));
+    return problemWith(about, explainFailure(inUse, config.http));
+  }
+  for (const { name, token } of ownTokens(config)) {
+    if (await knowsToken(address, token)) continue;
+    const remedy = "if it is yours, restart it or send it a SIGHUP; else choose another port";
+    return problemWith(
+      about,
+      `the gateway at ${address} does not know ${name}, so it runs with other settings; ${remedy}`,
+    );
   }
   const reason = await whyNotReady(address);
   return reason === undefined
@@ -48,8 +59,34 @@ async function judgeTaken(http: HttpConfig): Promise<Finding> {
     : problemWith(about, `the gateway at ${address} is not ready: ${reason}`);
 }
 
+interface OwnToken {
+  readonly name: string;
+  readonly token: string;
+}
+
+/** Those that are known in clear: of a token with a name only its digest is. */
+function ownTokens({ file, dataDir, auth, http }: Config): readonly OwnToken[] {
+  if (file === undefined) return generatedToken(dataDir);
+  const written = [
+    { name: "gateway.http.auth_token", token: http.authToken },
+    { name: "gateway.auth.token", token: auth.token },
+  ];
+  return written.flatMap(({ name, token }) => (token === undefined ? [] : [{ name, token }]));
+}
+
+/** One that cannot be read has a finding of its own. */
+function generatedToken(dataDir: string): readonly OwnToken[] {
+  try {
+    const kept = findToken(dataDir);
+    return kept === undefined ? [] : [{ name: `the token in ${kept.file}`, token: kept.token }];
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) return [];
+    throw thrown;
+  }
+}
+
 /** A socket on which nobody answers is cleared at the start; anything else is left alone. */
-async function judgeSocket(bind: string, http: HttpConfig): Promise<Finding> {
+async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   const path = bind.slice("unix:".length);
   let found;
   try {
@@ -65,7 +102,7 @@ async function judgeSocket(bind: string, http: HttpConfig): Promise<Finding> {
   }
   return found === undefined || (await knock(bind)) === "nobody"
     ? ok(about, `the socket ${path} is free`)
-    : judgeTaken(http);
+    : judgeTaken(config);
 }
 
 function isInUse(failure: unknown): boolean {

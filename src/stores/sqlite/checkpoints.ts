@@ -40,7 +40,12 @@ const pageBytes = 4_096;
  * has become long, writing pauses for the last few. While the thread cannot work, as on a full disk, SQLite does it all by
  * itself, between two requests.
  */
-export function createCheckpoints(database: DatabaseSync, file: string, limits = defaultLimits): Checkpoints {
+export function createCheckpoints(
+  database: DatabaseSync,
+  file: string,
+  warn: (message: string) => void,
+  limits = defaultLimits,
+): Checkpoints {
   const { lookMs, minPages, maxPages, restMs } = limits;
   let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "closed" : "threaded";
   let restsUntil = 0;
@@ -130,9 +135,8 @@ export function createCheckpoints(database: DatabaseSync, file: string, limits =
     if (mode !== "threaded") return;
     mode = "alone";
     database.exec(`PRAGMA wal_autocheckpoint = ${minPages}`);
-    process.emitWarning(
+    warn(
       `The session store ${file} takes over its log between the requests for now, which makes some of them slower: ${String(thrown)}. The thread that usually does it is tried again every ${restMs / 1_000} seconds.`,
-      "PorticoWarning",
     );
   }
 
