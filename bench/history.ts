@@ -3,7 +3,6 @@
  * with the name of a file draws it there.
  */
 import { fork } from "node:child_process";
-import { hash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -11,23 +10,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
-import { createChain } from "../src/core/place/chain.ts";
-import type { Item } from "../src/core/item.ts";
-import { findKnown } from "../src/core/place/known.ts";
-import { noPath, extend, type Path } from "../src/core/place/path.ts";
-import type { SessionStore, StoredTurn } from "../src/core/store.ts";
-import { createChatProtocol } from "../src/protocols/chat/index.ts";
-import { createIds } from "../src/ids.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
 import type { Wanted } from "./gateway.ts";
+import { measureLookUp, measureStore, measureWords, middleOf } from "./parts.ts";
 import { plot } from "./plot.ts";
-
-/** So many turns were said before, in so many sessions, each of which then takes a few more. */
-interface Size {
-  readonly earlier: number;
-  readonly sessions: number;
-  readonly turns: number;
-}
+import { type Message, sentence, type Size, type Talk, tellBefore } from "./talk.ts";
 
 const warming: Size = { earlier: 10, sessions: 500, turns: 2 };
 const sizes: readonly Size[] = [
@@ -39,12 +26,7 @@ const sizes: readonly Size[] = [
 /** So long is what drives everything else from the processor's caches before a turn is measured. */
 const disturbing: Size = { earlier: 10_000, sessions: 1, turns: 0 };
 
-const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
 const token = "sk-bench-0123456789abcdef";
-const newId = createIds(() => new Date());
-const chain = createChain((text) => hash("sha256", text, "base64url").slice(0, 22));
-const chat = createChatProtocol({ exposeReasoning: false });
-const lookUps = 2_000;
 
 await main();
 
@@ -60,7 +42,8 @@ async function main(): Promise<void> {
     const [first = [], [other] = [], ...talks] = all;
     const gateway = await startGateway({ file, token, model: model.address });
     await measureTurns(gateway, warming, first, async () => {});
-    const disturb = async () => other && void (await gateway.say(other, "alone"));
+    if (other === undefined) throw new Error("There is nothing to disturb with.");
+    const disturb = async () => void (await gateway.say(other, "alone"));
     const spent: Spent[] = [];
     for (const [index, size] of sizes.entries()) {
       spent.push(await measureTurns(gateway, size, talks[index] ?? [], disturb));
@@ -70,11 +53,13 @@ async function main(): Promise<void> {
     const rows: Row[] = [];
     const store = createSqliteStore({ file });
     for (const [index, { earlier }] of sizes.entries()) {
-      const [turns, talk] = [spent[index], talks[index]?.[0]];
+      const [turns, told = []] = [spent[index], talks[index]];
+      const [talk] = told;
       if (turns === undefined || talk === undefined) continue;
       const kilobytes = JSON.stringify(talk.messages).length / 1024;
       const lookUp = await measureLookUp(store, talk);
-      rows.push({ ...turns, earlier, kilobytes, words: measureWords(talk), lookUp });
+      const inStore = await measureStore(store, told, other);
+      rows.push({ ...turns, earlier, kilobytes, words: measureWords(talk), lookUp, inStore });
     }
     await store.close();
     printTable(rows);
@@ -105,6 +90,8 @@ interface Row extends Spent {
   readonly words: number;
   /** Of finding the thread in the store, by itself. */
   readonly lookUp: number;
+  /** Of everything that the store does for such a turn, in its midst: finding the thread, and keeping the turn. */
+  readonly inStore: number;
 }
 
 /**
@@ -137,13 +124,6 @@ async function measureTurns(
   return { delta: middleOf(delta), alone: middleOf(alone), again: middleOf(again), added: middleOf(added) };
 }
 
-/** The mean of the middle half: now and then a turn pays for the garbage of many. */
-function middleOf(numbers: readonly number[]): number {
-  const quarter = Math.floor(numbers.length / 4);
-  const middle = numbers.toSorted((one, other) => one - other).slice(quarter, numbers.length - quarter);
-  return middle.reduce((sum, number) => sum + number, 0) / middle.length;
-}
-
 function printTable(rows: readonly Row[]): void {
   const columns: readonly (readonly [name: string, value: (row: Row) => number])[] = [
     ["earlier turns", ({ earlier }) => earlier],
@@ -152,8 +132,8 @@ function printTable(rows: readonly Row[]): void {
     ["in a session", ({ again }) => again],
     ["what it adds", ({ added }) => added],
     ["words compared", ({ words }) => words],
-    ["what is not bytes", notBytes],
     ["only new items", ({ delta }) => delta],
+    ["found and kept", ({ inStore }) => inStore],
     ["look-up", ({ lookUp }) => lookUp],
   ];
   print(columns.map(([name]) => name));
@@ -165,10 +145,6 @@ function print(cells: readonly string[]): void {
   process.stdout.write(`| ${cells.join(" | ")} |\n`);
 }
 
-function notBytes({ added, words }: Row): number {
-  return added - words;
-}
-
 function toPicture(rows: readonly Row[]): string {
   const line = (name: string, value: (row: Row) => number) => ({
     name,
@@ -178,66 +154,9 @@ function toPicture(rows: readonly Row[]): string {
     line("history sent again", ({ again }) => again),
     line("without a session", ({ alone }) => alone),
     line("only new items", ({ delta }) => delta),
-    line("what is not bytes", notBytes),
+    line("found and kept", ({ inStore }) => inStore),
     line("finding the thread", ({ lookUp }) => lookUp),
   ]);
-}
-
-interface Talk {
-  readonly user: string;
-  /** Everything that was said, as its client remembers it. */
-  readonly messages: Message[];
-  /** What was told before the gateway was started. */
-  readonly path: Path;
-}
-
-interface Message {
-  readonly role: "user" | "assistant";
-  readonly content: string;
-}
-
-/** Puts threads into a store, turn by turn, as a gateway would have done. */
-async function tellBefore(store: SessionStore, { earlier, sessions }: Size): Promise<readonly Talk[]> {
-  const talks: Talk[] = [];
-  for (let index = 0; index < sessions; index += 1) {
-    const user = newId("resp");
-    const session = newId("conv");
-    const commits: Promise<boolean>[] = [];
-    let path = noPath;
-    for (let count = 0; count < earlier; count += 1) {
-      const turn = makeTurn(session, path, count);
-      const move = { id: session, hint: `user:${user}`, expectedTip: path.tip?.id, otherwise: "refuse" } as const;
-      commits.push(store.commit({ turns: [turn], session: { ...move, resends: false } }));
-      path = extend(path, turn);
-    }
-    const kept = await Promise.all(commits);
-    if (!kept.every(Boolean)) throw new Error("The store refused a turn of the history.");
-    talks.push({ user, path, messages: path.track.talk.map(toMessage) });
-  }
-  return talks;
-}
-
-function makeTurn(session: string, path: Path, count: number): StoredTurn {
-  const input: Item[] = [{ type: "message", role: "user", content: `Question ${count}. ${sentence}` }];
-  const output: Item[] = [{ type: "message", role: "assistant", content: `Answer ${count}. ${sentence.repeat(2)}` }];
-  return {
-    id: newId("resp"),
-    owner: "default",
-    session,
-    parent: path.tip?.id,
-    createdAt: new Date(),
-    model: "any",
-    input,
-    output,
-    status: "completed",
-    usage: undefined,
-    ...chain.mark(session, path, input, output),
-  };
-}
-
-function toMessage(item: Item): Message {
-  if (item.type !== "message" || typeof item.content !== "string") throw new Error("Only words were told.");
-  return { role: item.role === "user" ? "user" : "assistant", content: item.content };
 }
 
 /** Says something new each time, so that no two answers of a thread are the same. */
@@ -306,36 +225,4 @@ async function startGateway(wanted: Wanted) {
       await once(child, "exit");
     },
   };
-}
-
-/** The words of a request as the gateway has read it, which are never the very strings that are remembered. */
-function measureWords({ path }: Talk): number {
-  const body = JSON.stringify({ model: "any", messages: path.track.talk.map(toMessage) });
-  const times = Math.ceil(100_000_000 / body.length);
-  const spent: number[] = [];
-  for (let index = 0; index < times; index += 1) {
-    const { items } = chat.parse(JSON.parse(body), "default").ask;
-    const before = process.cpuUsage();
-    const known = findKnown({ items: items as readonly Item[], end: items.length }, path);
-    spent.push(microsecondsSince(before));
-    if (known?.length !== items.length) throw new Error("Not all of it is known.");
-  }
-  return middleOf(spent);
-}
-
-async function measureLookUp(store: SessionStore, { user, path }: Talk): Promise<number> {
-  const digests = [path.tip?.digest ?? ""];
-  const before = process.cpuUsage();
-  for (let times = 0; times < lookUps; times += 1) {
-    const session = await store.findSession("default", `user:${user}`);
-    const found = await store.findByDigest(session?.id ?? "", digests);
-    if (found === undefined) throw new Error("The thread was not found.");
-  }
-  return microsecondsSince(before) / lookUps;
-}
-
-/** User and system time of this process. */
-function microsecondsSince(before: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(before);
-  return user + system;
 }

@@ -1,0 +1,81 @@
+/** Conversations that were had before: threads in a store, and what their clients remember of them. */
+import { hash } from "node:crypto";
+import type { Item } from "../src/core/item.ts";
+import { createChain } from "../src/core/place/chain.ts";
+import { extend, noPath, type Path } from "../src/core/place/path.ts";
+import type { SessionStore, StoredTurn } from "../src/core/store.ts";
+import { createIds } from "../src/ids.ts";
+
+/** So many turns were said before, in so many sessions, each of which then takes a few more. */
+export interface Size {
+  readonly earlier: number;
+  readonly sessions: number;
+  readonly turns: number;
+}
+
+export interface Talk {
+  readonly user: string;
+  /** Everything that was said, as its client remembers it. */
+  readonly messages: Message[];
+  /** What was told before the gateway was started. */
+  readonly path: Path;
+}
+
+export interface Message {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
+/** Puts threads into a store, turn by turn, as a gateway would have done. */
+export async function tellBefore(store: SessionStore, { earlier, sessions }: Size): Promise<readonly Talk[]> {
+  const talks: Talk[] = [];
+  for (let index = 0; index < sessions; index += 1) {
+    const user = newId("resp");
+    const session = newId("conv");
+    const commits: Promise<boolean>[] = [];
+    let path = noPath;
+    for (let count = 0; count < earlier; count += 1) {
+      const turn = makeTurn(session, path, count);
+      const move = { id: session, hint: `user:${user}`, expectedTip: path.tip?.id, otherwise: "refuse" } as const;
+      commits.push(store.commit({ turns: [turn], session: { ...move, resends: false } }));
+      path = extend(path, turn);
+    }
+    const kept = await Promise.all(commits);
+    if (!kept.every(Boolean)) throw new Error("The store refused a turn of the history.");
+    talks.push({ user, path, messages: path.track.talk.map(toMessage) });
+  }
+  return talks;
+}
+
+function makeTurn(session: string, path: Path, count: number): StoredTurn {
+  const input: Item[] = [{ type: "message", role: "user", content: `Question ${count}. ${sentence}` }];
+  const output: Item[] = [{ type: "message", role: "assistant", content: `Answer ${count}. ${sentence.repeat(2)}` }];
+  return {
+    id: newId("resp"),
+    owner: "default",
+    session,
+    parent: path.tip?.id,
+    createdAt: new Date(),
+    model: "any",
+    input,
+    output,
+    status: "completed",
+    usage: undefined,
+    ...chain.mark(session, path, input, output),
+  };
+}
+
+export function toMessage(item: Item): Message {
+  if (item.type !== "message" || typeof item.content !== "string") throw new Error("Only words were told.");
+  return { role: item.role === "user" ? "user" : "assistant", content: item.content };
+}
+
+export const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
+
+export const newId = createIds(() => new Date());
+
+export function digest(text: string): string {
+  return hash("sha256", text, "base64url").slice(0, 22);
+}
+
+const chain = createChain(digest);
