@@ -58,7 +58,7 @@ export function createDoor(parts: DoorParts): Door {
   const { gateway, now } = parts;
   const { listen, limits } = parts.settings;
   const turns = createTurns(() => terms.limits.maxConcurrentTurns);
-  const metrics = createMetrics({ adapters: parts.adapters, turns: () => turns.count });
+  const metrics = createMetrics({ adapters: parts.adapters, turns: () => turns.count, ready: parts.ready });
   const journal = createJournal(parts.log, metrics.count);
   const lasting: Lasting = {
     gateway,

@@ -1,6 +1,6 @@
 /** The log of the door: one line for every request that ended, however it ended, and one for a failure of ours; the former are counted. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { GatewayError } from "../core/errors.ts";
+import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Metrics } from "./metrics.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -29,7 +29,8 @@ export interface Journal {
   write(entry: Entry): void;
   /**
    * Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. A store in
-   * trouble fails every request alike, which is told once a minute: the log may stand on the disk that is full.
+   * trouble fails every request alike, and so does having too much to do, which is told once a minute: the log may stand on
+   * the disk that is full, and writing is work.
    */
   report(error: GatewayError, request: Pick<FastifyRequest, "id" | "failure">): void;
 }
@@ -43,18 +44,22 @@ interface Entry {
   readonly failure?: GatewayError | undefined;
 }
 
-/** How long the cause of a trouble that lasts is not told again. */
+/** Troubles that last, and how long the cause of one is not told again. */
+const lasting: readonly ErrorCode[] = ["store_unavailable", "overloaded", "draining"];
 const lastingMs = 60_000;
+/** There are a few kinds of them, unless a server words each of its refusals anew. */
+const maxKinds = 100;
 
 export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () => performance.now()): Journal {
-  /** When each trouble of the store was told last. There are a few kinds of it. */
+  /** When each trouble was told last. */
   const toldAt = new Map<string, number>();
 
   function isKnown({ code, message }: GatewayError): boolean {
-    if (code !== "store_unavailable") return false;
+    if (!lasting.includes(code)) return false;
     const now = nowMs();
     const told = toldAt.get(message);
     if (told !== undefined && now - told < lastingMs) return true;
+    if (toldAt.size >= maxKinds) toldAt.clear();
     toldAt.set(message, now);
     return false;
   }

@@ -5,6 +5,8 @@ export interface MetricSources {
   readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState }[];
   /** Turns that run now. */
   readonly turns: () => number;
+  /** Throws when turns cannot be kept. */
+  readonly ready: () => Promise<void>;
 }
 
 type BreakerState = "closed" | "open" | "half-open";
@@ -16,7 +18,7 @@ export interface Metrics {
 }
 
 /** Counting costs a look into a map; the library that writes the form down is loaded for the first reader. */
-export function createMetrics({ adapters, turns }: MetricSources): Metrics {
+export function createMetrics({ adapters, turns, ready }: MetricSources): Metrics {
   const requests = new Map<string, Count>();
   return {
     count(path, status, ms) {
@@ -43,6 +45,11 @@ export function createMetrics({ adapters, turns }: MetricSources): Metrics {
         seconds.inc({ path, status }, spent);
       }
       new Gauge({ name: "portico_turns_running", help: "Turns that run now.", registers }).set(turns());
+      const isReady = await ready().then(
+        () => 1,
+        () => 0,
+      );
+      new Gauge({ name: "portico_store_ready", help: "1: turns can be kept.", registers }).set(isReady);
       const breaker = new Gauge({
         name: "portico_adapter_breaker_state",
         help: "1 for the state that an adapter's breaker is in.",

@@ -99,7 +99,7 @@ test("while turns cannot be kept the cause is logged once, and every request has
   assert.match(String((causes[0]!.fields as { err: Error }).err), /no room/);
 });
 
-test("a trouble of the store that lasts is told again after a minute, and another one at once", () => {
+test("a trouble that lasts is told again after a minute, and another one at once", () => {
   const told: string[] = [];
   let nowMs = 0;
   const journal = createJournal(
@@ -121,6 +121,14 @@ test("a trouble of the store that lasts is told again after a minute, and anothe
   nowMs = 60_000;
   for (const error of [full(), full()]) report(error);
   assert.deepEqual(told.splice(0), ["The disk is full."]);
+  const busy = () => new GatewayError("overloaded", "Too many turns run.");
+  for (const error of [busy(), busy(), full()]) report(error);
+  assert.deepEqual(told.splice(0), ["Too many turns run."]);
+  for (let count = 0; count < 100; count += 1)
+    report(new GatewayError("overloaded", `Not now, said request ${count}.`));
+  assert.equal(told.splice(0).length, 100);
+  report(busy());
+  assert.deepEqual(told.splice(0), ["Too many turns run."], "not every wording is remembered for ever");
   const broken = () => new GatewayError("adapter_error", "The model broke.");
   for (const error of [broken(), broken()]) report(error);
   assert.deepEqual(told, ["The model broke.", "The model broke."], "what is not one lasting trouble is always told");
