@@ -151,8 +151,13 @@ export function createGateway(parts: GatewayParts): Gateway {
             throw await whyNotKept(store, place);
         },
         async abandon(answer) {
+          const isLeft = answer.error?.code === "client_closed";
+          const told = isLeft ? ({ ...answer, status: "cancelled", error: undefined } as const) : answer;
+          const lone = toLoneTurn(keepsake, place.input, told);
           // A store that fails now leaves the turn as running, and that is told as interrupted.
-          if (begun) await store.end(toLoneTurn(keepsake, place.input, answer)).catch(() => false);
+          if (begun) await store.end(lone).catch(() => false);
+          // What was told by name can be named by whoever heard it, even when no thread goes on from there.
+          else if (kept && caller.memo !== undefined) await store.begin(lone).catch(() => {});
         },
         // When the turn was called off, why it was says more than what broke because of it.
         explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),

@@ -48,7 +48,7 @@ export interface Keeping {
    * session's tip to it if the tip is still the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
    */
   commit(commit: Commit): Promise<boolean>;
-  /** Keeps a turn of status `running` that has no place yet, so that it is known after a restart; durable when it resolves. */
+  /** Keeps a turn without a place, durable when it resolves: one of status `running`, to be known after a restart, or one that came to nothing. */
   begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
   /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
   end(turn: StoredTurn): Promise<boolean>;
@@ -122,8 +122,8 @@ export interface StoredTurn {
   readonly input: readonly Item[];
   readonly output: readonly Item[];
   /**
-   * `shown`: no answer of ours, but a history that a caller brought along. `running`, `failed` and `cancelled` turns are
-   * those of the background; nothing can follow them.
+   * `shown`: no answer of ours, but a history that a caller brought along. Nothing can follow a turn that is `running`,
+   * `failed` or `cancelled`.
    */
   readonly status: "completed" | "incomplete" | "shown" | "running" | "failed" | "cancelled";
   readonly usage: Usage | undefined;

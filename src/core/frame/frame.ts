@@ -10,7 +10,7 @@ import type { Answer, Finish, Notes, Usage } from "../turn.ts";
 export interface Ending {
   /** Awaited before the end is told; if it throws, the turn has failed. */
   settle(answer: Answer): Promise<void>;
-  /** Awaited before the end of a turn that failed or was cancelled is told; it must not throw. */
+  /** Awaited before the end of a turn that failed or was cancelled is told, or when nobody hears it to its end; it must not throw. */
   abandon?(answer: Answer): Promise<void>;
   /** What the caller shall read of something thrown. */
   explain(thrown: unknown): GatewayError;
@@ -53,6 +53,13 @@ export async function* frame(
     events.push({ type: "turn-end", answer });
     yield events;
   } finally {
+    if (told && answer === undefined) {
+      const failure = ending.explain(
+        new GatewayError("client_closed", "The caller left before the end of the answer."),
+      );
+      script.closeAll(events, false);
+      await ending.abandon?.(script.toAnswer(failure, ending.now()));
+    }
     ending.leave();
   }
 }

@@ -17,7 +17,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   let parts: ItemParts | undefined;
   let count = 0;
   let wasQueued = false;
-  let brokenCall: ItemEnd | undefined;
+  let broken: ItemEnd | undefined;
 
   const say: Say = {
     event: (type, body) => `event: ${type}\ndata: {"type":"${type}",${body},"sequence_number":${count++}}\n\n`,
@@ -57,11 +57,14 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     return body;
   }
 
-  /** A call that broke off because the turn failed is never told as done: agents run what is done, whatever its status. */
-  function endBrokenCall(status: Answer["status"]): string {
-    if (brokenCall === undefined) return "";
-    if (status === "incomplete") return endItem(brokenCall);
-    keepItem(brokenCall);
+  /**
+   * What broke off because the turn failed is never told as done: agents run a call that is done, and take half an answer
+   * for one that was given, whatever its status.
+   */
+  function endBroken(status: Answer["status"]): string {
+    if (broken === undefined) return "";
+    if (status === "incomplete") return endItem(broken);
+    keepItem(broken);
     return "";
   }
 
@@ -95,11 +98,11 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
       case "item-delta":
         return parts?.hear(event) ?? "";
       case "item-end":
-        if (event.whole || event.item.type !== "tool-call") return endItem(event);
-        brokenCall = event;
+        if (event.whole) return endItem(event);
+        broken = event;
         return "";
       case "turn-end":
-        return endBrokenCall(event.answer.status) + endTurn(event.answer);
+        return endBroken(event.answer.status) + endTurn(event.answer);
     }
   }
 
