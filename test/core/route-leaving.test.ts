@@ -53,7 +53,9 @@ test("a caller who stops listening before the first word is not asked for again,
   const deltas = house.route.stream(toTurn(), caller.signal)[Symbol.asyncIterator]();
   const pending = deltas.next();
   const left = deltas.return!();
-  assert.deepEqual(house.route.states(), [{ name: "main", state: "half-open", failures: 1, opensUntil: 10_000 }]);
+  assert.deepEqual(house.route.states(), [
+    { name: "main", state: "half-open", failures: 1, opensUntil: 10_000, why: "adapter_error" },
+  ]);
   caller.abort(gone);
   await assert.rejects(pending, cut);
   assert.equal((await left).done, true);
@@ -112,7 +114,9 @@ test("a lane that is down is not asked until its time is over, and whoever asks 
   const house = open([main]);
   await hear(house);
   await hear(house);
-  assert.deepEqual(house.route.states(), [{ name: "main", state: "open", failures: 2, opensUntil: 10_000 }]);
+  assert.deepEqual(house.route.states(), [
+    { name: "main", state: "open", failures: 2, opensUntil: 10_000, why: "adapter_error" },
+  ]);
   house.turnClock(2_500);
   const { error, tried: told } = await hear(house);
   assert.deepEqual([error?.code, error?.retryAfterSeconds], ["overloaded", 8]);
@@ -131,7 +135,9 @@ test("a turn that fails after its retries counts once for its lane", async () =>
   assert.equal(house.route.states()[0]?.failures, 1);
   await hear(house);
   assert.equal(main.turns.length, 6);
-  assert.deepEqual(house.route.states(), [{ name: "main", state: "open", failures: 2, opensUntil: 10_600 }]);
+  assert.deepEqual(house.route.states(), [
+    { name: "main", state: "open", failures: 2, opensUntil: 10_600, why: "adapter_error" },
+  ]);
 });
 
 test("a turn that a retry saves is no failure of its lane, and ends the row of failures", async () => {
@@ -159,7 +165,9 @@ test("the turn that is let through to see asks once, and the lane rests again wh
   house.turnClock(10_000);
   assert.equal((await hear(house)).error?.code, "adapter_error");
   assert.equal(main.turns.length, 4);
-  assert.deepEqual(house.route.states(), [{ name: "main", state: "open", failures: 2, opensUntil: 20_300 }]);
+  assert.deepEqual(house.route.states(), [
+    { name: "main", state: "open", failures: 2, opensUntil: 20_300, why: "adapter_error" },
+  ]);
 });
 
 test("while a lane is down its turns go to the lane behind it without a wait", async () => {

@@ -15,6 +15,10 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
       cause,
     });
   }
+  if (lost.has(code)) {
+    const message = `Connection lost: the upstream at ${address} ended before its answer was whole (${code}).`;
+    return new GatewayError("adapter_error", message, { cause });
+  }
   const what = reasons.get(code) ?? (untrusted.test(code) ? "offers no TLS that we accept" : "cannot be reached");
   return new GatewayError("adapter_error", `The upstream at ${address} ${what} (${code}).`, { cause });
 }
@@ -23,9 +27,13 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
 export function toLateness(limit: Limit, limitMs: number, address: string): GatewayError {
   const { what, option } = lateness[limit];
   const where = option === undefined ? "" : ` (${option})`;
-  return new GatewayError("adapter_timeout", `The upstream at ${address} ${what} within ${limitMs} ms${where}.`, {
-    wireCode: option === undefined ? undefined : `adapter_${limit}_timeout`,
-  });
+  return new GatewayError(
+    "adapter_timeout",
+    `Timed out: the upstream at ${address} ${what} within ${limitMs} ms${where}.`,
+    {
+      wireCode: option === undefined ? undefined : `adapter_${limit}_timeout`,
+    },
+  );
 }
 
 /** What was missed, and the adapter's option that sets the limit; the last one is ours, and nobody waits for it. */
@@ -45,14 +53,11 @@ function wasConnected(error: Error): boolean {
 const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)$/;
 const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
 
-const closed = "closed the connection before its answer was whole";
+/** Agents decide by words whether to ask again, and all of them know these. */
+const lost = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "UND_ERR_SOCKET"]);
 const reasons: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ECONNREFUSED: "refuses connections",
-    ECONNRESET: closed,
-    EPIPE: closed,
-    ETIMEDOUT: "is no longer reachable in the middle of its answer",
-    UND_ERR_SOCKET: closed,
     ENOTFOUND: "has a name that cannot be resolved",
     EAI_AGAIN: "has a name that cannot be resolved now",
     ENOENT: "is not there: no such socket",

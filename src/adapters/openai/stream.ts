@@ -13,8 +13,8 @@ export interface AnswerReader {
   isOver(): boolean;
   /** It has said why it ends, so that it may end here. */
   isFinished(): boolean;
-  /** Throws if it may not end so. */
-  end(): void;
+  /** Tells what had to wait for the end; throws if it may not end so. */
+  end(deltas: Delta[]): void;
 }
 
 export interface ReplyReader {
@@ -41,7 +41,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
       const isEnd = text.length < 20 && text.trim() === "[DONE]";
       if (!isEnd) answer.hear(requireObject(requireJson(text, scrub)), deltas);
       if (isEnd || answer.isOver()) {
-        answer.end();
+        answer.end(deltas);
         done = true;
         return;
       }
@@ -65,7 +65,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
         hear(events.end(), deltas);
         if (done) return;
         if (!answer.isFinished()) throw brokenOff();
-        answer.end();
+        answer.end(deltas);
         done = true;
       }),
     check() {
@@ -81,5 +81,8 @@ export function requireObject(value: unknown): JsonObject {
 }
 
 export function brokenOff(): GatewayError {
-  return new GatewayError("adapter_protocol", "The upstream's stream broke off before the end of its answer.");
+  return new GatewayError(
+    "adapter_protocol",
+    "Connection lost: the upstream's stream broke off before the end of its answer.",
+  );
 }

@@ -14,8 +14,8 @@ export interface Breaker {
   state(): BreakerState;
 }
 
-/** Says how it went. `unknown`: nothing was learned, as when the caller left. */
-export type Pass = (outcome: Outcome) => void;
+/** Says how it went, and of a failure what it was. `unknown`: nothing was learned, as when the caller left. */
+export type Pass = (outcome: Outcome, why?: string) => void;
 export type Outcome = "answered" | "failed" | "unknown";
 
 export interface BreakerState {
@@ -24,11 +24,14 @@ export interface BreakerState {
   readonly failures: number;
   /** Until when nobody is let through, in milliseconds since 1970. */
   readonly opensUntil: number | undefined;
+  /** What the last failure was. */
+  readonly why?: string | undefined;
 }
 
 export function createBreaker(settings: BreakerSettings, now: () => Date): Breaker {
   const { failures: maxFailures = 5, openMs = 10_000 } = settings;
   let failures = 0;
+  let lastWhy: string | undefined;
   /** Nothing: it is closed. */
   let opensUntil: number | undefined;
   /** Someone was let through to see. */
@@ -42,11 +45,12 @@ export function createBreaker(settings: BreakerSettings, now: () => Date): Break
     era++;
   }
 
-  function learn(outcome: Outcome): void {
+  function learn(outcome: Outcome, why: string | undefined): void {
     if (outcome === "answered") {
       failures = 0;
       if (opensUntil !== undefined) change(undefined);
     } else if (outcome === "failed") {
+      lastWhy = why;
       if (++failures >= maxFailures || opensUntil !== undefined) change(now().getTime() + openMs);
     } else if (opensUntil !== undefined) {
       opensUntil = now().getTime();
@@ -63,15 +67,16 @@ export function createBreaker(settings: BreakerSettings, now: () => Date): Break
         opensUntil = time + openMs;
       }
       let entered: number | undefined = era;
-      return (outcome) => {
-        if (entered === era) learn(outcome);
+      return (outcome, why) => {
+        if (entered === era) learn(outcome, why);
         entered = undefined;
       };
     },
     state() {
       if (opensUntil === undefined) return { state: "closed", failures, opensUntil };
       const isOpen = !isProbed && now().getTime() < opensUntil;
-      return { state: isOpen ? "open" : "half-open", failures, opensUntil };
+      const why = lastWhy !== undefined && { why: lastWhy };
+      return { state: isOpen ? "open" : "half-open", failures, opensUntil, ...why };
     },
   };
 }

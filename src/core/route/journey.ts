@@ -71,7 +71,7 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
           continue;
         }
         // Only the last attempt counts: the breaker counts turns, and one that is let through to see is asked once.
-        pass?.(isOver ? "unknown" : outcomeOf(failure.code));
+        pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure.message);
         if (isMendable) return failure;
         throw isOver ? thrown : failure;
       }
@@ -131,8 +131,9 @@ function change(deltas: Deltas, restore: Restore): Deltas {
   };
 }
 
-function keptAway({ name }: Lane, { opensUntil = 0 }: BreakerState, now: Date): GatewayError {
-  return new GatewayError("overloaded", `The adapter '${name}' has failed too often and rests for a moment.`, {
+function keptAway({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
+  const message = `The adapter '${name}' has failed too often and rests for a moment.`;
+  return new GatewayError("overloaded", why === undefined ? message : `${message} Its last failure: ${why}`, {
     retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
   });
 }
