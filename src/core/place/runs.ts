@@ -16,7 +16,7 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   const runs: Run[] = [];
   let side: Run["side"] | undefined;
   let end = 0;
-  let texts: string[] = [];
+  let text: string | undefined;
   let calls: string[] = [];
   let outputs: [place: number, output: string][] = [];
   /** The places of the model's latest calls among each other. */
@@ -24,30 +24,31 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
 
   function close(): void {
     if (side === undefined) return;
-    const told = outputs.toSorted(([one], [other]) => one - other).map(([, output]) => output);
-    const said = normalise(texts.join("\n"));
-    if (said !== "" || calls.length > 0 || told.length > 0) {
-      runs.push({ side, canon: JSON.stringify([said, calls, told]), end });
+    const said = text === undefined ? "" : normalise(text);
+    if (said !== "" || calls.length > 0 || outputs.length > 0) {
+      runs.push({ side, canon: toCanon(said, calls, outputs), end });
     }
-    side = undefined;
-    texts = [];
-    calls = [];
-    outputs = [];
+    text = undefined;
+    if (calls.length > 0) calls = [];
+    if (outputs.length > 0) outputs = [];
   }
 
-  for (const [index, item] of items.entries()) {
-    const next = sideOf(item);
-    if (next === undefined) continue;
+  for (let index = 0; index < items.length; index += 1) {
+    const item = items[index];
+    const next = item && sideOf(item);
+    if (item === undefined || next === undefined) continue;
     if (next !== side) {
       close();
       side = next;
-      if (next === "model") places = new Map();
+      if (next === "model" && places.size > 0) places = new Map();
     }
     end = index + 1;
     switch (item.type) {
-      case "message":
-        texts.push(canonOf(item.content));
+      case "message": {
+        const said = canonOf(item.content);
+        text = text === undefined ? said : `${text}\n${said}`;
         break;
+      }
       case "tool-call":
         places.set(item.callId, places.size);
         calls.push(JSON.stringify([item.name, canonicalJson(item.arguments)]));
@@ -67,6 +68,17 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   }
   close();
   return runs;
+}
+
+function toCanon(
+  said: string,
+  calls: readonly string[],
+  outputs: readonly (readonly [place: number, output: string])[],
+): string {
+  // Nearly all runs are words alone, for which this writes the same.
+  if (calls.length === 0 && outputs.length === 0) return `[${JSON.stringify(said)},[],[]]`;
+  const told = outputs.toSorted(([one], [other]) => one - other).map(([, output]) => output);
+  return JSON.stringify([said, calls, told]);
 }
 
 /** Whose word it is; nothing: it is no part of the talk. */
