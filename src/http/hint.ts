@@ -1,5 +1,6 @@
 /** What a request says about its session: the first configured hint that it carries. */
 import type { IncomingHttpHeaders } from "node:http";
+import type { Seeker } from "../core/place/place.ts";
 import type { Hint } from "./settings.ts";
 
 /** The hint with its kind before it, so that a header and a `user` of the same value name two sessions. */
@@ -7,11 +8,12 @@ export function readHint(
   hints: readonly Hint[],
   headers: IncomingHttpHeaders,
   user: string | undefined,
-): string | undefined {
+): Pick<Seeker, "hint" | "hintsAtTalk"> {
   for (const hint of hints) {
     const value = hint.type === "user" ? user : headers[hint.name];
-    if (typeof value === "string" && value !== "")
-      return hint.type === "user" ? `user:${value}` : `header:${hint.name}:${value}`;
+    if (typeof value !== "string" || value === "") continue;
+    if (hint.type === "user") return { hint: `user:${value}`, hintsAtTalk: false };
+    return { hint: `header:${hint.name}:${value}`, hintsAtTalk: true };
   }
-  return undefined;
+  return { hint: undefined, hintsAtTalk: false };
 }

@@ -20,7 +20,7 @@ export async function countInputTokens(
     const { tokens, isExact } = await parts.gateway.countTokens(ask, {
       turnId: parts.newTurnId(),
       owner,
-      hint: readHint(parts.hints, request.headers, ask.user),
+      ...readHint(parts.hints, request.headers, ask.user),
       signal: client.signal,
     });
     reply.header("x-portico-tokens", isExact ? "exact" : "estimated");

@@ -32,15 +32,15 @@ export async function answerTurn(
     const { value, bytes } = await readJsonBody(request.raw, parts.limits);
     const { ask, voice } = protocol.parse(value, owner);
     const turnId = parts.newTurnId();
-    const hint = readHint(parts.hints, headers, ask.user);
-    const key = readIdempotencyKey(headers, request.originalUrl, hint, bytes);
+    const hinted = readHint(parts.hints, headers, ask.user);
+    const key = readIdempotencyKey(headers, request.originalUrl, hinted.hint, bytes);
     // All that can be refused at once comes first: a turn that was begun must not be left alone.
     const last = key && ask.stream ? readLastEventId(headers) : undefined;
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
     const answering = parts.gateway.answer(ask, {
       turnId,
       owner,
-      hint,
+      ...hinted,
       signal: client.signal,
       memo: voice.memo,
       key,

@@ -5,10 +5,11 @@ import { isOfModel } from "./model.ts";
 import { distort, type Distortion } from "./distortions.ts";
 
 /**
- * `delta` sends only what is new; `resending` its whole history; `windowing` the end of it; `constant` its history, under
- * a name that it shares with others; `nameless` its history without any name.
+ * `delta` sends only what is new; `stepping` too, but shows the steps of its turn while it runs tools; `resending` sends its
+ * whole history; `windowing` the end of it; `constant` its history, under a name that it shares with others; `nameless` its
+ * history without any name.
  */
-const kinds = ["delta", "resending", "windowing", "constant", "nameless"] as const;
+const kinds = ["delta", "stepping", "resending", "windowing", "constant", "nameless"] as const;
 export type Kind = (typeof kinds)[number];
 
 /** Which conversation goes on, and from where. */
@@ -85,7 +86,7 @@ export const stepArbitrary: fc.Arbitrary<Step> = fc.record({
 });
 
 export const kindsArbitrary = fc.array(
-  fc.constantFrom<Kind[]>("delta", "resending", "windowing", "constant", ...kinds),
+  fc.constantFrom<Kind[]>("delta", "stepping", "resending", "windowing", "constant", ...kinds),
   {
     minLength: 1,
     maxLength: 5,
@@ -134,11 +135,19 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   const chosen = choosePoint(client, step);
   const after = chosen === undefined && !mayBegin ? client.exchanges.at(-1) : chosen;
   const again = step.move === "regenerate" ? client.exchanges.findLast((each) => each.after === after) : undefined;
-  const input = again?.input ?? makeInput(client, after, step, words);
+  const made = again?.input ?? makeInput(client, after, step, words);
+  const outputs = client.kind === "stepping" ? made.filter((item) => item.type === "tool-output") : [];
+  const input = outputs.length > 0 ? outputs : made;
   const system = makeSystem(client, step, words);
-  if (client.kind === "delta")
+  if (sendsOnlyNew(client))
     return {
-      items: [...system, ...distort(input, { ...step.distortion, rename: false })],
+      items: [
+        ...system,
+        ...distort(outputs.length > 0 ? [...lastExchanges(after, 1), ...input] : input, {
+          ...step.distortion,
+          rename: false,
+        }),
+      ],
       whole: [...itemsUpTo(after), ...input],
       after,
       input,
@@ -156,9 +165,14 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   };
 }
 
+/** It leaves it to the gateway to remember what was said. */
+export function sendsOnlyNew({ kind }: Client): boolean {
+  return kind === "delta" || kind === "stepping";
+}
+
 function choosePoint(client: Client, { move, choice }: Step): Exchange | undefined {
   const last = client.exchanges.at(-1);
-  if (client.kind === "delta" || last === undefined) return last;
+  if (sendsOnlyNew(client) || last === undefined) return last;
   switch (move) {
     case "say":
       return last;

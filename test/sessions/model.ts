@@ -40,10 +40,12 @@ export interface KnownSession {
   resends: boolean;
   /** Something was kept in it, though it may be deleted by now. */
   isThere: boolean;
+  /** Its name is that of one conversation, and not of whoever speaks. */
+  readonly isTalk: boolean;
 }
 
-export function createKnownSession(): KnownSession {
-  return { said: [], tip: undefined, resends: false, isThere: false };
+export function createKnownSession(isTalk: boolean): KnownSession {
+  return { said: [], tip: undefined, resends: false, isThere: false, isTalk };
 }
 
 /** The rule: new items alone go on with the thread, or begin one where clients resend; a history finds its own place. */
@@ -87,7 +89,12 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   if (known !== undefined && longest === script.length) {
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
-  const ending = session.said.filter((said) => endsAlike(pathOf(said), script));
+  const alike = session.said.filter((said) => endsAlike(pathOf(said), script));
+  // Where nobody shows all that was said, the name of a call tells whose step it is.
+  const called = session.resends
+    ? []
+    : alike.filter((said) => said.turnId !== undefined && haveCall(said.items, shown));
+  const ending = called.length > 0 ? called : alike;
   const newest = ending.at(-1)?.script.join("\0");
   const wider = preferEnds(
     session,
@@ -97,7 +104,9 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   const answers = script.filter((line, index) => isLineOfModel(line) && !isLineOfModel(script[index + 1])).length;
   const isClear =
     new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
-    (answers > 1 || (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
+    (called.length > 0 ||
+      answers > 1 ||
+      (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
   // Where nothing was said before, nothing can be foreign.
@@ -143,7 +152,7 @@ export function keepTurn(
   // System messages are the request's own, so they come with its turn and not with what it showed.
   const after = expected.unknown.length > 0 ? add(undefined, expected.after, expected.unknown, []) : expected.after;
   session.tip = add(turnId, after, [...expected.fresh, ...answer], steeringOf(asked));
-  session.resends ||= asked.some(isOfModel);
+  session.resends ||= session.isTalk ? showsPast(asked) : asked.some(isOfModel);
   session.isThere = true;
 }
 
@@ -225,6 +234,17 @@ function sortKeys(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const sorted = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
   return Object.fromEntries(sorted.map(([key, inner]) => [key, sortKeys(inner)]));
+}
+
+function haveCall(items: readonly Item[], shown: readonly Item[]): boolean {
+  const ids = new Set(shown.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
+  return items.some((item) => item.type === "tool-call" && ids.has(item.callId));
+}
+
+/** A question stands behind words of the model: more than one turn is shown. */
+function showsPast(items: readonly Item[]): boolean {
+  const first = items.findIndex(isOfModel);
+  return first !== -1 && items.slice(first).some((item) => item.type === "message" && item.role === "user");
 }
 
 /** Whether it tells that the model has spoken before. Reasoning alone does not: it is no part of what was said. */

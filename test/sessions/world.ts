@@ -8,7 +8,16 @@ import type { Adapter, History } from "../../src/core/ports.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import type { Answer, Turn } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { type Client, createClients, type Kind, nextSending, type Sending, type Step, type Words } from "./clients.ts";
+import {
+  type Client,
+  createClients,
+  type Kind,
+  nextSending,
+  type Sending,
+  sendsOnlyNew,
+  type Step,
+  type Words,
+} from "./clients.ts";
 import {
   createKnownSession,
   expectStateless,
@@ -37,7 +46,7 @@ export async function live(kinds: readonly Kind[], steps: readonly Step[]): Prom
 
   for (const step of steps) {
     const client = chooseClient(clients, step, sessions);
-    const session = sessionOf(sessions, client.user);
+    const session = sessionOf(sessions, client);
     const deleted = chooseDeleted(session, step, client);
     if (deleted?.turnId !== undefined) {
       log.push(() => `${deleted.turnId} is deleted: ${deleted.lines.join(" / ")}`);
@@ -103,14 +112,14 @@ function chooseDeleted({ said, tip }: KnownSession, { deletes, choice }: Step, {
 
 /** A client that sends only what is new knows no more than the gateway does. */
 function forgetExchange(client: Client, turnId: string): void {
-  if (client.kind !== "delta") return;
+  if (!sendsOnlyNew(client)) return;
   const kept = client.exchanges.splice(0).filter((exchange) => exchange.turnId !== turnId);
   for (const exchange of kept) client.exchanges.push({ ...exchange, after: client.exchanges.at(-1) });
 }
 
 /** Without a name there is no session: each request is on its own. */
-function sessionOf(sessions: Map<string, KnownSession>, user: string | undefined): KnownSession {
-  const session = sessions.get(user ?? "") ?? createKnownSession();
+function sessionOf(sessions: Map<string, KnownSession>, { user, kind }: Client): KnownSession {
+  const session = sessions.get(user ?? "") ?? createKnownSession(kind === "stepping");
   if (user !== undefined) sessions.set(user, session);
   return session;
 }
@@ -119,7 +128,7 @@ function sessionOf(sessions: Map<string, KnownSession>, user: string | undefined
 function checkOwnWords(seen: readonly Item[], client: Client, { items, whole }: Sending): void {
   const own = toScript(withoutOpenCalls(whole)).join("\n");
   const saw = toScript(seen).join("\n");
-  if (client.kind === "delta") return assert.equal(saw, own, "the model sees the whole conversation");
+  if (sendsOnlyNew(client)) return assert.equal(saw, own, "the model sees the whole conversation");
   // Before the first of them somebody of the same role may have spoken, without an answer.
   const sent = toScript(withoutOpenCalls(items))
     .join("\n")
@@ -167,7 +176,14 @@ async function ask(
           step.fate === "unstored" ? "no" : client.user !== undefined && step.choice % 3 === 0 ? "yes" : "in-session",
         background: step.fate === "kept" && !isStray(sending) && client.user !== undefined && step.choice % 5 === 0,
       },
-      { turnId: words.fresh("resp_"), owner: "ann", hint: client.user, signal: leaving.signal, key },
+      {
+        turnId: words.fresh("resp_"),
+        owner: "ann",
+        hint: client.user,
+        hintsAtTalk: client.kind === "stepping",
+        signal: leaving.signal,
+        key,
+      },
     );
   const { about, events } = await send();
   let answer: Answer | undefined;
@@ -220,7 +236,7 @@ function remember(
   if (isKept) keepTurn(session, items, expected, answer?.items ?? [], about.id);
   const isWhole = answer !== undefined && answer.status !== "failed";
   // A client that sends only what is new has no say in what is remembered.
-  const remembers = client.kind === "delta" ? isKept : isWhole || (step.keepsHalf && heard.length > 0);
+  const remembers = sendsOnlyNew(client) ? isKept : isWhole || (step.keepsHalf && heard.length > 0);
   if (remembers) client.exchanges.push({ turnId: about.id, after, input, output: heard });
 }
 

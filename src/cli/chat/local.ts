@@ -34,7 +34,7 @@ export async function openLocal({ config, model, naming }: LocalOptions): Promis
           stream: true,
           keep: "in-session",
         },
-        { turnId: newId("resp"), owner, hint: toHint(naming, session), signal },
+        { turnId: newId("resp"), owner, ...toHint(naming, session), signal },
       );
       yield* events;
     },
@@ -43,8 +43,8 @@ export async function openLocal({ config, model, naming }: LocalOptions): Promis
 }
 
 /** The same hint that a request over HTTP would carry. */
-function toHint(naming: Naming | undefined, session: string): string | undefined {
-  if (naming === undefined) return undefined;
+function toHint(naming: Naming | undefined, session: string): ReturnType<typeof readHint> {
+  if (naming === undefined) return readHint([], {}, undefined);
   if (naming.from === "user") return readHint([{ type: "user" }], {}, session);
   return readHint([{ type: "header", name: naming.name }], { [naming.name]: session }, undefined);
 }

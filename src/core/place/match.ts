@@ -27,6 +27,13 @@ export function readShown(items: readonly Item[]): Shown {
   return { items, end };
 }
 
+/** It shows words of the model, but no question behind any: only the turn that it goes on with, step by step. */
+export function isStep({ items, end }: Shown): boolean {
+  if (end === 0) return false;
+  const first = items.findIndex((item) => sideOf(item) === "model");
+  return !items.some((item, index) => index > first && sideOf(item) === "caller");
+}
+
 /** The runs up to the model's last word. */
 function historyOf({ items, end }: Shown): readonly Run[] {
   return toRuns(items.slice(0, end));
@@ -39,6 +46,8 @@ export interface Match {
   readonly instead?: readonly Item[] | undefined;
   /** The request is word for word what is remembered, and what is new: the model may see just that. */
   readonly isVerbatim?: boolean | undefined;
+  /** Only the end of the path was shown. */
+  readonly isTail?: boolean | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new, and the system messages of the request. */
@@ -137,10 +146,14 @@ async function matchTail(
   const history = historyOf(shown);
   const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
-  const exchanges = history.filter((run) => run.side === "model").length;
-  if (exchanges < sureExchanges && !(await hasOneThread(store, session))) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
-  const matching = paths.filter((path) => endsAlike(path, history));
+  const alike = paths.filter((path) => endsAlike(path, history));
+  // Where callers show their history, all that they show is all that they know of.
+  const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
+  const exchanges = history.filter((run) => run.side === "model").length;
+  const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session));
+  if (!isSure) return undefined;
+  const matching = called.length > 0 ? called : alike;
   const [path] = matching;
   // The same words at the end of two conversations tell nothing.
   if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
@@ -150,6 +163,7 @@ async function matchTail(
   return {
     history: found?.hasChildren === true ? "forked" : "matched",
     path,
+    isTail: !isAllThatIsLeft,
     ...(isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end)),
   };
 }
@@ -160,6 +174,12 @@ async function matchTail(
  */
 async function hasOneThread(store: SessionStore, { id, resends }: Session): Promise<boolean> {
   return resends && (await store.countThreads(id)) === 1;
+}
+
+/** Nobody knows the id of a call by chance. */
+function namesCall({ items, end }: Shown, { tip }: Path): boolean {
+  const ids = new Set(callIdsOf(items.slice(0, end)));
+  return callIdsOf(tip?.output ?? []).some((callId) => ids.has(callId));
 }
 
 /** An answer without what it answers can only be the newest one. */

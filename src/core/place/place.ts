@@ -2,7 +2,7 @@
 import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
-import { divide, matchHistory, readShown, type Shown } from "./match.ts";
+import { divide, isStep, type Match, matchHistory, readShown, type Shown } from "./match.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import { noPath, type Path } from "./path.ts";
@@ -34,6 +34,8 @@ export interface Seeker {
   readonly owner: string;
   /** What the request says about its session. */
   readonly hint: string | undefined;
+  /** The hint names one conversation, rather than whoever speaks, who may have several at once. */
+  readonly hintsAtTalk?: boolean | undefined;
   readonly signal: AbortSignal;
   /** Turns that only this caller can continue, as they are kept nowhere else. */
   readonly memory?: Memory | undefined;
@@ -162,16 +164,19 @@ async function findConversation(store: SessionStore, owner: string, conversation
 async function continueSession(
   parts: PlaceParts,
   ask: Ask<Item>,
-  { owner, signal }: Seeker,
+  seeker: Seeker,
   hint: string,
   whenLeft: (() => void)[],
 ): Promise<Place> {
+  const { owner, signal } = seeker;
   const { store, queue, newSessionId, alwaysResends, beginnings } = parts;
   const shown = readShown(ask.items);
   const session = await store.findSession(owner, hint);
   const continuesTip = (known: Session): boolean => goesOnWithTip(known, shown, alwaysResends);
-  // Threads that are found by what was said need not wait for each other.
-  if (session !== undefined && !continuesTip(session)) return placeByHistory(parts, shown, session, hint);
+  // Threads that are found by what was said need not wait for each other, but the next step of a turn is in its thread's line.
+  const waits = (known: Session): boolean =>
+    continuesTip(known) || (!(known.resends || alwaysResends) && isStep(shown));
+  if (session !== undefined && !waits(session)) return placeByHistory(parts, shown, session, seeker);
 
   const name = JSON.stringify([owner, hint]);
   /** All that begin at once begin the same session, until the last of them has ended, however the others did. */
@@ -182,7 +187,7 @@ async function continueSession(
       beginning.turns -= 1;
       if (beginning.turns === 0) beginnings.delete(name);
     });
-    const resends = alwaysResends || shown.end > 0;
+    const resends = alwaysResends || showsHistory(shown, seeker);
     const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
     return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
@@ -202,11 +207,12 @@ async function continueSession(
   const isFree = queue.isFree(current.id);
   whenLeft.push(await queue.enter(current.id, signal));
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
-  if (!continuesTip(current)) return placeByHistory(parts, shown, current, hint);
+  if (!continuesTip(current)) return placeByHistory(parts, shown, current, seeker);
+  const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
+  if (asksAnew(path, ask.items)) return beginThread(shown, current, hint);
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
-  const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
   return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
 }
 
@@ -233,14 +239,52 @@ function instructionsOf({ items, settings: { instructions } }: Ask<Item>): reado
   return instructions === undefined ? steering : [instructions, ...steering];
 }
 
+/**
+ * Agents ask for the title of a conversation before it begins, in the same session: who asks the session's first question once
+ * more, under other instructions, does not go on with it.
+ */
+function asksAnew(path: Path, items: readonly Item[]): boolean {
+  if (path.length !== 1 || path.steering.length === 0) return false;
+  const own = items.filter(isSteering);
+  if (own.length === 0 || toWords(own) === toWords(path.steering)) return false;
+  const [last, asked] = [items.findLast(isQuestion), path.tip?.input.findLast(isQuestion)];
+  return last !== undefined && asked !== undefined && toWords([last]) === toWords([asked]);
+}
+
+function isQuestion(item: Item): boolean {
+  return sideOf(item) === "caller";
+}
+
+function toWords(items: readonly Item[]): string {
+  return JSON.stringify(items.map((item) => (item.type === "message" ? item.content : item)));
+}
+
+/** A thread of its own in a session that has others. */
+function beginThread(shown: Shown, session: Session, hint: string | undefined): Place {
+  const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends: false } as const;
+  return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
+}
+
 async function placeByHistory(
   { store, chain }: PlaceParts,
   shown: Shown,
   session: Session,
-  hint: string,
+  seeker: Seeker,
 ): Promise<Place> {
-  const resends = shown.end > 0;
+  const { hint } = seeker;
+  if (shown.end === 0) return beginThread(shown, session, hint);
+  const match = await matchHistory(store, chain, session, shown);
+  const resends = showsHistory(shown, seeker, match);
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
-  if (!resends) return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
-  return { ...(await matchHistory(store, chain, session, shown)), session, move, by: "hint" };
+  return { ...match, session, move, by: "hint" };
+}
+
+/**
+ * Whether a request says that its caller shows all that was said. One that shows no more than the steps of its own turn may do
+ * so because every client must; but where a hint may stand for several conversations at once it is taken at its word, unless
+ * it has just left out what came before.
+ */
+function showsHistory(shown: Shown, { hintsAtTalk = false }: Seeker, match?: Match): boolean {
+  if (shown.end === 0) return false;
+  return !isStep(shown) || (!hintsAtTalk && match?.isTail !== true);
 }

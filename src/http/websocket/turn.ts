@@ -123,10 +123,11 @@ interface Asked {
 
 function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked): Promise<Reply> {
   const { ask, voice, owner, signal } = asked;
-  const hint = readHint(parts.hints, request.headers, ask.user);
+  const hinted = readHint(parts.hints, request.headers, ask.user);
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
-  return parts.gateway.answer(memory.complete(ask), { turnId: parts.newTurnId(), owner, hint, signal, memory, memo });
+  const turnId = parts.newTurnId();
+  return parts.gateway.answer(memory.complete(ask), { turnId, owner, ...hinted, signal, memory, memo });
 }
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */

@@ -1,0 +1,136 @@
+/** Turns of several steps, in which the client runs tools: what it shows between them is of one turn only. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import { createIds } from "../../src/ids.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { makeGateway } from "../making.ts";
+import { createScriptedAdapter } from "../scripted.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: `said ${callId}` });
+const call = (callId: string): Item => {
+  return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
+};
+
+/** The model calls a tool when it is asked to look, and calls it again when the tool says so. */
+function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boolean }, store = createMemoryStore()) {
+  let calls = 0;
+  const adapter = createScriptedAdapter(async function* ({ items }) {
+    const last = items.at(-1)!;
+    const isLook = last.type === "message" && String(last.content).startsWith("look");
+    if (!isLook) return yield [{ type: "text", text: "well" }];
+    yield [
+      { type: "tool-call", index: 0, callId: `c${(calls += 1)}`, name: "look" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+    ];
+  });
+  const newId = createIds(() => new Date());
+  const gateway = makeGateway({ adapter, store });
+  return async (
+    ...items: Item[]
+  ): Promise<{ readonly history: string | undefined; readonly seen: readonly Item[] }> => {
+    const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
+    const caller = { turnId: newId("resp"), owner: "ann", ...hint, signal: new AbortController().signal };
+    const { about, events } = await gateway.answer({ ...ask, keep: "in-session" }, caller);
+    await Array.fromAsync(events);
+    return { history: about.history, seen: (adapter.turns.at(-1)?.items ?? []).map(bare) };
+  };
+}
+
+function bare(item: Item): Item {
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined)) as unknown as Item;
+}
+
+const talk = { hint: "header:x-session-id:kitchen", hintsAtTalk: true };
+const speaker = { hint: "user:ann" };
+const kinds = { "a header": talk, "a `user`": speaker };
+
+for (const [kind, hint] of Object.entries(kinds)) {
+  for (const [name, open] of Object.entries({ memory: createMemoryStore, sqlite: openSqlite })) {
+    test(`${name}, ${kind}: a client that sends only what is new may show the steps of its turn, and nothing is forgotten`, async (context) => {
+      const store = open();
+      context.after(() => store.close());
+      const say = createScene(hint, store);
+      await say(user("I am Ann."));
+      const before = [user("I am Ann."), assistant("well")];
+      assert.deepEqual((await say(user("look up"))).seen, [...before, user("look up")]);
+      const step = [user("look up"), call("c1"), output("c1")];
+      assert.deepEqual(await say(...step), { history: "matched", seen: [...before, ...step] });
+      const after = [...before, ...step, assistant("well"), user("Who am I?")];
+      assert.deepEqual(await say(user("Who am I?")), { history: "continued", seen: after });
+    });
+  }
+
+  test(`${kind}: so may one that shows only the call and its output`, async () => {
+    const say = createScene(hint);
+    await say(user("I am Ann."));
+    await say(user("look up"));
+    const seen = [user("I am Ann."), assistant("well"), user("look up"), call("c1"), output("c1")];
+    assert.deepEqual(await say(call("c1"), output("c1")), { history: "matched", seen });
+    assert.deepEqual((await say(user("Who am I?"))).seen, [...seen, assistant("well"), user("Who am I?")]);
+  });
+
+  test(`${kind}: who shows an older question too shows its history, and is taken at its word ever after`, async () => {
+    const say = createScene(hint);
+    await say(user("I am Ann."));
+    const history = [user("I am Ann."), assistant("well")];
+    await say(...history, user("look up"));
+    const step = [...history, user("look up"), call("c1"), output("c1")];
+    assert.deepEqual(await say(...step), { history: "matched", seen: step });
+    assert.deepEqual(await say(user("Hello")), { history: "new", seen: [user("Hello")] });
+  });
+}
+
+test("a header names one conversation, which goes on when its first turn had several steps", async () => {
+  const say = createScene(talk);
+  await say(user("look up"));
+  const step = [user("look up"), call("c1"), output("c1")];
+  assert.deepEqual(await say(...step), { history: "matched", seen: step });
+  assert.deepEqual((await say(user("And now?"))).seen, [...step, assistant("well"), user("And now?")]);
+});
+
+test("a `user` may have several at once, so there it is taken for one that shows its history", async () => {
+  const say = createScene(speaker);
+  await say(user("look up"));
+  await say(user("look up"), call("c1"), output("c1"));
+  assert.deepEqual(await say(user("And now?")), { history: "new", seen: [user("And now?")] });
+});
+
+test("a call's id that another conversation had leads nowhere, where clients show their history", async () => {
+  const say = createScene(speaker);
+  await say(user("look up"));
+  await say(user("look down"));
+  await say(user("look up"), call("c1"), output("c1"));
+  const step = [user("look down"), call("c2"), output("c2")];
+  assert.deepEqual(await say(...step), { history: "foreign", seen: step });
+});
+
+test("the title of a conversation, asked for before it begins, is no part of it", async () => {
+  const say = createScene(talk);
+  const title = [system("You make titles."), user("A title for this:"), user("Mend it")];
+  assert.equal((await say(...title)).history, "new");
+  const first = [system("You write code."), user("Mend it")];
+  assert.deepEqual(await say(...first), { history: "new", seen: first });
+  const next = [...first, assistant("well"), user("Thanks")];
+  assert.deepEqual(await say(...next), { history: "matched", seen: next });
+});
+
+test("who says the same thing again under the same instructions, or something else under others, goes on", async () => {
+  for (const next of [
+    [system("Be brief."), user("Mend it")],
+    [system("It is noon."), user("And this")],
+    [user("Mend it")],
+  ]) {
+    const say = createScene(talk);
+    await say(system("Be brief."), user("Mend it"));
+    assert.equal((await say(...next)).history, "continued");
+  }
+});
+
+function openSqlite() {
+  return createSqliteStore({ file: ":memory:" });
+}
