@@ -194,6 +194,13 @@ const part = Type.Union([
   Type.Object({ type: Type.Literal("other"), extra }),
 ]);
 const content = Type.Union([Type.String(), Type.Array(part)]);
+const called = Type.Object({ type: Type.Enum(["function", "custom"]), name });
+const uncalled = { type: Type.Literal("other"), extra };
+const group = Type.Object({ name, tools: Type.Array(Type.Union([called, Type.Object(uncalled)])) });
+const search = Type.Object({ type: Type.Literal("function"), name });
+const tools = Type.Array(
+  Type.Union([called, Type.Object({ ...uncalled, group: Type.Optional(group), search: Type.Optional(search) })]),
+);
 const item = Type.Union([
   Type.Object({
     type: Type.Literal("message"),
@@ -210,7 +217,7 @@ const item = Type.Union([
   }),
   Type.Object({
     type: Type.Literal("tool-call"),
-    kind: Type.Enum(["function", "custom"]),
+    kind: Type.Enum(["function", "custom", "search"]),
     callId: Type.String(),
     name: Type.String(),
     group: Type.Optional(Type.String()),
@@ -219,14 +226,17 @@ const item = Type.Union([
   }),
   Type.Object({
     type: Type.Literal("tool-output"),
-    kind: Type.Enum(["function", "custom"]),
+    kind: Type.Enum(["function", "custom", "search"]),
     callId: Type.String(),
     output: content,
+    tools: Type.Optional(tools),
+    extra: Type.Optional(extra),
   }),
   Type.Object({
     type: Type.Literal("other"),
     extra,
     exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
+    tools: Type.Optional(tools),
   }),
   Type.Object({
     type: Type.Literal("compaction"),

@@ -1,5 +1,5 @@
 /** What an adapter says while it answers. No starts, no ends, no ids: `frame` makes items of them. */
-import type { Annotation, Exchange, Extra } from "./item.ts";
+import type { Annotation, Exchange, Extra, ToolKind } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export type Delta =
@@ -21,7 +21,7 @@ export type Delta =
       readonly name: string;
       /** The group of tools within which it has that name. */
       readonly group?: string | undefined;
-      readonly kind?: "function" | "custom" | undefined;
+      readonly kind?: ToolKind | undefined;
       /** What its dialect adds to it, and wants back with it. */
       readonly extra?: Extra | undefined;
     }

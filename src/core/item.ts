@@ -1,4 +1,5 @@
 /** What a conversation is made of: the same items go in, come out and are stored. */
+import type { Tool } from "./turn.ts";
 
 export type Item = Message | Reasoning | ToolCall | ToolOutput | Compaction | OtherItem;
 
@@ -58,9 +59,12 @@ interface Reasoning {
   readonly encrypted?: string | undefined;
 }
 
+/** A function takes JSON and a custom tool free text; a search is a function whose output brings tools along. */
+export type ToolKind = "function" | "custom" | "search";
+
 export interface ToolCall {
   readonly type: "tool-call";
-  readonly kind: "function" | "custom";
+  readonly kind: ToolKind;
   readonly callId: string;
   readonly name: string;
   /** The group of tools within which it has that name. */
@@ -73,9 +77,13 @@ export interface ToolCall {
 
 export interface ToolOutput {
   readonly type: "tool-output";
-  readonly kind: "function" | "custom";
+  readonly kind: ToolKind;
   readonly callId: string;
   readonly output: Content;
+  /** The tools that a search has found, which are offered from here on. */
+  readonly tools?: readonly Tool[] | undefined;
+  /** What its dialect says beside it. */
+  readonly extra?: Extra | undefined;
 }
 
 /** A conversation made short: it stands for what was said before it. */
@@ -92,6 +100,10 @@ export interface OtherItem {
   readonly type: "other";
   readonly extra: Extra;
   readonly exchange?: Exchange | undefined;
+  /** The tools that are offered from here on. */
+  readonly tools?: readonly Tool[] | undefined;
+  /** It is no part of the talk, as a developer's message is none. */
+  readonly steers?: boolean | undefined;
 }
 
 /** The model calls on the caller for something, or the caller gives it: the two go by one id. */
@@ -116,8 +128,9 @@ export function textOf(content: Content): string {
   return text;
 }
 
-/** Messages that steer the model rather than belong to the talk. */
+/** Messages and other items that steer the model rather than belong to the talk. */
 export function isSteering(item: Item): boolean {
+  if (item.type === "other") return item.steers === true;
   return item.type === "message" && (item.role === "system" || item.role === "developer");
 }
 

@@ -86,8 +86,12 @@ export type Tool =
       readonly name?: string | undefined;
       /** The tools that it stands for, where it is a group of them. */
       readonly group?: ToolGroup | undefined;
+      /** The function that the model calls for it, where it is a search for tools that the caller makes. */
+      readonly search?: FunctionTool | undefined;
       readonly extra: Extra;
     };
+
+export type FunctionTool = Extract<Tool, { type: "function" }>;
 
 /** Tools that are called by their own names within the group's. */
 export interface ToolGroup {

@@ -344,3 +344,20 @@ test("on the responses wire a turn is one request to /responses, and the connect
   assert.deepEqual(createOpenai({}, {}).speaks, ["chat"]);
   await adapter.close?.();
 });
+
+test("a search for tools that the caller makes is a call, one that the server makes is its own item", () => {
+  const search = { type: "tool_search_call", id: "tsc_1", status: "completed", arguments: { query: "f" } };
+  const client = { ...search, execution: "client", call_id: "call_s" };
+  const server = { ...search, execution: "server", call_id: null };
+  const called = [
+    { type: "tool-call", index: 0, callId: "call_s", name: "tool_search", kind: "search" },
+    { type: "tool-arguments", index: 0, text: '{"query":"f"}' },
+    { type: "finish", reason: "tool-calls" },
+  ];
+  assert.deepEqual(deltasOf(itemAdded(0, client), itemDone(0, client), completed([client])), called);
+  assert.deepEqual(wholeOf(response([client])), called);
+  assert.deepEqual(deltasOf(itemAdded(0, server), itemDone(0, server), completed([server])), [
+    { type: "other", extra: { dialect: "responses", fields: server } },
+    stop,
+  ]);
+});

@@ -305,3 +305,23 @@ test("a compaction goes back sealed when only its maker can read it, and else in
     [{ type: "compaction", encrypted_content: "sealed" }, told, told],
   );
 });
+
+test("a search for tools and what it found go as the wire writes them, whoever called for it", () => {
+  const extra = { dialect: "responses", fields: { tools: [{ type: "function", name: "f" }] } } as const;
+  const call = { type: "tool-call", kind: "search", callId: "c", name: "tool_search" } as const;
+  const client = { call_id: "c", execution: "client" };
+  assert.deepEqual(
+    input(
+      { ...call, arguments: '{"query":"f"}' },
+      { type: "tool-output", kind: "search", callId: "c", output: "[]", tools: [], extra },
+      { ...call, arguments: "no JSON" },
+      { type: "tool-output", kind: "search", callId: "c", output: "[]" },
+    ),
+    [
+      { type: "tool_search_call", ...client, arguments: { query: "f" } },
+      { type: "tool_search_output", ...client, ...extra.fields },
+      { type: "tool_search_call", ...client, arguments: {} },
+      { type: "tool_search_output", ...client, tools: [] },
+    ],
+  );
+});

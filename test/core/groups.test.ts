@@ -91,23 +91,34 @@ test("a turn without groups is handed on as it is, and so is what comes back", (
   assert.equal(fit(turn).turn, turn);
 });
 
-test("what is no function in a group is left out and told", () => {
-  const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
-  const { turn, remarks } = fit(toTurn({ tools: [toGroup("n", [{ type: "custom", name: "patch" }, go, search])] }));
-  assert.deepEqual(namesOf(turn), ["n__go"]);
-  assert.deepEqual(remarks, [
-    { type: "left-out", what: "tool n patch" },
-    { type: "left-out", what: "tool n web_search" },
-  ]);
+const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+const exec: Tool = { type: "custom", name: "exec", description: "Runs it.", format: { type: "text" } };
+
+test("what only its own dialect knows in a group is left out and told", () => {
+  const { turn, remarks } = fit(toTurn({ tools: [toGroup("n", [exec, go, search])] }));
+  assert.deepEqual(namesOf(turn), ["n__exec", "n__go"]);
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool n web_search" }]);
 });
 
-test("a choice of a function in a group holds", () => {
+test("a custom tool of a group stands alone as its functions do, and a call of it has its own name, group and kind", () => {
+  const called: Item = { type: "tool-call", kind: "custom", callId: "c", name: "exec", group: "n", arguments: "ls" };
+  const { turn, restore } = fit(toTurn({ tools: [toGroup("n", [exec], "Tools.")] }, [called]), "chat");
+  assert.deepEqual(turn.settings.tools, [{ ...exec, name: "n__exec", description: "Tools.\n\nRuns it." }]);
+  const { group: _, ...alone } = called;
+  assert.deepEqual(turn.items, [{ ...alone, name: "n__exec" }]);
+  const said = { type: "tool-call", index: 0, name: "n__exec", kind: "custom" } as const;
+  assert.deepEqual(restore?.([said]), [{ ...said, name: "exec", group: "n" }]);
+});
+
+test("a choice of a tool in a group holds", () => {
   const forced = { type: "tool", name: "browser go" } as const;
   const turn = toTurn({ tools: [plain, browser], toolChoice: forced });
   assert.deepEqual(fit(turn, "chat").turn.settings.toolChoice, { type: "tool", name: "browser__go" });
-  const other = { type: "tool", name: "n patch" } as const;
-  const unfit = toTurn({ tools: [toGroup("n", [{ type: "custom", name: "patch" }, go])], toolChoice: other });
-  assert.throws(() => fit(unfit), { code: "unsupported_parameter", param: "tool_choice", message: /'n patch'/ });
+  const free = toTurn({ tools: [toGroup("n", [exec, go])], toolChoice: { type: "tool", name: "n exec" } });
+  assert.deepEqual(fit(free).turn.settings.toolChoice, { type: "tool", name: "n__exec" });
+  const other = { type: "tool", name: "n web_search" } as const;
+  const unfit = toTurn({ tools: [toGroup("n", [search, go])], toolChoice: other });
+  assert.throws(() => fit(unfit), { code: "unsupported_parameter", param: "tool_choice", message: /'n web_search'/ });
 });
 
 test("of a group only what is allowed reaches the adapter, whether it knows groups or not", () => {

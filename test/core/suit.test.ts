@@ -34,11 +34,13 @@ test("a turn that fits is handed on as it is", () => {
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("an item that only another dialect knows is left out, one of its own dialect is not", () => {
+test("an item that only another dialect knows is left out and told, once a type; one of its own dialect is not", () => {
   const asked: Item = { type: "message", role: "user", content: "hi" };
-  const searched: Item = { type: "other", extra: { dialect: "responses", fields: { type: "web_search_call" } } };
-  const turn = toTurn({}, [asked, searched]);
-  assert.deepEqual(fit(turn, "chat"), { turn: { ...turn, items: [asked] }, remarks: [] });
+  const toOther = (type: string): Item => ({ type: "other", extra: { dialect: "responses", fields: { type } } });
+  const searched = toOther("web_search_call");
+  const turn = toTurn({}, [asked, searched, toOther("mcp_call"), searched]);
+  const remarks = ["item web_search_call", "item mcp_call"].map((what) => ({ type: "left-out", what }));
+  assert.deepEqual(fit(turn, "chat"), { turn: { ...turn, items: [asked] }, remarks });
   assert.equal(fit(turn, "responses").turn, turn);
 });
 

@@ -177,6 +177,28 @@ export const everyItem: readonly Item[] = [
   { type: "tool-output", kind: "function", callId: "call_1", output: [{ type: "text", text: "42" }] },
   { type: "tool-call", kind: "custom", callId: "call_2", name: "run", arguments: "not json {" },
   { type: "tool-output", kind: "custom", callId: "call_2", output: "" },
+  { type: "tool-call", kind: "search", callId: "call_3", name: "find", arguments: "{}" },
+  {
+    type: "tool-output",
+    kind: "search",
+    callId: "call_3",
+    output: "[]",
+    tools: [{ type: "function", name: "look_up", parameters: { type: "object" } }],
+    extra: { dialect: "responses", fields: { tools: [] } },
+  },
+  {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "additional_tools" } },
+    tools: [
+      {
+        type: "other",
+        name: "namespace n",
+        group: { name: "n", tools: [{ type: "custom", name: "run" }] },
+        extra: { dialect: "responses", fields: { type: "namespace" } },
+      },
+    ],
+    steers: true,
+  },
   {
     type: "message",
     role: "assistant",

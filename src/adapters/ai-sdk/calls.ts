@@ -1,7 +1,7 @@
 /** Reads tool calls: some providers stream their input, others give a call whole. */
 import type { Delta } from "../../core/delta.ts";
+import { readFreeInput } from "../custom.ts";
 import type { StreamPart } from "./spec.ts";
-import { readFreeInput } from "./tools.ts";
 
 type StartPart = Extract<StreamPart, { type: "tool-input-start" }>;
 type CallPart = Extract<StreamPart, { type: "tool-call" }>;

@@ -4,6 +4,7 @@ import type { Delta } from "../../core/delta.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Given } from "../../core/schema.ts";
+import { createIsCustom } from "../custom.ts";
 import { defineAdapter } from "../type.ts";
 import { createReach } from "../media/reach.ts";
 import { createSecretScrubber, toFailure } from "./failure.ts";
@@ -34,8 +35,7 @@ export function createAiSdk(
   return {
     async *stream(turn, signal, tell) {
       const leaveOut = (what: string) => tell?.({ type: "left-out", what });
-      const custom = new Set(turn.settings.tools.flatMap((tool) => (tool.type === "custom" ? [tool.name] : [])));
-      const reply = createReplyReader({ isCustom: (name) => custom.has(name), leaveOut });
+      const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), leaveOut });
       const limits = {
         firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
         idleMs: chosen.idle_timeout_ms ?? 120_000,

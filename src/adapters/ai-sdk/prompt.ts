@@ -10,6 +10,7 @@ import type {
 import { GatewayError } from "../../core/errors.ts";
 import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
 import { type WrittenPart, writeContent, writePart } from "./content.ts";
+import { toFunctionCall } from "../custom.ts";
 import { isObject, parseJson } from "../json.ts";
 import type { MediaLimits } from "../media/limits.ts";
 import { readSeal } from "./seal.ts";
@@ -118,7 +119,7 @@ function writeCall(call: ToolCall, mark: SharedV3ProviderOptions | undefined): L
     type: "tool-call",
     toolCallId: call.callId,
     toolName: call.name,
-    input: call.kind === "custom" ? { input: call.arguments } : toInput(call.arguments),
+    input: toInput((call.kind === "custom" ? toFunctionCall(call) : call).arguments),
     providerOptions: mark,
   };
 }

@@ -2,7 +2,8 @@
 import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
-import { isObject, parseJson, textAt } from "../json.ts";
+import { toFunction } from "../custom.ts";
+import { textAt } from "../json.ts";
 
 export interface WrittenTools {
   readonly tools?: LanguageModelV3FunctionTool[];
@@ -19,13 +20,6 @@ export function writeTools(settings: Settings, leaveOut: (what: string) => void)
   return { tools: allowed, toolChoice };
 }
 
-/** The free text of a call to a tool that takes one. */
-export function readFreeInput(written: string): string {
-  const parsed = parseJson(written);
-  const input = isObject(parsed) ? parsed["input"] : parsed;
-  return typeof input === "string" ? input : written;
-}
-
 function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV3FunctionTool[] {
   switch (tool.type) {
     case "function": {
@@ -35,32 +29,13 @@ function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV
       return [{ type: "function", name, description, inputSchema, strict }];
     }
     case "custom": {
-      const description = [tool.description ?? "", describeFormat(tool.format)]
-        .filter((text) => text !== "")
-        .join("\n\n");
-      return [{ type: "function", name: tool.name, description, inputSchema: freeInput }];
+      const { type, name, description, parameters } = toFunction(tool);
+      return [{ type, name, description, inputSchema: parameters as JSONSchema7 }];
     }
     case "other":
       leaveOut(`tool ${textAt(tool.extra.fields, "type") ?? "of an unknown type"}`);
       return [];
   }
-}
-
-const freeInput: JSONSchema7 = {
-  type: "object",
-  properties: { input: { type: "string", description: "The tool's whole input, as plain text." } },
-  required: ["input"],
-  additionalProperties: false,
-};
-
-/** A grammar cannot be enforced here, but the model can be told of it. */
-function describeFormat(format: unknown): string {
-  if (!isObject(format) || format["type"] !== "grammar") return "";
-  const grammar = isObject(format["grammar"]) ? format["grammar"] : format;
-  const definition = textAt(grammar, "definition");
-  return definition === undefined
-    ? ""
-    : `The input must match this ${textAt(grammar, "syntax") ?? ""} grammar:\n${definition}`;
 }
 
 function writeChoice(

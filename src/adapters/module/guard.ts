@@ -141,7 +141,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
   finish: ({ reason }) => finishes.some((known) => known === reason),
 };
 
-const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom"]);
+const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom", "search"]);
 const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
 const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
 const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];

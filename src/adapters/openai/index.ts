@@ -5,11 +5,12 @@ import type { Dialect } from "../../core/item.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Given } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
+import { createIsCustom } from "../custom.ts";
 import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
 import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
-import { writeRequest as writeChatRequest } from "./chat/request.ts";
+import { type ServerWishes, writeRequest as writeChatRequest } from "./chat/request.ts";
 import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
 import { isObject } from "../json.ts";
 import { requireJson } from "./json.ts";
@@ -21,15 +22,16 @@ import type { options } from "./options.ts";
 /** A dialect that the upstream is spoken to in. */
 interface Wire {
   readonly path: string;
-  writeRequest(turn: Turn, tell: Tell | undefined, sendsReasoning: boolean): string;
-  createReplyReader(scrub: Scrub): ReplyReader;
-  readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[];
+  writeRequest(turn: Turn, tell: Tell | undefined, wishes: ServerWishes): string;
+  /** `isCustom`: the function of that name stands for a custom tool. */
+  createReplyReader(scrub: Scrub, isCustom?: (name: string) => boolean): ReplyReader;
+  readWholeReply(body: Buffer, scrub: Scrub, isCustom?: (name: string) => boolean): readonly Delta[];
 }
 
 const wires: Readonly<Record<Dialect, Wire>> = {
   chat: {
     path: "/chat/completions",
-    writeRequest: (turn, _, sendsReasoning) => writeChatRequest(turn, sendsReasoning),
+    writeRequest: (turn, _, wishes) => writeChatRequest(turn, wishes),
     createReplyReader: chat.createReplyReader,
     readWholeReply: chat.readWholeReply,
   },
@@ -51,6 +53,8 @@ export function createOpenai(
   const {
     base_url: baseUrl = "https://api.openai.com/v1",
     wire: dialect = "chat",
+    send_reasoning: sendsReasoning = false,
+    custom_tools: customTools = "custom",
     total_timeout_ms: totalMs = 600_000,
     max_response_bytes: maxBytes = 64 * 1024 * 1024,
   } = chosen;
@@ -74,20 +78,21 @@ export function createOpenai(
           method: "POST",
           path: wire.path,
           headers,
-          body: wire.writeRequest(turn, tell, chosen.send_reasoning ?? false),
+          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools }),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,
       );
+      const isCustom = customTools === "function" ? createIsCustom(turn.settings.tools) : undefined;
       try {
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
         // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
         if (contentTypeOf(response.headers) !== "text/event-stream") {
           await checkContentType(response, scrub);
-          yield wire.readWholeReply(await readWhole(response, maxBytes), scrub);
+          yield wire.readWholeReply(await readWhole(response, maxBytes), scrub, isCustom);
           return;
         }
-        const reader = wire.createReplyReader(scrub);
+        const reader = wire.createReplyReader(scrub, isCustom);
         while (!reader.isDone()) {
           const buffers = await response.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);

@@ -30,6 +30,16 @@ export const options = {
         "Send the model its reasoning of earlier answers again, as reasoning_content, on the wire chat. " +
         "Some models that call tools demand it; most servers refuse the field.",
     },
+    custom_tools: {
+      anyOf: [
+        { type: "string", const: "custom" },
+        { type: "string", const: "function" },
+      ],
+      default: "custom",
+      description:
+        "How tools that take free text are offered on the wire chat: as what they are (custom), or as functions with one string " +
+        "(function), for the many servers that know no custom tools. Callers see no difference.",
+    },
     api_key: { type: "string", description: "Sent as Authorization: Bearer. Absent: no such header." },
     headers: {
       type: "object",

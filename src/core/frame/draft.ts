@@ -94,7 +94,7 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
       written += delta.text;
       return { kind: "arguments", part: 0, text: delta.text };
     },
-    isWhole: () => kind === "function" && isJsonObject(written),
+    isWhole: () => kind !== "custom" && isJsonObject(written),
     finish() {
       const all = dialect && { dialect, fields: Object.fromEntries(added) };
       return { ...called, arguments: written, ...(all !== undefined && { extra: all }) };

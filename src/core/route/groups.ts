@@ -1,12 +1,14 @@
-/** Groups of tools for an adapter that knows none: each function goes by one name made of two, and what comes back has both again. */
+/** Groups of tools for an adapter that knows none: each tool goes by one name made of two, and what comes back has both again. */
 import type { Delta } from "../delta.ts";
-import type { Tool, ToolGroup } from "../turn.ts";
+import type { FunctionTool, Tool, ToolGroup } from "../turn.ts";
 
-/** The names that stand for tools in groups, for one turn. */
+/** The names that stand for tools in groups and for searches, for one turn. */
 export interface JoinedNames {
   /** Always the same for the same two, as long as no other tool of the turn has it. */
   join(group: string, name: string): string;
-  /** Gives calls their own names and their groups again; nothing: there is no group. */
+  /** Whether a call by its name is the search; one of the caller's own functions that has the name comes first. */
+  isSearch(tool: FunctionTool): boolean;
+  /** Gives calls their own names, groups and kinds again; nothing: they have them. */
   restorer(): Restore | undefined;
 }
 
@@ -16,7 +18,7 @@ export type Restore = (deltas: readonly Delta[]) => readonly Delta[];
 export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   const taken = new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [tool.name])));
   const joined = new Map<string, string>();
-  const own = new Map<string, { readonly group: string; readonly name: string }>();
+  const own = new Map<string, Own>();
 
   function join(group: string, name: string): string {
     const both = JSON.stringify([group, name]);
@@ -31,11 +33,14 @@ export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   }
 
   for (const tool of tools) {
-    if (tool.type !== "other" || tool.group === undefined) continue;
-    for (const { type, name } of tool.group.tools) if (type === "function") join(tool.group.name, name);
+    if (tool.type !== "other") continue;
+    const { search, group } = tool;
+    if (search !== undefined && !taken.has(search.name)) own.set(search.name, { kind: "search" });
+    for (const inner of group?.tools ?? []) if (group && inner.type !== "other") join(group.name, inner.name);
   }
   return {
     join,
+    isSearch: ({ name }) => own.get(name)?.kind === "search",
     restorer() {
       if (own.size === 0) return undefined;
       const restore = (delta: Delta): Delta =>
@@ -45,9 +50,12 @@ export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   };
 }
 
-/** A function as it stands alone, with what its group says of all of them in front. */
+/** What a call has in its caller's words. */
+type Own = { readonly group: string; readonly name: string; readonly kind?: never } | { readonly kind: "search" };
+
+/** A tool as it stands alone, with what its group says of all of them in front. */
 export function standAlone(
-  tool: Extract<Tool, { type: "function" }>,
+  tool: Exclude<Tool, { type: "other" }>,
   { name: group, description: common }: ToolGroup,
   names: JoinedNames,
 ): Tool {

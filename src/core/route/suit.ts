@@ -1,7 +1,9 @@
 /** Makes a turn fit its adapter: what only another dialect knows is left out and told, or refused where the answer would hang on it. */
 import { GatewayError } from "../errors.ts";
+import { describeFound } from "../found.ts";
 import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
-import type { Dialect, Extra, Item, ToolCall } from "../item.ts";
+import type { Dialect, Extra, Item, ToolCall, ToolOutput } from "../item.ts";
+import { nameOf, offeredTools, typeOf } from "./offered.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
 
@@ -16,9 +18,10 @@ interface Suited {
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refusePrompt(turn.settings, speaks);
-  const names = speaks("responses") ? undefined : createJoinedNames(turn.settings.tools);
-  const items = suitItems(turn.items, speaks, names);
-  const settings = suitTools(turn.settings, speaks, names, tell);
+  const tools = offeredTools(turn, speaks);
+  const names = speaks("responses") ? undefined : createJoinedNames(tools);
+  const settings = suitTools(turn.settings, tools, speaks, names, tell);
+  const items = suitItems(turn.items, speaks, names, tell);
   const isSame = items === turn.items && settings === turn.settings;
   return { turn: isSame ? turn : { ...turn, items, settings }, restore: names?.restorer() };
 }
@@ -35,17 +38,29 @@ function refusePrompt({ native }: Settings, speaks: Speaks): void {
   );
 }
 
-/** A conversation made short goes in plain words to whoever does not know such items; what only another dialect knows goes nowhere. */
-function suitItems(items: readonly Item[], speaks: Speaks, names: JoinedNames | undefined): readonly Item[] {
+/**
+ * A conversation made short goes in plain words to whoever does not know such items, and a search as the call of a function. What
+ * only another dialect knows goes nowhere, which is told; of an item that brings tools these are what counts.
+ */
+function suitItems(
+  items: readonly Item[],
+  speaks: Speaks,
+  names: JoinedNames | undefined,
+  tell: Tell,
+): readonly Item[] {
   const isKnown = (item: Item): boolean => {
     if (item.type === "other") return speaks(item.extra.dialect);
-    if (item.type === "tool-call") return names === undefined || item.group === undefined;
+    if (item.type === "tool-call") return names === undefined || (item.group === undefined && item.kind !== "search");
+    if (item.type === "tool-output") return names === undefined || item.kind !== "search";
     return item.type !== "compaction" || speaks("responses");
   };
   if (items.every(isKnown)) return items;
-  return items.flatMap((item): readonly Item[] => {
+  const leftOut = new Set<string>();
+  const suited = items.flatMap((item): readonly Item[] => {
     if (isKnown(item)) return [item];
-    if (item.type === "tool-call") return [joinCall(item, names)];
+    if (item.type === "tool-call") return [suitCall(item, names)];
+    if (item.type === "tool-output") return [suitOutput(item, names)];
+    if (item.type === "other" && item.tools === undefined) leftOut.add(typeOf(item.extra));
     if (item.type !== "compaction") return [];
     if (item.summary !== "") return [summaryMessage(item.summary)];
     throw unsupported(
@@ -53,11 +68,20 @@ function suitItems(items: readonly Item[], speaks: Speaks, names: JoinedNames | 
       "The item of type 'compaction' has only an encrypted form, which the adapter behind this model cannot read. Send the conversation itself, or use the model that made the item.",
     );
   });
+  for (const type of leftOut) tell({ type: "left-out", what: `item ${type}` });
+  return suited;
 }
 
-function joinCall(call: ToolCall, names: JoinedNames | undefined): ToolCall {
+function suitCall(call: ToolCall, names: JoinedNames | undefined): ToolCall {
   const { group, ...alone } = call;
-  return group === undefined || names === undefined ? call : { ...alone, name: names.join(group, call.name) };
+  const kind = call.kind === "search" ? "function" : call.kind;
+  return group === undefined || names === undefined
+    ? { ...call, kind }
+    : { ...alone, kind, name: names.join(group, call.name) };
+}
+
+function suitOutput({ type, callId, tools = [] }: ToolOutput, names: JoinedNames | undefined): ToolOutput {
+  return { type, kind: "function", callId, output: describeFound(tools, names?.join) };
 }
 
 function summaryMessage(summary: string): Item {
@@ -65,11 +89,17 @@ function summaryMessage(summary: string): Item {
 }
 
 /** Which tools may be called holds on any server: those that are not allowed never reach it. */
-function suitTools(settings: Settings, speaks: Speaks, names: JoinedNames | undefined, tell: Tell): Settings {
-  const { tools, toolChoice: choice } = settings;
+function suitTools(
+  settings: Settings,
+  tools: readonly Tool[],
+  speaks: Speaks,
+  names: JoinedNames | undefined,
+  tell: Tell,
+): Settings {
+  const { toolChoice: choice } = settings;
   if (choice?.type === "other" && !speaks(choice.extra.dialect)) throw notThere(typeOf(choice.extra));
   const isKnown = (tool: Tool): boolean => tool.type !== "other" || speaks(tool.extra.dialect);
-  if (choice?.type !== "allowed" && tools.every(isKnown)) return settings;
+  if (choice?.type !== "allowed" && tools === settings.tools && tools.every(isKnown)) return settings;
   const allowed = choice?.type === "allowed" ? tools.map((tool) => narrow(tool, choice.names)) : tools;
   const wanted = allowed.flatMap((tool) => tool ?? []).flatMap((tool) => offersOf(tool, isKnown(tool), names));
   const kept = wanted.flatMap(({ tool }) => tool ?? []);
@@ -91,14 +121,17 @@ interface Offer {
   readonly tool?: Tool | undefined;
 }
 
-/** A group that is not known is offered function by function. */
+/** A group that is not known is offered tool by tool, and a search that the caller makes as a function. */
 function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined): readonly Offer[] {
-  if (isKnown) return [{ name: nameOf(tool), tool }];
-  const group = tool.type === "other" ? tool.group : undefined;
-  if (group === undefined || names === undefined) return [{ name: nameOf(tool) }];
+  const name = nameOf(tool);
+  if (isKnown) return [{ name, tool }];
+  if (tool.type !== "other" || names === undefined) return [{ name }];
+  const { group, search } = tool;
+  if (search !== undefined && names.isSearch(search)) return [{ name, tool: search }];
+  if (group === undefined) return [{ name }];
   return group.tools.map((inner) => ({
     name: nameInGroup(group.name, nameOf(inner)),
-    tool: inner.type === "function" ? standAlone(inner, group, names) : undefined,
+    tool: inner.type === "other" ? undefined : standAlone(inner, group, names),
   }));
 }
 
@@ -153,15 +186,6 @@ function suitNative({ native, tools, toolChoice: choice }: Settings, allowed: re
 function listAt({ fields }: Extra, key: string): readonly unknown[] {
   const value = fields[key];
   return Array.isArray(value) ? value : [];
-}
-
-function nameOf(tool: Tool): string {
-  return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
-}
-
-/** Tools that only their dialect knows go by their type, unless their dialect says more. */
-function typeOf({ fields }: Extra): string {
-  return typeof fields["type"] === "string" ? fields["type"] : "unknown";
 }
 
 function unsupported(param: string, why: string): GatewayError {

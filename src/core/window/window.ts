@@ -143,7 +143,7 @@ function tokensInside(item: Item, count: Count): number {
     case "tool-call":
       return count(item.name) + count(item.arguments);
     case "tool-output":
-      return countContent(item.output, count);
+      return countContent(item.output, count) + (item.extra === undefined ? 0 : countOpaque(item.extra.fields, count));
     case "compaction":
       return item.encrypted === undefined ? count(item.summary) : countSealed(item.encrypted);
     case "other":

@@ -15,7 +15,9 @@ import {
 } from "../fields.ts";
 import { readContent } from "./content.ts";
 import { readOther } from "./other.ts";
+import { readFound, readSearch } from "./search.ts";
 import { type Brought, openCompaction, openReasoning, type Seal } from "./seal.ts";
+import { readBroughtTools } from "./tools.ts";
 
 export function readItems(fields: Fields, key: string, seal: Seal): readonly (Item | Reference)[] {
   const value = fields.values[key];
@@ -32,6 +34,9 @@ const readers: Readonly<Record<string, ReadItem>> = {
   function_call_output: (item) => readOutput(item, "function"),
   custom_tool_call: (item) => readCall(item, "custom", "input"),
   custom_tool_call_output: (item) => readOutput(item, "custom"),
+  tool_search_call: readSearch,
+  tool_search_output: readFound,
+  additional_tools: (item) => ({ ...readOther(item.values), tools: readBroughtTools(item), steers: true }),
   compaction: (item, seal) => openCompaction(toBrought(item, requireName(item, "encrypted_content")), seal),
   compaction_trigger: (item) => misplacedTrigger(pathOf(item, "type")),
   item_reference: (item) => ({ type: "reference", id: requireName(item, "id") }),

@@ -6,6 +6,7 @@ import type { Content, Extra, Message, Part, ToolOutput } from "../../core/item.
 import { readChoice, readInteger, readString } from "../fields.ts";
 import { toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
 import type { Seal, Sealing } from "./seal.ts";
+import { toWireFound } from "./search.ts";
 
 /** Which items a caller wants to see, and how. */
 export interface PageQuery {
@@ -75,6 +76,7 @@ export function toListedItem(place: ItemPlace, sealing: Sealing): object | undef
     case "message":
       return { id, type: "message", status, content: toContent(item), role: item.role, ...pick(item.extra, "phase") };
     case "tool-output": {
+      if (item.kind === "search") return { id, status, ...toWireFound(item) };
       const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
       return { id, type, status, call_id: item.callId, output: toOutput(item) };
     }

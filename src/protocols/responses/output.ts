@@ -6,6 +6,7 @@ import { toWireAnnotation } from "./annotations.ts";
 import { toLogprobs } from "./logprobs.ts";
 import { ownIdOf, toWireOther } from "./other.ts";
 import { type Sealing, sealCompaction, sealReasoning } from "./seal.ts";
+import { toWireSearch } from "./search.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -22,15 +23,18 @@ export function toPrefix(item: Item): string {
     case "reasoning":
       return "rs";
     case "tool-call":
-      return item.kind === "function" ? "fc" : "ctc";
+      return callPrefixes[item.kind];
     case "tool-output":
-      return item.kind === "function" ? "fco" : "ctco";
+      return outputPrefixes[item.kind];
     case "compaction":
       return "cmp";
     case "other":
       return ownIdOf(item);
   }
 }
+
+const callPrefixes = { function: "fc", custom: "ctc", search: "tsc" } as const;
+const outputPrefixes = { function: "fco", custom: "ctco", search: "tso" } as const;
 
 export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sealing: Sealing): object {
   switch (item.type) {
@@ -54,6 +58,7 @@ export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sea
     case "tool-call": {
       const { callId: call_id, name, arguments: written } = item;
       const added = { ...fieldsOf(item.extra), ...(item.group !== undefined && { namespace: item.group }) };
+      if (item.kind === "search") return { ...added, id, status, ...toWireSearch(item) };
       if (item.kind === "custom")
         return { ...added, id, type: "custom_tool_call", status, call_id, input: written, name };
       return { ...added, id, type: "function_call", status, arguments: written, call_id, name };

@@ -43,8 +43,9 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
   };
 }
 
-/** What a tool is called with has no parts. */
+/** What a tool is called with has no parts. Of a search the wire tells nothing before it is whole. */
 export function createCallInput(say: Say, call: ToolCall, itemId: string, outputIndex: number): ItemParts {
+  if (call.kind === "search") return { hear: () => "", close: () => "" };
   const type = call.kind === "custom" ? "response.custom_tool_call_input" : "response.function_call_arguments";
   const where = `"item_id":"${itemId}"`;
   const before = `event: ${type}.delta\ndata: {"type":"${type}.delta","delta":`;

@@ -44,8 +44,8 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
       },
     );
   }
-  const settings = readSettings(fields);
   const input = readInput(fields, previousId ?? conversationId, seal);
+  const settings = readSettings(fields, input.items);
   const ask: Ask = {
     model,
     ...input,
@@ -102,15 +102,17 @@ function readConversation(fields: Fields, previousId: string | undefined): strin
   return checkConversationId(id, "conversation");
 }
 
-function readSettings(fields: Fields): Settings {
+/** What the items bring along may be chosen as well. */
+function readSettings(fields: Fields, items: Ask["items"]): Settings {
   const tools = readTools(fields);
+  const brought = items.flatMap((item) => ("tools" in item ? (item.tools ?? []) : []));
   const text = readObject(fields, "text");
   const reasoning = readObject(fields, "reasoning");
   const asksLogprobs = readInclude(fields).includes("message.output_text.logprobs");
   return {
     instructions: readString(fields, "instructions") || undefined,
     tools,
-    toolChoice: readToolChoice(fields, tools),
+    toolChoice: readToolChoice(fields, brought.length === 0 ? tools : tools.concat(brought)),
     parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
     format: text && readFormat(text),
     temperature: readNumber(fields, "temperature", 0, 2),

@@ -19,6 +19,18 @@ export function readTools(fields: Fields): readonly Tool[] {
   return (readObjects(fields, "tools") ?? []).map(readTool);
 }
 
+/** The tools that an item brings along; what has no type or lacks its name stays in the item, and is offered to nobody. */
+export function readBroughtTools(item: Fields): readonly Tool[] {
+  return (readObjects(item, "tools") ?? []).filter(isTool).map(readTool);
+}
+
+function isTool(tool: Fields): boolean {
+  const type = readString(tool, "type") ?? "";
+  return type !== "" && (!namedTypes.has(type) || (readString(tool, "name") ?? "") !== "");
+}
+
+const namedTypes: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
+
 function readTool(tool: Fields): Tool {
   const type = requireName(tool, "type");
   switch (type) {
@@ -39,6 +51,8 @@ function readTool(tool: Fields): Tool {
       };
     case "namespace":
       return readNamespace(tool);
+    case "tool_search":
+      return readSearch(tool);
     default: {
       const label = labelOf(type, tool);
       const extra = { dialect: "responses", fields: tool.values } as const;
@@ -56,6 +70,18 @@ function readNamespace(tool: Fields): Tool {
     group: { name, description: readString(tool, "description"), tools: readTools(tool) },
     extra: { dialect: "responses", fields: tool.values },
   };
+}
+
+/** The name of the function that a model calls to search for tools, where its wire has no such tool. */
+export const searchName = "tool_search";
+
+/** One that the server makes is the server's own. */
+function readSearch(tool: Fields): Tool {
+  const extra = { dialect: "responses", fields: tool.values } as const;
+  if (readString(tool, "execution") !== "client") return { type: "other", extra };
+  const description = readString(tool, "description");
+  const parameters = readObject(tool, "parameters")?.values;
+  return { type: "other", search: { type: "function", name: searchName, description, parameters }, extra };
 }
 
 /** What tells tools of one type apart: the label of a server, or the name of a namespace. */

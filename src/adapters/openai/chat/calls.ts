@@ -1,6 +1,7 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
+import { createFreeInput, type FreeInput } from "../../custom.ts";
 import { isObject, objectAt, textAt } from "../../json.ts";
 import { extraOf } from "../native.ts";
 
@@ -14,20 +15,27 @@ interface Call {
   /** What came before the name. */
   held: string;
   readonly heldFields: Map<string, unknown>;
+  /** Of a function that stands for a custom tool: its input, which is known only when it is whole. */
+  input: FreeInput | undefined;
 }
 
 export interface CallReader {
   /** One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. */
   hear(entry: unknown, deltas: Delta[]): void;
+  /** Nothing more is written to the calls so far: tells the inputs that still wait. */
+  settle(deltas: Delta[]): void;
   /** Throws if a call never got its name. */
-  end(): void;
+  end(deltas: Delta[]): void;
 }
 
-export function createCallReader(): CallReader {
+/** `isCustom`: the function of that name stands for a custom tool. */
+export function createCallReader(isCustom: (name: string) => boolean): CallReader {
   const calls: Call[] = [];
   /** The call that stands under a server's index now. */
   const byIndex = new Map<number, Call>();
   let last: Call | undefined;
+  /** Those whose input may not be told yet. */
+  const waiting: Call[] = [];
 
   /** A name together with an id that is new begins another call, even under an index that was used before. */
   function find(index: unknown, id: string | undefined, named: boolean): Call {
@@ -44,9 +52,18 @@ export function createCallReader(): CallReader {
   }
 
   function begin(id: string | undefined, isTwin: boolean): Call {
-    const call: Call = { number: calls.length, id, isTwin, begun: false, held: "", heldFields: new Map() };
+    const number = calls.length;
+    const call: Call = { number, id, isTwin, begun: false, held: "", heldFields: new Map(), input: undefined };
     calls.push(call);
     return call;
+  }
+
+  function tell({ number: index }: Call, text: string | undefined, deltas: Delta[]): void {
+    if (text !== undefined && text !== "") deltas.push({ type: "tool-arguments", index, text });
+  }
+
+  function settle(deltas: Delta[]): void {
+    for (const call of waiting.splice(0)) tell(call, call.input?.end(), deltas);
   }
 
   return {
@@ -62,16 +79,22 @@ export function createCallReader(): CallReader {
       if (!call.begun) for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
       if (!call.begun && name !== undefined) {
         call.begun = true;
-        const kind = custom === undefined ? "function" : "custom";
+        if (custom === undefined && isCustom(name)) {
+          call.input = createFreeInput();
+          waiting.push(call);
+        }
+        const kind = custom === undefined && call.input === undefined ? "function" : "custom";
         const callId = call.isTwin ? undefined : call.id;
         const all = extraOf(Object.fromEntries(call.heldFields), knownOfCall, "chat");
         deltas.push({ type: "tool-call", index, callId, name, kind, ...(all !== undefined && { extra: all }) });
       }
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
       call.held = call.begun ? "" : piece;
-      if (call.begun && piece !== "") deltas.push({ type: "tool-arguments", index, text: piece });
+      if (call.begun) tell(call, call.input === undefined ? piece : call.input.hear(piece), deltas);
     },
-    end() {
+    settle,
+    end(deltas) {
+      settle(deltas);
       if (calls.every((call) => call.begun)) return;
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     },

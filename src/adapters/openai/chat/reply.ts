@@ -11,17 +11,20 @@ import { type AnswerReader, type ReplyReader, createStreamReader, requireObject 
 import { createCallReader } from "./calls.ts";
 
 /** Reads a stream. */
-export function createReplyReader(scrub: Scrub): ReplyReader {
-  return createStreamReader(createAnswerReader(scrub, "delta"), scrub);
+export function createReplyReader(scrub: Scrub, isCustom = never): ReplyReader {
+  return createStreamReader(createAnswerReader(scrub, "delta", isCustom), scrub);
 }
 
+/** No function stands for a custom tool. */
+const never = (_name: string): boolean => false;
+
 /** Reads an answer that came whole. */
-export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
+export function readWholeReply(body: Buffer, scrub: Scrub, isCustom = never): readonly Delta[] {
   const deltas: Delta[] = [];
-  const answer = createAnswerReader(scrub, "message");
+  const answer = createAnswerReader(scrub, "message", isCustom);
   answer.hear(requireObject(requireJson(body.toString("utf8"), scrub)), deltas);
   if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
-  answer.end();
+  answer.end(deltas);
   return deltas;
 }
 
@@ -29,8 +32,9 @@ export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
 function createAnswerReader(
   scrub: Scrub,
   word: "delta" | "message",
+  isCustom: (name: string) => boolean,
 ): AnswerReader & { readonly hasMessage: () => boolean } {
-  const calls = createCallReader();
+  const calls = createCallReader(isCustom);
   const annotations: Annotation[] = [];
   let hasText = false;
   let heard = false;
@@ -54,18 +58,24 @@ function createAnswerReader(
     for (const annotation of annotations.splice(0)) deltas.push({ type: "annotation", annotation });
   }
 
+  /** Words end the calls before them. */
+  function say(words: Delta, deltas: Delta[]): void {
+    calls.settle(deltas);
+    deltas.push(words);
+  }
+
   function hearMessage(message: JsonObject, logprobs: readonly unknown[] | undefined, deltas: Delta[]): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
-    if (reasoning !== undefined) deltas.push({ type: "reasoning", text: reasoning });
+    if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
     const content = message["content"];
     const text = Array.isArray(content) ? joinTexts(content) : content;
     if (typeof text === "string" && text !== "") {
-      deltas.push({ type: "text", text, logprobs });
+      say({ type: "text", text, logprobs }, deltas);
       hasText = true;
     }
     hearAnnotations(message, deltas);
     const refusal = textAt(message, "refusal");
-    if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
+    if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
     const called = message["tool_calls"];
     if (Array.isArray(called)) for (const call of called) calls.hear(call, deltas);
     const legacy = message["function_call"];
@@ -101,7 +111,7 @@ function createAnswerReader(
     // The usage comes after the end, and [DONE] after the usage.
     isOver: () => false,
     isFinished: () => finished,
-    end: () => calls.end(),
+    end: (deltas) => calls.end(deltas),
   };
 }
 

@@ -4,10 +4,19 @@ import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject } from "../../json.ts";
 import { writeFormat } from "../format.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
+import { toFunctions } from "./functions.ts";
 import { writeMessages } from "./messages.ts";
 
-/** `sendsReasoning`: the server wants back what its model thought. */
-export function writeRequest(turn: Turn, sendsReasoning = false): string {
+/** What a server wants that not every server does. */
+export interface ServerWishes {
+  /** What its model thought, back again. */
+  readonly sendsReasoning?: boolean;
+  /** What custom tools are offered as. */
+  readonly customTools?: "custom" | "function";
+}
+
+export function writeRequest(asked: Turn, { sendsReasoning = false, customTools }: ServerWishes = {}): string {
+  const turn = customTools === "function" ? toFunctions(asked) : asked;
   const { settings } = turn;
   return JSON.stringify({
     ...(writeNative(settings) ?? writeSettings(settings)),

@@ -1,8 +1,8 @@
 /** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
-import type { Content, Item, Message, Part, Role, ToolCall } from "../../../core/item.ts";
+import type { Content, Item, Message, Part, Role, ToolCall, ToolOutput } from "../../../core/item.ts";
 import { writeAnnotation } from "../annotations.ts";
 import { refusePart, tellCompaction } from "../content.ts";
-import type { JsonObject } from "../../json.ts";
+import { type JsonObject, parseJson } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
 
 export function writeItems(items: readonly Item[]): readonly unknown[] {
@@ -18,11 +18,7 @@ function writeItem(item: Item): JsonObject | undefined {
     case "tool-call":
       return writeCall(item);
     case "tool-output":
-      return {
-        type: item.kind === "custom" ? "custom_tool_call_output" : "function_call_output",
-        call_id: item.callId,
-        output: writeContent(item.output, "user"),
-      };
+      return writeOutput(item);
     case "compaction":
       if (item.encrypted !== undefined && item.summary === "") {
         return { type: "compaction", encrypted_content: item.encrypted };
@@ -49,10 +45,30 @@ function writeReasoning(item: Extract<Item, { type: "reasoning" }>): JsonObject 
 function writeCall(call: ToolCall): JsonObject {
   const { callId: call_id, name, group } = call;
   const added = { ...extraOf(call), ...(group !== undefined && { namespace: group }) };
-  return call.kind === "custom"
-    ? { ...added, type: "custom_tool_call", call_id, name, input: call.arguments }
-    : { ...added, type: "function_call", call_id, name, arguments: call.arguments };
+  switch (call.kind) {
+    case "function":
+      return { ...added, type: "function_call", call_id, name, arguments: call.arguments };
+    case "custom":
+      return { ...added, type: "custom_tool_call", call_id, name, input: call.arguments };
+    case "search":
+      return { ...added, type: "tool_search_call", call_id, ...byClient, arguments: parseJson(call.arguments) ?? {} };
+  }
 }
+
+/** Whose search for tools it was. */
+const byClient = { execution: "client" } as const;
+
+function writeOutput({ kind, callId: call_id, output, extra }: ToolOutput): JsonObject {
+  const type = outputTypes[kind];
+  if (kind === "search") return { tools: [], ...fieldsOf(extra, "responses"), type, call_id, ...byClient };
+  return { type, call_id, output: writeContent(output, "user") };
+}
+
+const outputTypes = {
+  function: "function_call_output",
+  custom: "custom_tool_call_output",
+  search: "tool_search_output",
+} as const;
 
 function writeContent(content: Content, role: Role): string | readonly unknown[] {
   return typeof content === "string" ? content : content.map((part) => writePart(part, role));

@@ -102,9 +102,17 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         return;
       }
       default:
+        if (!isNews || textAt(item, "type") === undefined) return;
+        if (isCallersSearch(item)) return tellSearch(item, index, deltas);
         // What we have no word for, such as the call of a hosted tool, is for those who speak this dialect.
-        if (isNews && textAt(item, "type") !== undefined) deltas.push(toOther(item));
+        deltas.push(toOther(item));
     }
+  }
+
+  function tellSearch(item: JsonObject, index: number, deltas: Delta[]): void {
+    calls.set(index, "");
+    deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
+    deltas.push({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
   }
 
   function note(event: JsonObject, index: number, deltas: Delta[]): void {
@@ -198,6 +206,12 @@ const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "canc
 
 function hasError(body: JsonObject): boolean {
   return body["error"] !== undefined && body["error"] !== null;
+}
+
+/** A search for tools that the caller makes; the server's own go by no id of a call. */
+function isCallersSearch(item: JsonObject): boolean {
+  const isServers = item["execution"] === "server" || textAt(item, "call_id") === undefined;
+  return item["type"] === "tool_search_call" && !isServers;
 }
 
 /** What calls on the caller for something has a call's id, or is itself what the caller's answer names. */

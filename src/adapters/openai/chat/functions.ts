@@ -1,0 +1,50 @@
+/** A turn for a server that knows functions only: custom tools, their calls and the choice of one become functions. */
+import type { Extra, Item } from "../../../core/item.ts";
+import type { Tool, Turn } from "../../../core/turn.ts";
+import { toFunction, toFunctionCall } from "../../custom.ts";
+import { isObject, type JsonObject, listAt, objectAt, textAt } from "../../json.ts";
+
+export function toFunctions(turn: Turn): Turn {
+  const { items, settings } = turn;
+  const tools = settings.tools.map((tool): Tool => (tool.type === "custom" ? toFunction(tool) : tool));
+  return { ...turn, items: items.map(suitItem), settings: { ...settings, tools, native: suitNative(settings.native) } };
+}
+
+function suitItem(item: Item): Item {
+  return item.type === "tool-call" && item.kind === "custom" ? toFunctionCall(item) : item;
+}
+
+/** The caller's own fields are sent as they came, so they must say the same. */
+function suitNative(native: Extra | undefined): Extra | undefined {
+  if (native?.dialect !== "chat") return native;
+  const { tools, tool_choice: choice } = native.fields;
+  return {
+    ...native,
+    fields: {
+      ...native.fields,
+      ...(tools !== undefined && { tools: listAt(native.fields, "tools")?.map(suitTool) }),
+      ...(choice !== undefined && { tool_choice: suitChoice(choice) }),
+    },
+  };
+}
+
+function suitTool(entry: unknown): unknown {
+  const custom = customOf(entry);
+  if (custom === undefined) return entry;
+  const { type, ...written } = toFunction({
+    type: "custom",
+    name: textAt(custom, "name") ?? "",
+    description: textAt(custom, "description"),
+    format: custom["format"],
+  });
+  return { type, function: written };
+}
+
+function suitChoice(choice: unknown): unknown {
+  const custom = customOf(choice);
+  return custom === undefined ? choice : { type: "function", function: custom };
+}
+
+function customOf(entry: unknown): JsonObject | undefined {
+  return isObject(entry) && entry["type"] === "custom" ? objectAt(entry, "custom") : undefined;
+}

@@ -1,0 +1,58 @@
+/** The tools of a turn: those of its request, then those that its items bring along; the newest definition of a name stands. */
+import type { Dialect, Extra, Item } from "../item.ts";
+import type { Settings, Tool, Turn } from "../turn.ts";
+
+/** What items bring is for an adapter that does not know the items; one that does finds it in them. */
+export function offeredTools({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
+  // Long conversations mostly bring none, and are looked through for every turn.
+  if (!items.some(bringsTools)) return settings.tools;
+  const brought = items.flatMap((item) => broughtBy(item, settings, speaks));
+  return brought.length === 0 ? settings.tools : renew(settings.tools, brought);
+}
+
+function bringsTools(item: Item): boolean {
+  return (item.type === "other" || item.type === "tool-output") && item.tools !== undefined;
+}
+
+/** What a tool goes by: those that only their dialect knows by their type, unless their dialect says more. */
+export function nameOf(tool: Tool): string {
+  return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
+}
+
+/** What its own dialect calls it. */
+export function typeOf({ fields }: Extra): string {
+  return typeof fields["type"] === "string" ? fields["type"] : "unknown";
+}
+
+/** Whoever asks in another dialect than the item's has never heard of its tools, and could not answer a call. */
+function broughtBy(item: Item, { native }: Settings, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
+  if (item.type !== "other" && item.type !== "tool-output") return [];
+  const { tools, extra } = item;
+  if (tools === undefined || extra === undefined || speaks(extra.dialect)) return [];
+  return native === undefined || native.dialect === extra.dialect ? tools : [];
+}
+
+/** Each stands where its name stood first, so that what a model reads changes as little as it can. */
+function renew(before: readonly Tool[], brought: readonly Tool[]): readonly Tool[] {
+  const all = [...before];
+  const places = new Map(before.map((tool, place) => [keyOf(tool), place]));
+  for (const tool of brought) {
+    const place = places.get(keyOf(tool)) ?? all.length;
+    places.set(keyOf(tool), place);
+    all[place] = renewGroup(all[place], tool);
+  }
+  return all;
+}
+
+/** A group may come in parts, some of its tools at a time. */
+function renewGroup(before: Tool | undefined, tool: Tool): Tool {
+  if (before?.type !== "other" || before.group === undefined) return tool;
+  if (tool.type !== "other" || tool.group === undefined) return tool;
+  const { description = before.group.description } = tool.group;
+  return { ...tool, group: { ...tool.group, description, tools: renew(before.group.tools, tool.group.tools) } };
+}
+
+/** A function may have the name of a type. */
+function keyOf(tool: Tool): string {
+  return `${tool.type === "other" ? "other" : "named"} ${nameOf(tool)}`;
+}

@@ -1,0 +1,52 @@
+/** Searches for tools that the caller makes: a call and an output like any other; those that a server makes are its own items. */
+import { describeFound } from "../../core/found.ts";
+import type { Extra, Item, ToolCall, ToolOutput } from "../../core/item.ts";
+import { type Fields, isObject, readString } from "../fields.ts";
+import { readOther } from "./other.ts";
+import { readBroughtTools, searchName } from "./tools.ts";
+
+export function readSearch(item: Fields): Item {
+  const callId = callersId(item);
+  if (callId === undefined) return readOther(item.values);
+  const written = item.values["arguments"] ?? {};
+  return {
+    type: "tool-call",
+    kind: "search",
+    callId,
+    name: searchName,
+    arguments: typeof written === "string" ? written : JSON.stringify(written),
+  };
+}
+
+/** What was found is offered from here on, whoever has looked for it. */
+export function readFound(item: Fields): Item {
+  const callId = callersId(item);
+  const tools = readBroughtTools(item);
+  if (callId === undefined) return { ...readOther(item.values), tools };
+  const extra: Extra = { dialect: "responses", fields: { tools: item.values["tools"] ?? [] } };
+  return { type: "tool-output", kind: "search", callId, output: describeFound(tools), tools, extra };
+}
+
+export function toWireSearch({ callId, arguments: written }: ToolCall): object {
+  return { type: "tool_search_call", call_id: callId, execution: "client", arguments: toArguments(written) };
+}
+
+export function toWireFound({ callId, extra }: ToolOutput): object {
+  return { ...extra?.fields, type: "tool_search_output", call_id: callId, execution: "client" };
+}
+
+/** A server's search goes by no id of a call. */
+function callersId(item: Fields): string | undefined {
+  return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
+}
+
+/** An object, as the wire has it; what a model wrote otherwise is told as it wrote it. */
+function toArguments(written: string): unknown {
+  if (written === "") return {};
+  try {
+    const value: unknown = JSON.parse(written);
+    return isObject(value) ? value : written;
+  } catch {
+    return written;
+  }
+}

@@ -1,0 +1,138 @@
+/** Tools that come with the items of a turn rather than with its request, and the search that finds them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Dialect, Item } from "../../src/core/item.ts";
+import type { Remark } from "../../src/core/ports.ts";
+import { suit } from "../../src/core/route/suit.ts";
+import type { FunctionTool, Settings, Tool, ToolChoice, Turn } from "../../src/core/turn.ts";
+
+const weather: Tool = { type: "function", name: "weather", description: "Today's." };
+const clock: Tool = { type: "function", name: "clock" };
+const hosted: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+const asked: Item = { type: "message", role: "user", content: "hi" };
+
+function toGroup(name: string, tools: readonly Tool[], description?: string): Tool {
+  const extra = { dialect: "responses", fields: { type: "namespace", name } } as const;
+  return { type: "other", name: `namespace ${name}`, group: { name, description, tools }, extra };
+}
+
+function bring(...tools: Tool[]): Item {
+  return {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "additional_tools" } },
+    tools,
+    steers: true,
+  };
+}
+
+const lookUp: FunctionTool = { type: "function", name: "tool_search", description: "Finds.", parameters: {} };
+const search: Tool = {
+  type: "other",
+  search: lookUp,
+  extra: { dialect: "responses", fields: { type: "tool_search", execution: "client" } },
+};
+const called: Item = {
+  type: "tool-call",
+  kind: "search",
+  callId: "c",
+  name: "tool_search",
+  arguments: '{"query":"w"}',
+};
+
+function found(...tools: Tool[]): Item {
+  const extra = { dialect: "responses", fields: { tools } } as const;
+  return { type: "tool-output", kind: "search", callId: "c", output: "[]", tools, extra };
+}
+
+function toTurn(settings: Partial<Settings>, items: readonly Item[]): Turn {
+  return { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
+}
+
+function fit(turn: Turn, ...speaks: Dialect[]) {
+  const remarks: Remark[] = [];
+  return { ...suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+}
+
+test("tools that items bring along are offered with those of the request, and the items themselves are not worth a word", () => {
+  const turn = toTurn({ tools: [weather] }, [bring(clock, toGroup("n", [clock])), asked, called, found(hosted)]);
+  const { turn: suited, remarks } = fit(turn, "chat");
+  assert.deepEqual(suited.settings.tools, [weather, clock, { ...clock, name: "n__clock", description: undefined }]);
+  assert.deepEqual(suited.items[0], asked);
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
+});
+
+test("an adapter that knows such items gets them as they are, and nothing is offered twice", () => {
+  const turn = toTurn({ tools: [weather, search] }, [bring(clock), asked, called, found(hosted)]);
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("of several definitions of a name the newest is offered, in the place of the first", () => {
+  const newer: Tool = { ...weather, description: "Tomorrow's." };
+  const newest: Tool = { type: "custom", name: "weather" };
+  const items = [bring(newer), asked, bring(newest)];
+  assert.deepEqual(fit(toTurn({ tools: [weather, clock] }, items)).turn.settings.tools, [newest, clock]);
+  assert.deepEqual(fit(toTurn({}, [bring(weather), bring(newer)])).turn.settings.tools, [newer]);
+});
+
+test("a group that comes in parts is all of them, the newest definition of each", () => {
+  const newer: Tool = { ...weather, description: "Tomorrow's." };
+  const parts = [toGroup("n", [weather], "All."), toGroup("n", [clock, newer])];
+  const { settings } = fit(toTurn({}, [bring(...parts)])).turn;
+  assert.deepEqual(settings.tools, [
+    { ...newer, name: "n__weather", description: "All.\n\nTomorrow's." },
+    { ...clock, name: "n__clock", description: "All." },
+  ]);
+});
+
+test("a function that has the name of a hosted tool's type is another tool", () => {
+  const own: Tool = { type: "function", name: "web_search" };
+  const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted)]));
+  assert.deepEqual(turn.settings.tools, [own]);
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
+});
+
+test("a choice may name what an item brings, and what is allowed holds for it", () => {
+  const items = [bring(clock, toGroup("n", [weather])), asked];
+  const choose = (toolChoice: ToolChoice) => fit(toTurn({ tools: [weather], toolChoice }, items)).turn.settings;
+  assert.deepEqual(choose({ type: "tool", name: "n weather" }).toolChoice, { type: "tool", name: "n__weather" });
+  const allowed = choose({ type: "allowed", mode: "required", names: ["clock"] });
+  assert.deepEqual([allowed.tools, allowed.toolChoice], [[clock], { type: "required" }]);
+});
+
+test("whoever goes on in another dialect is not offered tools that it has never heard of", () => {
+  const native = { dialect: "chat", fields: { tools: [{ function: { name: "weather" } }] } } as const;
+  const { turn } = fit(toTurn({ tools: [weather], native }, [bring(clock), asked]), "chat");
+  assert.deepEqual(turn.settings.tools, [weather]);
+});
+
+test("a search that the caller makes is offered as a function, and a call of it comes back as a search", () => {
+  const { turn, restore, remarks } = fit(toTurn({ tools: [weather, search] }, [asked]), "chat");
+  assert.deepEqual(turn.settings.tools, [weather, lookUp]);
+  const said = { type: "tool-call", index: 0, name: "tool_search", kind: "function" } as const;
+  const other = { ...said, index: 1, name: "weather" };
+  assert.deepEqual(restore?.([said, other]), [{ ...said, kind: "search" }, other]);
+  assert.deepEqual(remarks, []);
+});
+
+test("a function of the caller that has the search's name comes first, and the search is left out and told", () => {
+  const own: Tool = { type: "function", name: "tool_search" };
+  const { turn, restore, remarks } = fit(toTurn({ tools: [search, own] }, [asked]), "chat");
+  assert.deepEqual(turn.settings.tools, [own]);
+  assert.equal(restore, undefined);
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool tool_search" }]);
+});
+
+test("a search of the history is shown as the call of a function, and what it found in short, by the names that it is offered by", () => {
+  const tools = [toGroup("n", [{ ...weather, description: "x".repeat(300) }], "All."), clock, hosted];
+  const { turn } = fit(toTurn({ tools: [search] }, [asked, called, found(...tools)]), "chat");
+  const list = [{ name: "n__weather", description: `${"x".repeat(200)}…` }, { name: "clock" }];
+  assert.deepEqual(turn.items, [
+    asked,
+    { ...called, kind: "function" },
+    { type: "tool-output", kind: "function", callId: "c", output: JSON.stringify(list) },
+  ]);
+  assert.deepEqual(
+    turn.settings.tools.map(({ name }) => name),
+    ["tool_search", "n__weather", "clock"],
+  );
+});
