@@ -4,7 +4,7 @@ import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import type { PathTurn } from "../store.ts";
-import { findCalls, pairTools } from "./tools.ts";
+import { findCalls, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -68,8 +68,9 @@ function checkTools(items: readonly Item[], { by }: Place, { itemsParam }: Ask<I
       param: itemsParam,
     });
   }
-  if (by === "hint") return pairTools(items, answered);
-  if (called.size === answered.size || by === "nothing") return items;
+  const paired = answered.size === 0 ? items : pairTools(items);
+  if (by === "hint") return called.size === 0 ? paired : withoutOpen(paired, answered);
+  if (called.size === answered.size || by === "nothing") return paired;
   const open = [...called].find((callId) => !answered.has(callId));
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${open}.`, {
     param: itemsParam,

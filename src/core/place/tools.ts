@@ -41,8 +41,8 @@ export function settledLength(items: readonly Item[], settled: number): number {
   return length;
 }
 
-/** Leaves out calls that nobody answered, and puts an output that came late behind its call, where models expect it. */
-export function pairTools(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
+/** Leaves out calls that nobody answered. */
+export function withoutOpen(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
   const given = new Set<string | undefined>();
   for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
   const isOpen = (item: Item): boolean => {
@@ -50,13 +50,18 @@ export function pairTools(items: readonly Item[], answered: ReadonlySet<string>)
     const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
     return id !== undefined && !given.has(id);
   };
-  const { late, answerOf } = findLateOutputs(items);
-  if (late.size === 0) return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
+  return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
+}
+
+/** Puts an output that came late behind its call, where models expect it, and leaves out one that was given already. */
+export function pairTools(items: readonly Item[]): readonly Item[] {
+  const { late, again, answerOf } = findLateOutputs(items);
+  if (late.size === 0) return again.size === 0 ? items : items.filter((item) => !again.has(item));
   const paired: Item[] = [];
   let due: Item[] = [];
   let answer: number | undefined;
   for (const item of items) {
-    if (isOpen(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
+    if (again.has(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
     const next = item.type === "tool-call" ? answerOf.get(item.callId) : undefined;
     // The outputs of one answer's calls stand behind the last of them.
     if (next === undefined || next !== answer) {
@@ -77,6 +82,8 @@ function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | 
 interface Lateness {
   /** Outputs that came after the talk had gone on without them, by the ids of their calls. */
   readonly late: ReadonlyMap<string, readonly Item[]>;
+  /** Outputs that say once more what was given for the same call. */
+  readonly again: ReadonlySet<Item>;
   /** Which answer each call is part of. */
   readonly answerOf: ReadonlyMap<string, number>;
 }
@@ -84,6 +91,8 @@ interface Lateness {
 function findLateOutputs(items: readonly Item[]): Lateness {
   const talkAtCall = new Map<string, number>();
   const late = new Map<string, Item[]>();
+  const again = new Set<Item>();
+  const given = new Map<string, string>();
   let talk = 0;
   let isAnswered = false;
   for (const item of items) {
@@ -93,8 +102,15 @@ function findLateOutputs(items: readonly Item[]): Lateness {
     if (isQuestion || (isAnswer && isAnswered)) talk++;
     isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
     if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
-    if (item.type !== "tool-output" || talkAtCall.get(item.callId) === talk) continue;
+    if (item.type !== "tool-output") continue;
+    const said = JSON.stringify(item.output);
+    if (given.get(item.callId) === said) {
+      again.add(item);
+      continue;
+    }
+    given.set(item.callId, said);
+    if (talkAtCall.get(item.callId) === talk) continue;
     late.set(item.callId, [...(late.get(item.callId) ?? []), item]);
   }
-  return { late, answerOf: talkAtCall };
+  return { late, again, answerOf: talkAtCall };
 }
