@@ -5,6 +5,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { Voice } from "../core/ports.ts";
 import type { Recalled } from "../core/live/recall.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
+import type { ResponsesVoice } from "../protocols/responses/reply.ts";
 import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
 import { watchClient } from "./client.ts";
 import { readStartingAfter } from "./numbering.ts";
@@ -58,12 +59,15 @@ export async function deleteResponse(parts: ResponseParts, request: FastifyReque
 /** `GET /v1/responses/{id}/input_items` */
 export async function listInputItems(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
   const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
-  const { recalled } = await find(parts, request);
+  const { recalled, voice } = await find(parts, request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
-  return toItemPage(places, query, parts.protocol.sealOf(request.token.owner));
+  return toItemPage(places, query, parts.protocol.sealOf(request.token.owner), voice.wantsSummary);
 }
 
-async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ recalled: Recalled; voice: Voice }> {
+async function find(
+  parts: ResponseParts,
+  request: FastifyRequest,
+): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
   const { id } = request.params as { readonly id: string };
   const { owner } = request.token;
   const recalled = (await parts.gateway.recall(owner, id)) ?? unknownResponse(id);
@@ -72,7 +76,12 @@ async function find(parts: ResponseParts, request: FastifyRequest): Promise<{ re
 }
 
 /** A turn of the other dialect has no memo, and is no response. */
-function voiceOf({ protocol }: ResponseParts, { memo, about }: Recalled, owner: string, showsSeals = false): Voice {
+function voiceOf(
+  { protocol }: ResponseParts,
+  { memo, about }: Recalled,
+  owner: string,
+  showsSeals = false,
+): ResponsesVoice {
   return memo === undefined ? unknownResponse(about.id) : protocol.recall(memo, owner, showsSeals);
 }
 

@@ -1,6 +1,6 @@
 /** The responses dialect: a create body in, a response object or its event stream out. */
-import type { Protocol, Voice } from "../../core/ports.ts";
-import { createVoice, recallVoice } from "./reply.ts";
+import type { Protocol } from "../../core/ports.ts";
+import { createVoice, recallVoice, type ResponsesVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
 import type { SealOf } from "./seal.ts";
 
@@ -8,7 +8,7 @@ import type { SealOf } from "./seal.ts";
 export interface ResponsesProtocol extends Protocol {
   readonly sealOf: SealOf;
   /** The voice of an owner's turn that was kept, made of its memo. `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
-  recall(memo: string, owner: string, showsSeals?: boolean): Voice;
+  recall(memo: string, owner: string, showsSeals?: boolean): ResponsesVoice;
 }
 
 /** Speaks `POST /v1/responses`. */

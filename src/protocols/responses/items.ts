@@ -94,13 +94,9 @@ function readOutput(item: Fields, kind: "function" | "custom"): Item {
 }
 
 function readReasoning(item: Fields, seal: Seal): Item {
-  const text = readTexts(item, "content").join("");
+  const open = { text: readTexts(item, "content").join(""), summary: readTexts(item, "summary") };
   const sealed = readString(item, "encrypted_content");
-  return {
-    type: "reasoning",
-    summary: readTexts(item, "summary"),
-    ...openReasoning(sealed === undefined ? undefined : toBrought(item, sealed), text, seal),
-  };
+  return openReasoning(sealed === undefined ? undefined : toBrought(item, sealed), open, seal);
 }
 
 function toBrought(item: Fields, sealed: string): Brought {

@@ -7,6 +7,7 @@ import { readChoice, readInteger, readString } from "../fields.ts";
 import { toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
 import type { Seal, Sealing } from "./seal.ts";
 import { toWireFound } from "./search.ts";
+import { toSections } from "./summary.ts";
 
 /** Which items a caller wants to see, and how. */
 export interface PageQuery {
@@ -43,13 +44,13 @@ export function showsSeals(query: Query): boolean {
   );
 }
 
-/** One page of the items, which come oldest first. */
-export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal): object {
+/** One page of the items, which come oldest first. `retells`: reasoning that has no summary is told as one. */
+export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal, retells = false): object {
   const { order, after, limit, showsSeals } = query;
   const ordered = order === "asc" ? places : places.toReversed();
   const start = after === undefined ? 0 : findCursor(ordered, after) + 1;
   const rest = ordered.slice(start).filter(({ item }) => item !== undefined);
-  return toList(rest.slice(0, limit), rest.length > limit, { seal, showsSeals });
+  return toList(rest.slice(0, limit), rest.length > limit, { seal, showsSeals }, retells);
 }
 
 /** All of the items, in their own order. */
@@ -67,7 +68,7 @@ export function unknownItem(itemId: string, param?: string): never {
 }
 
 /** An item with its id, as every list shows it. */
-export function toListedItem(place: ItemPlace, sealing: Sealing): object | undefined {
+export function toListedItem(place: ItemPlace, sealing: Sealing, retells = false): object | undefined {
   const { item, isWhole } = place;
   const id = toListedId(place);
   if (item === undefined || id === undefined) return undefined;
@@ -80,8 +81,11 @@ export function toListedItem(place: ItemPlace, sealing: Sealing): object | undef
       const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
       return { id, type, status, call_id: item.callId, output: toOutput(item) };
     }
+    case "reasoning": {
+      const sections = retells && item.summary.length === 0 ? toSections(item) : undefined;
+      return toWireItem(item, id, status, sealing, sections);
+    }
     case "tool-call":
-    case "reasoning":
     case "compaction":
     case "other":
       return toWireItem(item, id, status, sealing);
@@ -99,11 +103,11 @@ function findCursor(places: readonly ItemPlace[], after: string): number {
   return found === -1 ? unknownItem(after, "after") : found;
 }
 
-function toList(places: readonly ItemPlace[], hasMore: boolean, sealing: Sealing): object {
+function toList(places: readonly ItemPlace[], hasMore: boolean, sealing: Sealing, retells = false): object {
   const [first, last] = [places[0], places.at(-1)];
   return {
     object: "list",
-    data: places.map((place) => toListedItem(place, sealing)),
+    data: places.map((place) => toListedItem(place, sealing, retells)),
     // An empty list has strings here too: the wire knows no null in their place.
     first_id: (first && toListedId(first)) ?? "",
     last_id: (last && toListedId(last)) ?? "",

@@ -36,7 +36,14 @@ export function toPrefix(item: Item): string {
 const callPrefixes = { function: "fc", custom: "ctc", search: "tsc" } as const;
 const outputPrefixes = { function: "fco", custom: "ctco", search: "tso" } as const;
 
-export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sealing: Sealing): object {
+/** `sections`: what is told in the place of an item's reasoning and its summary. */
+export function toWireItem(
+  item: OutputItem,
+  id: string,
+  status: ItemStatus,
+  sealing: Sealing,
+  sections?: readonly string[],
+): object {
   switch (item.type) {
     case "message": {
       const content = typeof item.content === "string" ? [toTextPart(item.content)] : item.content.flatMap(toWirePart);
@@ -45,14 +52,14 @@ export function toWireItem(item: OutputItem, id: string, status: ItemStatus, sea
     }
     case "reasoning": {
       const isShown = sealing.showsSeals && status !== "in_progress";
-      const sealed = isShown ? sealReasoning(item, sealing.seal) : undefined;
+      const sealed = isShown ? sealReasoning(item, sealing.seal, sections !== undefined) : undefined;
       return {
         id,
         type: "reasoning",
         status,
-        ...(item.text !== "" && { content: [toReasoningPart(item.text)] }),
+        ...(item.text !== "" && sections === undefined && { content: [toReasoningPart(item.text)] }),
         ...(sealed !== undefined && { encrypted_content: sealed }),
-        summary: item.summary.map(toSummaryPart),
+        summary: (sections ?? item.summary).map(toSummaryPart),
       };
     }
     case "tool-call": {

@@ -1,23 +1,42 @@
 /** Says an answer as a response object: whole, or event by event. */
 import type { OutputItem } from "../../core/event.ts";
+import type { Pieces } from "../../core/frame/pieces.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import { type Echo, createResponseWriter } from "./object.ts";
 import { type ItemStatus, toItemId, toWireItem } from "./output.ts";
 import type { Seal } from "./seal.ts";
 import { createSpeaker } from "./stream.ts";
+import { toSections, wantsSummary } from "./summary.ts";
 
-export function createVoice(echo: Echo, seal: Seal): Voice {
+export interface ResponsesVoice extends Voice {
+  /** Its caller asked for a summary of the reasoning. */
+  readonly wantsSummary: boolean;
+}
+
+export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
   const sealing = { seal, showsSeals: echo.showsSeals };
-  const write = (about: About, item: OutputItem, index: number, status: ItemStatus): string =>
-    JSON.stringify(toWireItem(item, toItemId(about.id, item, index), status, sealing));
+  const retells = wantsSummary(echo);
+
+  function write(
+    about: About,
+    item: OutputItem,
+    index: number,
+    status: ItemStatus,
+    stretches?: Pieces[number],
+  ): string {
+    const sections = retells ? toSections(item, stretches) : undefined;
+    return JSON.stringify(toWireItem(item, toItemId(about.id, item, index), status, sealing, sections));
+  }
+
   return {
+    wantsSummary: retells,
     // Whom the caller speaks for is kept in no form that can be read.
     memo: () => JSON.stringify(echo.user === null ? echo : { ...echo, user: seal.seal(echo.user) }),
     whole(about, answer) {
-      const { places, brokenOff } = answer;
+      const { places, brokenOff, pieces } = answer;
       const items = answer.items.map((item, at) => {
         const index = places?.[at] ?? at;
-        return write(about, item, index, index === brokenOff ? "incomplete" : "completed");
+        return write(about, item, index, index === brokenOff ? "incomplete" : "completed", pieces?.[index]);
       });
       return createResponseWriter(about, echo).end(answer, items);
     },
@@ -30,7 +49,7 @@ export function createVoice(echo: Echo, seal: Seal): Voice {
 }
 
 /** The voice of a turn that was kept. What it is made of was written by `memo`. */
-export function recallVoice(memo: string, seal: Seal, showsSeals = false): Voice {
+export function recallVoice(memo: string, seal: Seal, showsSeals = false): ResponsesVoice {
   const echo = JSON.parse(memo) as Echo;
   const user = echo.user === null ? null : (seal.open(echo.user) ?? null);
   return createVoice({ ...echo, user, showsSeals: echo.showsSeals || showsSeals }, seal);

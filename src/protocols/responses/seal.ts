@@ -23,9 +23,12 @@ export interface Sealing {
 
 type Reasoning = Extract<Item, { type: "reasoning" }>;
 
-/** The reasoning itself and what the adapter has sealed of it, in one. Clients let fall what has none, so there always is one. */
-export function sealReasoning({ text, encrypted }: Reasoning, seal: Seal): string {
-  return seal.seal(JSON.stringify({ text, encrypted }));
+/**
+ * The reasoning itself and what the adapter has sealed of it, in one. Clients let fall what has none, so there always is one.
+ * `isRetold`: the summary that the caller sees is not the item's own, which goes along then.
+ */
+export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isRetold: boolean): string {
+  return seal.seal(JSON.stringify({ text, encrypted, ...(isRetold && { sections: summary }) }));
 }
 
 /** What a caller has brought back, and where it stands. */
@@ -34,16 +37,20 @@ export interface Brought {
   readonly path: string;
 }
 
-/** What was sealed elsewhere is for an adapter that can read it; `text` is what the item says in the open. */
+/** What was sealed elsewhere is for an adapter that can read it; `open` is what the item says in the open. */
 export function openReasoning(
   brought: Brought | undefined,
-  text: string,
+  open: Pick<Reasoning, "summary" | "text">,
   seal: Seal,
-): Pick<Reasoning, "text" | "encrypted"> {
-  const opened = brought === undefined ? {} : openFields(brought, seal);
-  if (typeof opened["text"] !== "string") return { text, encrypted: brought?.sealed };
-  const { encrypted } = opened;
-  return { text: opened["text"], encrypted: typeof encrypted === "string" ? encrypted : undefined };
+): Reasoning {
+  const { text, encrypted, sections } = brought === undefined ? {} : openFields(brought, seal);
+  if (typeof text !== "string") return { type: "reasoning", ...open, encrypted: brought?.sealed };
+  return {
+    type: "reasoning",
+    summary: Array.isArray(sections) ? sections.filter((section) => typeof section === "string") : open.summary,
+    text,
+    encrypted: typeof encrypted === "string" ? encrypted : undefined,
+  };
 }
 
 /** A caller may mix up what it carries, so each kind has fields of its own; what was not sealed here has none. */

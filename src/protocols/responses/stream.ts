@@ -7,14 +7,17 @@ import { type Echo, createResponseWriter } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
 import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
 import type { Sealing } from "./seal.ts";
+import { createRetelling, type Retelling, wantsSummary } from "./summary.ts";
 
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** What the function it gives returns is one write: all events of a batch. */
 export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
   const response = createResponseWriter(about, echo);
+  const retells = wantsSummary(echo);
   const output: string[] = [];
   let parts: ItemParts | undefined;
+  let retelling: Retelling | undefined;
   let count = 0;
   let wasQueued = false;
   let broken: ItemEnd | undefined;
@@ -40,6 +43,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     // Readers gather the items by these numbers, so they have no gap where an item was deleted; its id does.
     const at = output.length;
     parts = item.type === "tool-call" ? createCallInput(say, item, id, at) : createParts(say, id, at);
+    retelling = retells && item.type === "reasoning" ? createRetelling() : undefined;
     const body = JSON.stringify(toWireItem(item, id, "in_progress", sealing));
     return say.event("response.output_item.added", `"item":${body},"output_index":${at}`);
   }
@@ -52,7 +56,8 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
 
   function keepItem({ item, index, whole }: ItemEnd): string {
     const id = toItemId(about.id, item, index);
-    const body = JSON.stringify(toWireItem(item, id, whole ? "completed" : "incomplete", sealing));
+    const status = whole ? "completed" : "incomplete";
+    const body = JSON.stringify(toWireItem(item, id, status, sealing, retelling?.sections()));
     output.push(body);
     return body;
   }
@@ -96,7 +101,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
       case "item-start":
         return beginItem(event.item, event.index);
       case "item-delta":
-        return parts?.hear(event) ?? "";
+        return parts?.hear(retelling?.hear(event) ?? event) ?? "";
       case "item-end":
         if (event.whole) return endItem(event);
         broken = event;

@@ -8,7 +8,12 @@ import { batches } from "../deltas.ts";
 import { checkStream } from "../grammar.ts";
 import { play } from "./script.ts";
 
-const body = fc.constantFrom({}, { include: ["reasoning.encrypted_content"] });
+const body = fc.constantFrom(
+  {},
+  { include: ["reasoning.encrypted_content"] },
+  { reasoning: { summary: "auto" } },
+  { include: ["reasoning.encrypted_content"], reasoning: { summary: "auto" } },
+);
 
 test("every stream is well formed, and ends with the very object that the whole answer is", async () => {
   await fc.assert(
@@ -23,9 +28,9 @@ test("every stream is well formed, and ends with the very object that the whole 
 test("a stream that fails anywhere is well formed, and ends once", async () => {
   const failure = new GatewayError("adapter_error", "It broke.");
   await fc.assert(
-    fc.asyncProperty(batches, async (batches) => {
+    fc.asyncProperty(batches, body, async (batches, body) => {
       const told: Delta[][] = [[{ type: "text", text: "a" }], ...batches];
-      const { stream } = await play(told, {}, failure);
+      const { stream } = await play(told, body, failure);
       assert.equal(checkStream(stream).response.error?.code, "server_error");
     }),
     { numRuns: 200 },
@@ -34,9 +39,9 @@ test("a stream that fails anywhere is well formed, and ends once", async () => {
 
 test("how the answer is cut into batches changes nothing of what is told", async () => {
   await fc.assert(
-    fc.asyncProperty(batches, async (batches) => {
-      const { stream } = await play(batches);
-      const { stream: atOnce } = await play([batches.flat()]);
+    fc.asyncProperty(batches, body, async (batches, body) => {
+      const { stream } = await play(batches, body);
+      const { stream: atOnce } = await play([batches.flat()], body);
       assert.equal(stream, atOnce);
     }),
     { numRuns: 100 },
