@@ -201,6 +201,72 @@ test("words between a call and its output join the call's message; words after w
   );
 });
 
+test("a message without words gives its fields to the calls behind it, and says nothing", () => {
+  const call = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" } as const;
+  const silent: Item = {
+    type: "message",
+    role: "assistant",
+    content: "",
+    name: "ann",
+    extra: { dialect: "chat", fields: { reasoning_content: "hm" } },
+  };
+  const called = {
+    role: "assistant",
+    content: null,
+    name: "ann",
+    reasoning_content: "hm",
+    tool_calls: [{ id: "call_1", type: "function", function: { name: "add", arguments: "{}" } }],
+  };
+  const output = { type: "tool-output", kind: "function", callId: "call_1", output: "2" } as const;
+  const given = { role: "tool", tool_call_id: "call_1", content: "2" };
+  assert.deepEqual(messages(silent, call, output), [called, given]);
+  assert.deepEqual(messages(call, silent, output), [called, given]);
+  assert.deepEqual(messages(call, { ...silent, content: "Now." }, output), [{ ...called, content: "Now." }, given]);
+});
+
+test("what was thought is told once, in the caller's own words where it shows some", () => {
+  const thought: Item = { type: "reasoning", summary: [], text: "hm" };
+  const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
+  const shown = (fields: Record<string, unknown>): Item => ({
+    type: "message",
+    role: "assistant",
+    content: "",
+    extra: { dialect: "chat", fields },
+  });
+  const told = (...items: Item[]): unknown => {
+    const turn: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
+    const body = JSON.parse(writeRequest(turn, { sendsReasoning: true })) as { messages: Record<string, unknown>[] };
+    const { reasoning_content, reasoning } = body.messages[0] ?? {};
+    return [reasoning_content, reasoning];
+  };
+  const own = shown({ reasoning_content: "hm, indeed" });
+  assert.deepEqual(told(own, thought, call), ["hm, indeed", undefined]);
+  assert.deepEqual(told(thought, own, thought, call), ["hm, indeed", undefined]);
+  assert.deepEqual(told(call, thought, own), ["hm, indeed", undefined]);
+  assert.deepEqual(told(shown({ reasoning: "so" }), thought, call), [undefined, "so"]);
+  for (const fields of [{ reasoning_content: "" }, { other: 1 }]) {
+    assert.deepEqual(told(shown(fields), thought, call), ["hm", undefined]);
+  }
+});
+
+test("fields of a tool's message and of its texts go on, and those of another dialect do not", () => {
+  const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
+  const given = (dialect: "chat" | "responses"): Item => ({
+    type: "tool-output",
+    kind: "function",
+    callId: "call_1",
+    output: [{ type: "text", text: "2", extra: { dialect, fields: { cache_control: { type: "ephemeral" } } } }],
+    extra: { dialect, fields: { name: "add" } },
+  });
+  assert.deepEqual(messages(call, given("chat")).at(-1), {
+    role: "tool",
+    tool_call_id: "call_1",
+    name: "add",
+    content: [{ type: "text", text: "2", cache_control: { type: "ephemeral" } }],
+  });
+  assert.deepEqual(messages(call, given("responses")).at(-1), { role: "tool", tool_call_id: "call_1", content: "2" });
+});
+
 test("every kind of part has its place", () => {
   assert.deepEqual(
     messages(

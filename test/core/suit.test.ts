@@ -44,6 +44,16 @@ test("an item that only another dialect knows is left out and told, once a type;
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
+test("a message without words, for fields that the adapter cannot read, is left out", () => {
+  const extra = { dialect: "chat", fields: { reasoning_content: "Hm" } } as const;
+  const carrier: Item = { type: "message", role: "assistant", content: "", extra };
+  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" };
+  const said: Item = { type: "message", role: "assistant", content: "So.", extra };
+  const turn = toTurn({}, [carrier, call, said]);
+  assert.equal(fit(turn, "chat").turn, turn);
+  assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said] }, remarks: [] });
+});
+
 test("a tool that the adapter does not know is left out and told", () => {
   const { turn, remarks } = fit(toTurn({ tools: [search, weather], toolChoice: { type: "auto" } }), "chat");
   assert.deepEqual(turn.settings.tools, [weather]);

@@ -68,6 +68,10 @@ function heardAgain({ json }: Received): WireMessage | undefined {
   return messages.find(({ role }) => role === "assistant");
 }
 
+function heardBy({ json }: Received): readonly unknown[] {
+  return (json as { readonly messages: readonly unknown[] }).messages;
+}
+
 for (const [where, pieces] of Object.entries(streams)) {
   test(`a signature ${where} of a call is told to chat callers as it comes, and kept with the call`, async (context) => {
     const { address, upstream } = await startPair(context, pieces);
@@ -120,6 +124,40 @@ test("what the model thought goes back with its call where the operator says so,
       const heard = heardAgain(received);
       assert.equal(heard?.reasoning_content, send_reasoning ? thought : undefined);
       assert.equal(heard?.tool_calls?.length, 1);
+    }
+  }
+});
+
+test("what a chat caller shows beside its words goes back with what is remembered of them, in a session as without one", async (context) => {
+  for (const send_reasoning of [true, false]) {
+    for (const user of [undefined, "ann"]) {
+      const { address, upstream } = await startPair(context, undefined, { send_reasoning });
+      const asked = { user, include_reasoning: true };
+      const first: WireCompletion = JSON.parse(
+        await post(address, "chat/completions", { ...asked, messages: [question] }),
+      );
+      const message = first.choices[0]?.message;
+      assert.equal(message?.reasoning_content, thought);
+      const marked = [{ type: "text", text: "Sunny.", cache_control: { type: "ephemeral" } }];
+      const output = { role: "tool", tool_call_id: "call_1", name: "weather", content: marked };
+      // A client that does not know the signature shows the call without it; a session remembers it.
+      const shown = { ...message, tool_calls: [user === undefined ? signed : called] };
+      const history = [question, shown, output];
+      await post(address, "chat/completions", { ...asked, messages: history });
+      const heard = [
+        question,
+        { role: "assistant", content: null, reasoning_content: thought, tool_calls: [signed] },
+        output,
+      ];
+      assert.deepEqual(heardBy(upstream.received.at(-1)!), heard);
+      const news = { role: "user", content: "And tomorrow?", name: "ann" };
+      const done = { role: "assistant", content: "done" };
+      await post(address, "chat/completions", { ...asked, messages: [...history, done, news] });
+      assert.deepEqual(heardBy(upstream.received.at(-1)!), [...heard, done, news]);
+      // Marks are moved on to the newest words.
+      const unmarked = { ...output, content: "Sunny." };
+      await post(address, "chat/completions", { ...asked, messages: [question, shown, unmarked, done, news] });
+      assert.deepEqual(heardBy(upstream.received.at(-1)!), [...heard.with(2, unmarked), done, news]);
     }
   }
 });

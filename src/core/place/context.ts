@@ -1,4 +1,5 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
+import { withBeside } from "./beside.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
@@ -8,6 +9,12 @@ import { findCalls, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
+  const items = assemble(place, ask);
+  if (place.account === undefined) return items;
+  return withBeside(items, place.path, place.account, ask.settings.native?.dialect);
+}
+
+function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const { path, instead, by } = place;
   if (path.length === 0) return checkTools(ask.items, place, ask);
   const told = place.base.concat(place.input);

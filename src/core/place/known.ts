@@ -95,7 +95,8 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
 
 type Text = Parameters<typeof canonOf>[0];
 
-function isSameText(ours: Text, theirs: Text): boolean {
+/** The same words, in whatever parts, with whatever blanks at their lines' ends. */
+export function isSameText(ours: Text, theirs: Text): boolean {
   const [one, other] = [canonOf(ours), canonOf(theirs)];
   return one === other || squeeze(one) === squeeze(other);
 }

@@ -4,7 +4,7 @@ import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
 import { type Beginning, findKnown } from "./known.ts";
-import { hasGap, itemsOf, noPath, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
+import { hasBeside, hasGap, itemsOf, noPath, type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
@@ -46,6 +46,8 @@ export interface Match {
   readonly instead?: readonly Item[] | undefined;
   /** The request is word for word what is remembered, and what is new: the model may see just that. */
   readonly isVerbatim?: boolean | undefined;
+  /** The caller's own account of the path, where it or the path has something beside the words. */
+  readonly account?: readonly Item[] | undefined;
   /** Only the end of the path was shown. */
   readonly isTail?: boolean | undefined;
   /** What was shown and is not kept yet. */
@@ -107,7 +109,18 @@ async function meet(
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...accountOf(named, end) };
   const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);
-  return { isWhole, history, path, isVerbatim, ...divide(named, end, known) };
+  const account = isVerbatim ? undefined : besideOf(named, end, path);
+  return { isWhole, history, path, isVerbatim, account, ...divide(named, end, known) };
+}
+
+/** Most accounts are words alone, so they are worth no more than a glance. */
+function besideOf({ items }: Shown, end: number, path: Path): Match["account"] {
+  if (path.hasBeside) return items.slice(0, end);
+  for (let index = 0; index < end; index += 1) {
+    const item = items[index];
+    if (item !== undefined && hasBeside(item) && !isSteering(item)) return items.slice(0, end);
+  }
+  return undefined;
 }
 
 /** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */

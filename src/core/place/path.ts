@@ -2,7 +2,7 @@
  * The way from a root of the tree to one of its turns: what was said, and what is asked of it at every turn, so that nobody
  * has to look through a long thread for it. A path grows with its thread and is not copied.
  */
-import { type Item, isSteering } from "../item.ts";
+import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn } from "../store.ts";
 import { settledLength } from "./tools.ts";
@@ -24,6 +24,8 @@ export interface Path {
   readonly hasCalls: boolean;
   /** It is made of words alone, in messages that have nothing beside them. */
   readonly isPlain: boolean;
+  /** A caller has said something in it that has more than its words. */
+  readonly hasBeside: boolean;
   /** The system messages of the newest turn that had any. */
   readonly steering: readonly Item[];
   /** Whose word was the last. */
@@ -48,6 +50,7 @@ export const noPath: Path = {
   isAbridged: false,
   hasCalls: false,
   isPlain: true,
+  hasBeside: false,
   steering: [],
   lastSide: undefined,
   track: { turns: [], talk: [], ends: [] },
@@ -89,6 +92,7 @@ export function extend(path: Path, turn: PathTurn): Path {
     isAbridged: path.isAbridged || isAbridged(turn),
     hasCalls,
     isPlain,
+    hasBeside: path.hasBeside || turn.input.some((item) => !isSteering(item) && hasBeside(item)),
     steering: steering.length > 0 ? steering : path.steering,
     lastSide,
     track,
@@ -103,6 +107,31 @@ function trackToExtend({ length, talkLength, track: { turns, talk, ends }, track
 
 function isAbridged({ gap, output }: PathTurn): boolean {
   return gap === true || output.some((item) => item.type === "compaction");
+}
+
+/** It carries something beside its words: a name, or fields that only its dialect knows. */
+export function hasBeside(item: Item): boolean {
+  switch (item.type) {
+    case "message":
+      return item.extra !== undefined || item.name !== undefined || hasPartsBeside(item.content);
+    case "tool-call":
+      return item.extra !== undefined;
+    case "tool-output":
+      return item.extra !== undefined || hasPartsBeside(item.output);
+    case "reasoning":
+    case "compaction":
+    case "other":
+      return false;
+  }
+}
+
+/** A part of a content carries such fields, be it of this dialect. */
+export function hasPartsBeside(content: Content, dialect?: Dialect): boolean {
+  if (typeof content === "string") return false;
+  return content.some(
+    (part) =>
+      part.type === "text" && part.extra !== undefined && (dialect === undefined || part.extra.dialect === dialect),
+  );
 }
 
 export function turnsOf({ length, track }: Path): readonly PathTurn[] {

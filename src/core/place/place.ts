@@ -18,6 +18,8 @@ export interface Place {
   readonly instead?: readonly Item[] | undefined;
   /** The request is word for word what is remembered, and what is new: the model may see just that. */
   readonly isVerbatim?: boolean | undefined;
+  /** The caller's own account of the path, where it or the path has something beside the words. */
+  readonly account?: readonly Item[] | undefined;
   /** What the caller showed of the time before and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new. */

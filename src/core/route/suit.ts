@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { describeFound } from "../found.ts";
 import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
-import type { Dialect, Extra, Item, ToolCall, ToolOutput } from "../item.ts";
+import type { Dialect, Extra, Item, Message, ToolCall, ToolOutput } from "../item.ts";
 import { nameOf, offeredTools, typeOf } from "./offered.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
@@ -49,6 +49,7 @@ function suitItems(
   tell: Tell,
 ): readonly Item[] {
   const isKnown = (item: Item): boolean => {
+    if (item.type === "message") return !carriesOnly(item, speaks);
     if (item.type === "other") return speaks(item.extra.dialect);
     if (item.type === "tool-call") return names === undefined || (item.group === undefined && item.kind !== "search");
     if (item.type === "tool-output") return names === undefined || item.kind !== "search";
@@ -60,6 +61,7 @@ function suitItems(
     if (isKnown(item)) return [item];
     if (item.type === "tool-call") return [suitCall(item, names)];
     if (item.type === "tool-output") return [suitOutput(item, names)];
+    if (item.type === "message") return [];
     if (item.type === "other" && item.tools === undefined) leftOut.add(typeOf(item.extra));
     if (item.type !== "compaction") return [];
     if (item.summary !== "") return [summaryMessage(item.summary)];
@@ -70,6 +72,11 @@ function suitItems(
   });
   for (const type of leftOut) tell({ type: "left-out", what: `item ${type}` });
   return suited;
+}
+
+/** A message without words that goes with calls, for fields that only another dialect knows. */
+function carriesOnly({ role, content, extra }: Message, speaks: Speaks): boolean {
+  return content === "" && role === "assistant" && extra !== undefined && !speaks(extra.dialect);
 }
 
 function suitCall(call: ToolCall, names: JoinedNames | undefined): ToolCall {

@@ -83,15 +83,11 @@ function readAssistant(message: Fields, { items, calls: known }: Reading): void 
   const content = readContent(message);
   const refusal = readString(message, "refusal") || undefined;
   const calls = readCalls(message, known);
+  const name = readName(message);
   const extra = readExtra(message);
-  if (calls.length === 0 || refusal !== undefined || extra !== undefined || (content?.length ?? 0) > 0) {
-    items.push({
-      type: "message",
-      role: "assistant",
-      content: withRefusal(content ?? "", refusal),
-      name: readName(message),
-      extra,
-    });
+  const hasWords = refusal !== undefined || (content?.length ?? 0) > 0;
+  if (calls.length === 0 || hasWords || name !== undefined || extra !== undefined) {
+    items.push({ type: "message", role: "assistant", content: withRefusal(content ?? "", refusal), name, extra });
   }
   for (const call of calls) items.push(call);
   if (calls.length > 0) known.add(calls);
@@ -137,7 +133,8 @@ function readFunctionCall(call: Fields, known: Calls): ToolCall {
 function readOutput(message: Fields, { items, calls }: Reading): void {
   const callId = requireName(message, "tool_call_id");
   const kind = calls.find(callId)?.kind ?? "function";
-  items.push({ type: "tool-output", kind, callId, output: requireContent(message) });
+  const extra = toExtra(message, knownOfOutput);
+  items.push({ type: "tool-output", kind, callId, output: requireContent(message), extra });
 }
 
 /** The form before tools had ids: the function's name is all that ties an output to its call. */
@@ -151,7 +148,9 @@ function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
       { param: message.path },
     );
   }
-  items.push({ type: "tool-output", kind: call.kind, callId: call.callId, output: readContent(message) ?? "" });
+  const { kind, callId } = call;
+  const extra = readExtra(message);
+  items.push({ type: "tool-output", kind, callId, output: readContent(message) ?? "", extra });
 }
 
 function readName(message: Fields): string | undefined {
@@ -160,6 +159,8 @@ function readName(message: Fields): string | undefined {
 
 const knownOfCall = new Set(["id", "type", "function", "custom", "index"]);
 const knownOfFunctionCall = new Set(["name", "arguments"]);
+/** Here the name is the tool's, and we have no word for it. */
+const knownOfOutput = new Set(["role", "content", "tool_call_id"]);
 const knownOfMessage = new Set([
   "role",
   "content",

@@ -86,6 +86,11 @@ test("an abandoned call stays without output, and a call of the newer form may b
   assert.deepEqual(idsOf(read({ role: "assistant", tool_calls: [modern] }, given("f", "1"))), ["c", "c"]);
 });
 
+test("a function's message keeps the fields that we have no word for, and its name is none of them", () => {
+  const [, output] = read(called("f"), { ...given("f", "1"), trace: 7 });
+  assert.deepEqual(output?.type === "tool-output" && output.extra, { dialect: "chat", fields: { trace: 7 } });
+});
+
 test("a message in both forms tells its calls once; those that its caller could not answer are left out", () => {
   const tool_calls = ["a", "b"].map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } }));
   const both = { ...called("f"), tool_calls };

@@ -144,6 +144,37 @@ test("a message with words and calls becomes several items, and an output is of 
   );
 });
 
+test("what stands beside a call or an output goes with it: on a message without words, or on the output", () => {
+  const marked = [{ type: "text", text: "sunny", cache_control: { type: "ephemeral" } }];
+  assert.deepEqual(
+    read(
+      { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [called] },
+      { role: "tool", tool_call_id: "c", content: marked, name: "f", trace: 7, status: null },
+      { role: "assistant", content: null, name: "ann", tool_calls: [{ ...called, id: "d" }] },
+      { role: "tool", tool_call_id: "d", content: "done" },
+    ).filter(({ type }) => type !== "tool-call"),
+    [
+      {
+        type: "message",
+        role: "assistant",
+        content: "",
+        extra: { dialect: "chat", fields: { reasoning_content: "hm" } },
+      },
+      {
+        type: "tool-output",
+        kind: "function",
+        callId: "c",
+        output: [
+          { type: "text", text: "sunny", extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } },
+        ],
+        extra: { dialect: "chat", fields: { name: "f", trace: 7 } },
+      },
+      { type: "message", role: "assistant", content: "", name: "ann" },
+      { type: "tool-output", kind: "function", callId: "d", output: "done" },
+    ],
+  );
+});
+
 test("words that are there but empty are no message beside a call", () => {
   for (const content of [null, "", []]) {
     assert.deepEqual(read({ role: "assistant", content, tool_calls: [called] }), [

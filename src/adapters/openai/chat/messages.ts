@@ -1,7 +1,8 @@
 /** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
 import { GatewayError } from "../../../core/errors.ts";
-import type { Content, Extra, Item, Message, Part, ToolCall, ToolOutput } from "../../../core/item.ts";
+import type { Content, Item, Message, Part, ToolCall, ToolOutput } from "../../../core/item.ts";
 import { refusePart, tellCompaction } from "../content.ts";
+import type { JsonObject } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
 
 interface AssistantMessage {
@@ -20,19 +21,22 @@ export function writeMessages(
   const messages: unknown[] = [];
   /** The assistant's message that calls may still join. */
   let open: AssistantMessage | undefined;
+  /** The caller tells itself what the assistant thought then. */
+  let isThoughtTold = false;
   /** What the assistant thought before its next message. */
   let thought = "";
   /** What tools gave back and a tool's message cannot hold; it follows the last of their outputs. */
   let shown: unknown[] = [];
 
-  function openAssistant(extra: Extra | undefined): AssistantMessage {
-    open = { ...fieldsOf(extra, "chat"), role: "assistant", content: null };
+  function openAssistant(fields: JsonObject): AssistantMessage {
+    open = { ...fields, role: "assistant", content: null };
+    isThoughtTold = tellsThought(fields);
     messages.push(open);
     return open;
   }
 
   function think(assistant: AssistantMessage): void {
-    if (thought !== "") assistant.reasoning_content = (assistant.reasoning_content ?? "") + thought;
+    if (thought !== "" && !isThoughtTold) assistant.reasoning_content = (assistant.reasoning_content ?? "") + thought;
     thought = "";
   }
 
@@ -44,13 +48,13 @@ export function writeMessages(
 
   function say(message: Message): void {
     const content = writeContent(message.content);
+    const fields = { ...fieldsOf(message.extra, "chat"), ...(message.name !== undefined && { name: message.name }) };
     // Nothing may come between calls and their outputs, so later words join the calls.
-    if (open?.tool_calls !== undefined) open.content = joinContents(open.content, content);
-    else {
-      const assistant = openAssistant(message.extra);
-      assistant.content = content;
-      if (message.name !== undefined) Object.assign(assistant, { name: message.name });
-    }
+    if (open?.tool_calls !== undefined) {
+      isThoughtTold ||= open.reasoning_content === undefined && tellsThought(fields);
+      Object.assign(open, { ...fields, ...open });
+      if (content !== "") open.content = joinContents(open.content, content);
+    } else openAssistant(fields).content = content;
     if (open !== undefined) think(open);
   }
 
@@ -65,14 +69,21 @@ export function writeMessages(
         if (sendsReasoning) thought += textOfReasoning(item);
         break;
       case "tool-call": {
-        const assistant = open ?? openAssistant(undefined);
+        const assistant = open ?? openAssistant({});
         (assistant.tool_calls ??= []).push(writeCall(item));
+        // A message without words that only carries the caller's own fields.
+        if (assistant.content === "") assistant.content = null;
         think(assistant);
         break;
       }
       case "tool-output":
         closeAssistant();
-        messages.push({ role: "tool", tool_call_id: item.callId, content: writeOutput(item, shown) });
+        messages.push({
+          ...fieldsOf(item.extra, "chat"),
+          role: "tool",
+          tool_call_id: item.callId,
+          content: writeOutput(item, shown),
+        });
         break;
       case "compaction":
         closeAssistant();
@@ -95,6 +106,11 @@ export function writeMessages(
   return messages;
 }
 
+/** In one of the two fields that servers have for it. */
+function tellsThought({ reasoning_content, reasoning }: JsonObject): boolean {
+  return Boolean(reasoning_content || reasoning);
+}
+
 function textOfReasoning({ text, summary }: Extract<Item, { type: "reasoning" }>): string {
   return text === "" ? summary.join("\n\n") : text;
 }
@@ -113,7 +129,7 @@ function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
   const others = item.output.filter((part) => part.type !== "text" && part.type !== "refusal");
   if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${item.callId}:` });
   for (const part of others) shown.push(writePart(part));
-  return writeContent(texts.map((part) => ({ type: "text", text: part.text })));
+  return writeContent(texts.map((part) => (part.type === "text" ? part : { type: "text", text: part.text })));
 }
 
 /** One plain text is written as a string: some servers know no other form. */
@@ -121,7 +137,7 @@ function writeContent(content: Content): string | unknown[] {
   if (typeof content === "string") return content;
   const [first] = content;
   if (first === undefined) return "";
-  if (content.length === 1 && first.type === "text" && first.extra === undefined) return first.text;
+  if (content.length === 1 && first.type === "text" && first.extra?.dialect !== "chat") return first.text;
   return content.map(writePart);
 }
 

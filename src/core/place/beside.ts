@@ -1,0 +1,153 @@
+/** What a caller's account carries beside its words, names and fields of its dialect, put on what is remembered of them. */
+import type { Content, Dialect, Extra, Item, Message } from "../item.ts";
+import { isSameText } from "./known.ts";
+import { hasBeside, hasPartsBeside, type Path, talkFrom, turnsOf } from "./path.ts";
+import { isWord, type Run, sideOf } from "./runs.ts";
+
+/**
+ * What the model sees of a path, and of what is new, where the caller shows the whole path in an `account` of its own. The words
+ * are the same in both, and so are the stretches in which one side speaks. What the model has made keeps what it came with; of
+ * what a caller has said, only what it shows now counts.
+ */
+export function withBeside(
+  items: readonly Item[],
+  path: Path,
+  account: readonly Item[],
+  dialect: Dialect | undefined,
+): readonly Item[] {
+  const pairs: Pairs = { made: madeIn(path), dialect, replaced: new Map(), leading: new Map() };
+  const shown = toStretches(account);
+  for (const [index, { side, items: ours }] of toStretches(talkFrom(path, 0)).entries()) {
+    const theirs = shown[index];
+    if (theirs?.side !== side) break;
+    if (theirs.items.some(hasBeside) || ours.some(hasBeside)) pairStretch(side, ours, theirs.items, pairs);
+  }
+  return replace(items, pairs);
+}
+
+/** What is remembered, and what is shown of it. */
+interface Pairs {
+  /** What the model has made, rather than a caller said. */
+  readonly made: ReadonlySet<Item>;
+  /** The caller's. */
+  readonly dialect: Dialect | undefined;
+  /** What stands in the place of an item. */
+  readonly replaced: Map<Item, readonly Item[]>;
+  /** A message without words, for calls that no message goes with; it stands before the first of them that is seen. */
+  readonly leading: Map<Item, Message>;
+}
+
+function madeIn(path: Path): ReadonlySet<Item> {
+  const made = new Set<Item>();
+  for (const { output } of turnsOf(path)) for (const item of output) made.add(item);
+  return made;
+}
+
+interface Stretch {
+  readonly side: Run["side"];
+  readonly items: Item[];
+}
+
+/** The items of each run, where `toRuns` would tell one. */
+function toStretches(items: readonly Item[]): readonly Stretch[] {
+  const stretches: Stretch[] = [];
+  let last: Stretch | undefined;
+  for (const item of items) {
+    const side = sideOf(item);
+    if (side === undefined) continue;
+    if (side !== last?.side) stretches.push((last = { side, items: [] }));
+    last.items.push(item);
+  }
+  return stretches.filter((stretch) => stretch.items.some(isWord));
+}
+
+function pairStretch(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
+  if (side === "tools") return pairOutputs(ours, theirs, pairs);
+  pairMessages(side, ours, theirs, pairs);
+  if (side === "model") pairCalls(ours, theirs, pairs);
+}
+
+function pairCalls(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
+  const shown = theirs.filter((item) => item.type === "tool-call");
+  for (const [index, call] of ours.filter((item) => item.type === "tool-call").entries()) {
+    pairs.replaced.set(call, [{ ...call, extra: extraOf(call, shown[index], pairs) }]);
+  }
+}
+
+/** Outputs may come in any order, so they go by their calls. */
+function pairOutputs(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
+  const shown = Map.groupBy(theirs, (item) => (item.type === "tool-output" ? item.callId : undefined));
+  for (const output of ours) {
+    const other = output.type === "tool-output" ? shown.get(output.callId)?.shift() : undefined;
+    if (output.type !== "tool-output" || other?.type !== "tool-output") continue;
+    const content = contentOf(output, output.output, other.output, pairs);
+    pairs.replaced.set(output, [{ ...output, output: content, extra: extraOf(output, other, pairs) }]);
+  }
+}
+
+/** The same words may be cut into more messages, or fewer; and a model that only calls says none. */
+function pairMessages(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
+  const said = ours.filter((item) => item.type === "message");
+  const shown = theirs.filter((item) => item.type === "message");
+  const join = (message: Message, other: Message): Message => ({
+    ...message,
+    content: contentOf(message, message.content, other.content, pairs),
+    name: other.name ?? message.name,
+    extra: extraOf(message, other, pairs),
+  });
+  const [first] = said;
+  if (said.length === shown.length) {
+    for (const [index, message] of said.entries())
+      pairs.replaced.set(message, [join(message, shown[index] ?? message)]);
+  } else if (side === "caller") {
+    for (const message of said) pairs.replaced.set(message, message === first ? shown : []);
+  } else {
+    const carriers = shown.filter(hasBeside);
+    const last = carriers.at(-1);
+    if (last === undefined) return;
+    const name = carriers.findLast((message) => message.name !== undefined)?.name;
+    const all = { ...last, name, extra: carriers.map(({ extra }) => extra).reduce(joinExtras) };
+    if (first !== undefined) pairs.replaced.set(first, [join(first, all)]);
+    else for (const item of ours) pairs.leading.set(item, all);
+  }
+}
+
+/** An item has the fields of one dialect. Those of another one than the caller's cannot be shown, so they stay. */
+function extraOf(
+  ours: Item & { readonly extra?: Extra | undefined },
+  theirs: { readonly extra?: Extra | undefined } | undefined,
+  { made, dialect }: Pairs,
+): Extra | undefined {
+  const [kept, shown] = [ours.extra, theirs?.extra];
+  if (kept === undefined) return shown;
+  if (kept.dialect !== (shown?.dialect ?? dialect)) return kept;
+  return made.has(ours) ? joinExtras(kept, shown) : shown;
+}
+
+function joinExtras(one: Extra | undefined, other: Extra | undefined): Extra | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return { ...other, fields: { ...one.fields, ...other.fields } };
+}
+
+/** The caller's form of the words, where it or the one that is remembered has something beside a part of them. */
+function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }: Pairs): Content {
+  const differs = hasPartsBeside(theirs) || (!made.has(item) && hasPartsBeside(ours, dialect));
+  return differs && isSameText(ours, theirs) ? theirs : ours;
+}
+
+function replace(items: readonly Item[], { replaced, leading }: Pairs): readonly Item[] {
+  const seen: Item[] = [];
+  /** Many calls may have the same. */
+  let last: Message | undefined;
+  for (const item of items) {
+    const lead = leading.get(item);
+    if (lead !== undefined && lead !== last) {
+      // What the model thought stands right before what came of it.
+      const place = seen.findLastIndex(({ type }) => type !== "reasoning") + 1;
+      seen.splice(place, 0, lead);
+      last = lead;
+    }
+    for (const each of replaced.get(item) ?? [item]) seen.push(each);
+  }
+  return seen;
+}
