@@ -45,7 +45,7 @@ interface Entry {
 }
 
 /** Troubles that last, and how long the cause of one is not told again. */
-const lasting: readonly ErrorCode[] = ["store_unavailable", "overloaded", "draining"];
+const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining"]);
 const lastingMs = 60_000;
 /** There are a few kinds of them, unless a server words each of its refusals anew. */
 const maxKinds = 100;
@@ -55,7 +55,7 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
   const toldAt = new Map<string, number>();
 
   function isKnown({ code, message }: GatewayError): boolean {
-    if (!lasting.includes(code)) return false;
+    if (!lasting.has(code)) return false;
     const now = nowMs();
     const told = toldAt.get(message);
     if (told !== undefined && now - told < lastingMs) return true;

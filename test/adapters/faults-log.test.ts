@@ -81,7 +81,10 @@ test("every deadline names the option that sets it, and has a code of its own", 
   for (const limit of ["connect", "first_byte", "idle", "total"] as const) {
     const { status, code, wireCode, message } = toLateness(limit, 40, "a.test:443");
     assert.deepEqual([status, code, wireCode], [504, "adapter_timeout", `adapter_${limit}_timeout`]);
-    assert.match(message, new RegExp(`^Timed out: the upstream at a\\.test:443 .* within 40 ms \\(${limit}_timeout_ms\\)\\.$`));
+    assert.match(
+      message,
+      new RegExp(`^Timed out: the upstream at a\\.test:443 .* within 40 ms \\(${limit}_timeout_ms\\)\\.$`),
+    );
   }
   const late = Object.assign(new Error("late"), { code: "ETIMEDOUT", syscall: "connect" });
   const { wireCode, message } = toNetworkFailure(late, "a.test:443");

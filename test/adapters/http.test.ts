@@ -262,7 +262,14 @@ test("a refused connection, a lost one and an unknown name say so, and where", a
 
   await using server = await startUpstream((_, response) => void response.socket!.destroy());
   await using lost = connectTo(server.url);
-  await assert.rejects(lost.send(get, never), failsWith("adapter_error", "adapter_error", /^Connection lost: the upstream at .* ended before its answer was whole/));
+  await assert.rejects(
+    lost.send(get, never),
+    failsWith(
+      "adapter_error",
+      "adapter_error",
+      /^Connection lost: the upstream at .* ended before its answer was whole/,
+    ),
+  );
 
   await using unknown = connectTo("http://nowhere.invalid/v1");
   await assert.rejects(unknown.send(get, never), failsWith("adapter_error", "adapter_error", /nowhere\.invalid:80/));

@@ -173,7 +173,10 @@ function readFinish(reason: FinishPart["finishReason"]): Finish {
 }
 
 function brokenOff(): GatewayError {
-  return new GatewayError("adapter_protocol", "Connection lost: the upstream's stream broke off before the end of its answer.");
+  return new GatewayError(
+    "adapter_protocol",
+    "Connection lost: the upstream's stream broke off before the end of its answer.",
+  );
 }
 
 type Warning = Extract<StreamPart, { type: "stream-start" }>["warnings"][number];
