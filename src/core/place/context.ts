@@ -76,7 +76,7 @@ function checkTools(items: readonly Item[], { by }: Place, { itemsParam }: Ask<I
     });
   }
   const paired = answered.size === 0 ? items : pairTools(items);
-  if (by === "hint") return called.size === 0 ? paired : withoutOpen(paired, answered);
+  if (by === "hint") return withoutOpen(paired, answered);
   if (called.size === answered.size || by === "nothing") return paired;
   const open = [...called].find((callId) => !answered.has(callId));
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${open}.`, {
