@@ -10,21 +10,17 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
+import type { SessionStore } from "../src/core/store.ts";
 import { createSqliteStore } from "../src/stores/sqlite.ts";
-import type { Wanted } from "./gateway.ts";
-import { measureLookUp, measureStore, measureWords, middleOf } from "./parts.ts";
+import type { Spent, Wanted } from "./gateway.ts";
 import { plot } from "./plot.ts";
-import { type Message, sentence, type Size, type Talk, tellBefore } from "./talk.ts";
+import { type Message, sentence, type Talk, tellBefore } from "./talk.ts";
 
-const warming: Size = { earlier: 10, sessions: 500, turns: 2 };
-const sizes: readonly Size[] = [
-  { earlier: 10, sessions: 100, turns: 1 },
-  { earlier: 100, sessions: 20, turns: 5 },
-  { earlier: 1_000, sessions: 4, turns: 25 },
-  { earlier: 10_000, sessions: 1, turns: 200 },
-];
-/** So long is what drives everything else from the processor's caches before a turn is measured. */
-const disturbing: Size = { earlier: 10_000, sessions: 1, turns: 0 };
+const lengths = [10, 100, 1_000, 10_000];
+/** So many of each are measured. A short conversation gets longer by that, so there are several of it. */
+const turns = 400;
+const turnsOfOne = 20;
+const lookUps = 2_000;
 
 const token = "sk-bench-0123456789abcdef";
 
@@ -35,33 +31,27 @@ async function main(): Promise<void> {
   const file = join(folder, "sessions.db");
   const model = await startModel();
   try {
-    const before = createSqliteStore({ file });
-    const all: (readonly Talk[])[] = [];
-    for (const size of [warming, disturbing, ...sizes]) all.push(await tellBefore(before, size));
-    await before.close();
-    const [first = [], [other] = [], ...talks] = all;
+    const store = createSqliteStore({ file });
+    const warming = await tellBefore(store, 10, 50);
+    const told: (readonly Talk[])[] = [];
+    for (const length of lengths) told.push(await tellBefore(store, length, length < 1_000 ? turns / turnsOfOne : 1));
+    await store.close();
+
     const gateway = await startGateway({ file, token, model: model.address });
-    await measureTurns(gateway, warming, first, async () => {});
-    if (other === undefined) throw new Error("There is nothing to disturb with.");
-    const disturb = async () => void (await gateway.say(other, "alone"));
-    const spent: Spent[] = [];
-    for (const [index, size] of sizes.entries()) {
-      spent.push(await measureTurns(gateway, size, talks[index] ?? [], disturb));
-    }
+    await measureTurns(gateway, warming);
+    const measured: Measured[] = [];
+    for (const talks of told) measured.push(await measureTurns(gateway, talks));
     await gateway.close();
 
+    const again = createSqliteStore({ file });
     const rows: Row[] = [];
-    const store = createSqliteStore({ file });
-    for (const [index, { earlier }] of sizes.entries()) {
-      const [turns, told = []] = [spent[index], talks[index]];
-      const [talk] = told;
-      if (turns === undefined || talk === undefined) continue;
+    for (const [index, spent] of measured.entries()) {
+      const [talk] = told[index] ?? [];
+      if (talk === undefined) continue;
       const kilobytes = JSON.stringify(talk.messages).length / 1024;
-      const lookUp = await measureLookUp(store, talk);
-      const inStore = await measureStore(store, told, other);
-      rows.push({ ...turns, earlier, kilobytes, words: measureWords(talk), lookUp, inStore });
+      rows.push({ ...spent, earlier: lengths[index] ?? 0, kilobytes, lookUp: await measureLookUp(again, talk) });
     }
-    await store.close();
+    await again.close();
     printTable(rows);
     const [, , picture] = process.argv;
     if (picture !== undefined) writeFileSync(picture, toPicture(rows));
@@ -71,74 +61,112 @@ async function main(): Promise<void> {
   }
 }
 
-/** What some turns cost, in microseconds of CPU time. */
-interface Spent {
+/** What turns of one length cost, in microseconds. */
+interface Measured {
   /** Of a request with the whole history that has no session: its bytes are read, understood and sent to the model. */
-  readonly alone: number;
+  readonly alone: Spent;
   /** Of the same request in a session. */
-  readonly again: number;
-  /** What the session adds to it, turn by turn. */
+  readonly again: Spent;
+  /** What the session adds to it, beside the work on the words; and between which numbers that lies for 19 of 20 runs. */
   readonly added: number;
-  /** Of a request with only what is new, in the same session. */
+  readonly between: readonly [from: number, to: number];
+  /** CPU time of a request with only what is new, in the same session. */
   readonly delta: number;
 }
 
-interface Row extends Spent {
+interface Row extends Measured {
   readonly earlier: number;
   readonly kilobytes: number;
-  /** Of comparing all words of the history with those that are remembered, by itself. */
-  readonly words: number;
-  /** Of finding the thread in the store, by itself. */
+  /** CPU time of finding the thread in the store, by itself. */
   readonly lookUp: number;
-  /** Of everything that the store does for such a turn, in its midst: finding the thread, and keeping the turn. */
-  readonly inStore: number;
 }
 
 /**
- * Before each turn that counts comes a disturbance, so that short and long ones find the same: alone in a loop a short one has
- * the caches of the processor to itself. The client with only new items is the first: a session that was once shown its
- * history expects it from then on.
+ * The same bytes go through with and without a session, in turns, so that whatever slows the machine down slows both. The client
+ * with only new items is the first: a session that was once shown its history expects it from then on.
  */
-async function measureTurns(
-  gateway: BenchGateway,
-  { turns }: Size,
-  talks: readonly Talk[],
-  disturb: () => Promise<void>,
-): Promise<Spent> {
-  const spent: Record<Client, number[]> = { delta: [], alone: [], again: [] };
-  async function say(talk: Talk, client: Client): Promise<void> {
-    await disturb();
-    spent[client].push(await gateway.say(talk, client));
-  }
+async function measureTurns(gateway: BenchGateway, talks: readonly Talk[]): Promise<Measured> {
+  const spent: Record<Client, Spent[]> = { delta: [], alone: [], again: [] };
+  const say = async (talk: Talk, client: Client) => void spent[client].push(await gateway.say(talk, client));
   for (const talk of talks) {
     await gateway.say(talk, "delta"); // The thread is read from the file.
-    for (let turn = 0; turn < turns; turn += 1) await say(talk, "delta");
+    for (let turn = 0; turn < turns / talks.length / 4; turn += 1) await say(talk, "delta");
     await gateway.say(talk, "again"); // And hashed.
-    for (let turn = 0; turn < turns; turn += 1) {
-      await say(talk, "alone");
-      await say(talk, "again");
+    for (let turn = 0; turn < turns / talks.length; turn += 1) {
+      const order: readonly Client[] = turn % 2 === 0 ? ["alone", "again"] : ["again", "alone"];
+      for (const client of order) await say(talk, client);
     }
   }
   const { delta, alone, again } = spent;
-  const added = again.map((cpu, index) => cpu - (alone[index] ?? 0));
-  return { delta: middleOf(delta), alone: middleOf(alone), again: middleOf(again), added: middleOf(added) };
+  const added = again
+    .map((one, index) => restOf(one) - restOf(alone[index] ?? one))
+    .toSorted((one, other) => one - other);
+  const spread = 0.98 * Math.sqrt(added.length);
+  return {
+    alone: middlesOf(alone),
+    again: middlesOf(again),
+    added: medianOf(added),
+    between: [rankOf(added, -spread), rankOf(added, spread)],
+    delta: medianOf(delta.map(({ cpu }) => cpu)),
+  };
+}
+
+/** What is not spent on the words themselves. */
+function restOf({ cpu, reading, comparing, writing }: Spent): number {
+  return cpu - reading - comparing - writing;
+}
+
+function middlesOf(spent: readonly Spent[]): Spent {
+  const of = (part: keyof Spent) => medianOf(spent.map((one) => one[part]));
+  return { cpu: of("cpu"), reading: of("reading"), comparing: of("comparing"), writing: of("writing") };
+}
+
+/** Now and then a turn pays for the garbage of many, which a mean would show and a median does not. */
+function medianOf(numbers: readonly number[]): number {
+  return rankOf(
+    numbers.toSorted((one, other) => one - other),
+    0,
+  );
+}
+
+/** Of sorted numbers the one that stands so far behind the middle. */
+function rankOf(sorted: readonly number[], behind: number): number {
+  return sorted[Math.round((sorted.length - 1) / 2 + behind)] ?? NaN;
+}
+
+async function measureLookUp(store: SessionStore, { user, path }: Talk): Promise<number> {
+  const digests = [path.tip?.digest ?? ""];
+  const before = process.cpuUsage();
+  for (let times = 0; times < lookUps; times += 1) {
+    const session = await store.findSession("default", `user:${user}`);
+    const found = await store.findByDigest(session?.id ?? "", digests);
+    if (found === undefined) throw new Error("The thread was not found.");
+  }
+  const { user: own, system } = process.cpuUsage(before);
+  return (own + system) / lookUps;
 }
 
 function printTable(rows: readonly Row[]): void {
-  const columns: readonly (readonly [name: string, value: (row: Row) => number])[] = [
+  const columns: readonly (readonly [name: string, value: (row: Row) => number | string])[] = [
     ["earlier turns", ({ earlier }) => earlier],
     ["KB", ({ kilobytes }) => kilobytes],
-    ["without a session", ({ alone }) => alone],
-    ["in a session", ({ again }) => again],
-    ["what it adds", ({ added }) => added],
-    ["words compared", ({ words }) => words],
+    ["without a session", ({ alone }) => alone.cpu],
+    ["in a session", ({ again }) => again.cpu],
+    ["reading", ({ again }) => again.reading],
+    ["comparing", ({ again }) => again.comparing],
+    ["writing", ({ again }) => again.writing],
+    ["what a session adds beside", ({ added }) => added],
+    ["between", ({ between }) => between.map(format).join(" and ")],
     ["only new items", ({ delta }) => delta],
-    ["found and kept", ({ inStore }) => inStore],
     ["look-up", ({ lookUp }) => lookUp],
   ];
   print(columns.map(([name]) => name));
   print(columns.map(() => "--:"));
-  for (const row of rows) print(columns.map(([, value]) => Math.round(value(row)).toLocaleString("en")));
+  for (const row of rows) print(columns.map(([, value]) => format(value(row))));
+}
+
+function format(value: number | string): string {
+  return typeof value === "string" ? value : Math.round(value).toLocaleString("en");
 }
 
 function print(cells: readonly string[]): void {
@@ -150,11 +178,11 @@ function toPicture(rows: readonly Row[]): string {
     name,
     points: rows.map((row): [number, number] => [row.earlier, value(row)]),
   });
-  return plot("CPU µs of a turn against the turns before it", [
-    line("history sent again", ({ again }) => again),
-    line("without a session", ({ alone }) => alone),
+  return plot("µs of a turn against the turns before it", [
+    line("history sent again", ({ again }) => again.cpu),
+    line("without a session", ({ alone }) => alone.cpu),
     line("only new items", ({ delta }) => delta),
-    line("found and kept", ({ inStore }) => inStore),
+    line("what a session adds", ({ added }) => added),
     line("finding the thread", ({ lookUp }) => lookUp),
   ]);
 }
@@ -191,19 +219,19 @@ async function startGateway(wanted: Wanted) {
   const [address] = (await once(child, "message")) as [string];
   const dispatcher = new Agent();
 
-  async function readCpu(): Promise<number> {
-    child.send("cpu");
-    const [spent] = (await once(child, "message")) as [number];
+  async function readSpent(): Promise<Spent> {
+    child.send("spent");
+    const [spent] = (await once(child, "message")) as [Spent];
     return spent;
   }
 
   return {
-    /** Tells the CPU time it took the gateway. */
-    async say(talk: Talk, client: Client): Promise<number> {
+    /** Tells what the gateway spent on it. */
+    async say(talk: Talk, client: Client): Promise<Spent> {
       const question: Message = { role: "user", content: `Question ${talk.messages.length}. ${sentence}` };
       const messages = client === "delta" ? [question] : [...talk.messages, question];
       const user = client === "alone" ? undefined : talk.user;
-      const before = await readCpu();
+      const before = await readSpent();
       const { headers, body } = await request(`${address}/v1/chat/completions`, {
         dispatcher,
         method: "POST",
@@ -211,13 +239,18 @@ async function startGateway(wanted: Wanted) {
         body: JSON.stringify({ model: "any", messages, user }),
       });
       const text = await body.text();
-      const spent = (await readCpu()) - before;
+      const after = await readSpent();
       const seen = `${talk.messages.length + 1} items`;
       if (headers["x-portico-context"] !== seen) {
         throw new Error(`The model saw ${headers["x-portico-context"] ?? text} instead of ${seen}.`);
       }
       if (client !== "alone") talk.messages.push(question, JSON.parse(text).choices[0].message as Message);
-      return spent;
+      return {
+        cpu: after.cpu - before.cpu,
+        reading: after.reading - before.reading,
+        comparing: after.comparing - before.comparing,
+        writing: after.writing - before.writing,
+      };
     },
     async close(): Promise<void> {
       await dispatcher.close();

@@ -6,13 +6,6 @@ import { extend, noPath, type Path } from "../src/core/place/path.ts";
 import type { SessionStore, StoredTurn } from "../src/core/store.ts";
 import { createIds } from "../src/ids.ts";
 
-/** So many turns were said before, in so many sessions, each of which then takes a few more. */
-export interface Size {
-  readonly earlier: number;
-  readonly sessions: number;
-  readonly turns: number;
-}
-
 export interface Talk {
   readonly user: string;
   /** Everything that was said, as its client remembers it. */
@@ -26,8 +19,8 @@ export interface Message {
   readonly content: string;
 }
 
-/** Puts threads into a store, turn by turn, as a gateway would have done. */
-export async function tellBefore(store: SessionStore, { earlier, sessions }: Size): Promise<readonly Talk[]> {
+/** Puts sessions into a store, each with so many turns, one by one, as a gateway would have done. */
+export async function tellBefore(store: SessionStore, earlier: number, sessions: number): Promise<readonly Talk[]> {
   const talks: Talk[] = [];
   for (let index = 0; index < sessions; index += 1) {
     const user = newId("resp");
@@ -65,16 +58,16 @@ function makeTurn(session: string, path: Path, count: number): StoredTurn {
   };
 }
 
-export function toMessage(item: Item): Message {
+function toMessage(item: Item): Message {
   if (item.type !== "message" || typeof item.content !== "string") throw new Error("Only words were told.");
   return { role: item.role === "user" ? "user" : "assistant", content: item.content };
 }
 
-export const sentence = "The quick brown fox jumps over the lazy dog, and then it thinks about what it has just done. ";
+export const sentence = "And so it goes on. ";
 
-export const newId = createIds(() => new Date());
+const newId = createIds(() => new Date());
 
-export function digest(text: string): string {
+function digest(text: string): string {
   return hash("sha256", text, "base64url").slice(0, 22);
 }
 
