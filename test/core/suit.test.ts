@@ -44,6 +44,17 @@ test("an item that only another dialect knows is left out and told, once a type;
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
+test("a request of which nothing is left for the model is refused, unless it has instructions", () => {
+  const listed: Item = { type: "other", extra: { dialect: "responses", fields: { type: "mcp_list_tools" } } };
+  assert.throws(() => fit(toTurn({}, [listed]), "chat"), {
+    code: "unsupported_parameter",
+    param: "input",
+    message: /holds no item that the adapter behind this model can read. Add a message.$/,
+  });
+  assert.deepEqual(fit(toTurn({ instructions: "Greet." }, [listed]), "chat").turn.items, []);
+  assert.deepEqual(fit(toTurn({ instructions: "Greet." }, []), "chat").turn.items, []);
+});
+
 test("a message without words, for fields that the adapter cannot read, is left out", () => {
   const extra = { dialect: "chat", fields: { reasoning_content: "Hm" } } as const;
   const carrier: Item = { type: "message", role: "assistant", content: "", extra };

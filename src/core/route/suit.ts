@@ -22,6 +22,7 @@ export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): 
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = suitTools(turn.settings, tools, speaks, names, tell);
   const items = suitItems(turn.items, speaks, names, tell);
+  if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined) throw saysNothing();
   const isSame = items === turn.items && settings === turn.settings;
   return { turn: isSame ? turn : { ...turn, items, settings }, restore: names?.restorer() };
 }
@@ -72,6 +73,10 @@ function suitItems(
   });
   for (const type of leftOut) tell({ type: "left-out", what: `item ${type}` });
   return suited;
+}
+
+function saysNothing(): GatewayError {
+  return unsupported("input", "It holds no item that the adapter behind this model can read. Add a message.");
 }
 
 /** A message without words that goes with calls, for fields that only another dialect knows. */
