@@ -71,13 +71,13 @@ test("of several definitions of a name the newest is offered, in the place of th
   const newest: Tool = { type: "custom", name: "weather" };
   const items = [bring(newer), asked, bring(newest)];
   assert.deepEqual(fit(toTurn({ tools: [weather, clock] }, items)).turn.settings.tools, [newest, clock]);
-  assert.deepEqual(fit(toTurn({}, [bring(weather), bring(newer)])).turn.settings.tools, [newer]);
+  assert.deepEqual(fit(toTurn({}, [bring(weather), bring(newer), asked])).turn.settings.tools, [newer]);
 });
 
 test("a group that comes in parts is all of them, the newest definition of each", () => {
   const newer: Tool = { ...weather, description: "Tomorrow's." };
   const parts = [toGroup("n", [weather], "All."), toGroup("n", [clock, newer])];
-  const { settings } = fit(toTurn({}, [bring(...parts)])).turn;
+  const { settings } = fit(toTurn({}, [bring(...parts), asked])).turn;
   assert.deepEqual(settings.tools, [
     { ...newer, name: "n__weather", description: "All.\n\nTomorrow's." },
     { ...clock, name: "n__clock", description: "All." },
@@ -86,7 +86,7 @@ test("a group that comes in parts is all of them, the newest definition of each"
 
 test("a function that has the name of a hosted tool's type is another tool", () => {
   const own: Tool = { type: "function", name: "web_search" };
-  const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted)]));
+  const { turn, remarks } = fit(toTurn({ tools: [own] }, [bring(hosted), asked]));
   assert.deepEqual(turn.settings.tools, [own]);
   assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
 });

@@ -85,6 +85,47 @@ for (const [kind, hint] of Object.entries(kinds)) {
   });
 }
 
+test("a step is known by its call, whatever became of its words, and though the same was asked before", async () => {
+  const say = createScene(talk);
+  await say(user("look up"));
+  await say(user("look up"), call("c1"), output("c1"));
+  await say(user("I am Ann."));
+  const { seen } = await say(user("look up"));
+  const step = [user("<reminder> look up"), assistant("Let me see."), call("c2"), output("c2")];
+  assert.deepEqual(await say(...step), { history: "matched", seen: [...seen, call("c2"), output("c2")] });
+  const same = [user("look up"), call("c3"), output("c3")];
+  const later = await say(user("look up"));
+  assert.deepEqual(await say(...same), { history: "matched", seen: [...later.seen, call("c3"), output("c3")] });
+});
+
+test("what is said behind a tool's output is of the same turn, and no sign of a history", async () => {
+  const say = createScene(talk);
+  await say(user("I am Ann."));
+  await say(user("look up"));
+  const step = [user("look up"), call("c1"), output("c1"), user("Be brief.")];
+  const before = [user("I am Ann."), assistant("well"), ...step];
+  assert.deepEqual(await say(...step), { history: "matched", seen: before });
+  const after = [...before, assistant("well"), user("Who am I?")];
+  assert.deepEqual(await say(user("Who am I?")), { history: "continued", seen: after });
+});
+
+test("a step that shows more than is kept is no step of what is kept", async () => {
+  const say = createScene(talk);
+  await say(user("look up"));
+  const step = [user("look up"), call("c1"), output("c1"), call("x2"), output("x2")];
+  assert.deepEqual((await say(...step)).seen, step);
+});
+
+test("what a client has put beside a call in a step reaches the model", async () => {
+  const say = createScene(talk);
+  await say(user("I am Ann."));
+  await say(user("look up"));
+  const extra = { dialect: "chat", fields: { reasoning_content: "Hm" } } as const;
+  const carrier: Item = { type: "message", role: "assistant", content: "", extra };
+  const { seen } = await say(user("look up"), carrier, call("c1"), output("c1"));
+  assert.deepEqual(seen.slice(-4), [user("look up"), carrier, call("c1"), output("c1")]);
+});
+
 test("a header names one conversation, which goes on when its first turn had several steps", async () => {
   const say = createScene(talk);
   await say(user("look up"));
@@ -117,6 +158,13 @@ test("the title of a conversation, asked for before it begins, is no part of it"
   assert.deepEqual(await say(...first), { history: "new", seen: first });
   const next = [...first, assistant("well"), user("Thanks")];
   assert.deepEqual(await say(...next), { history: "matched", seen: next });
+});
+
+test("nor when the first question was never answered, and is sent along with the next", async () => {
+  const say = createScene(talk);
+  await say(system("You make titles."), user("A title for this:"), user("Mend it"));
+  const next = [system("You write code."), user("Mend it"), user("Or that")];
+  assert.deepEqual(await say(...next), { history: "new", seen: next });
 });
 
 test("who says the same thing again under the same instructions, or something else under others, goes on", async () => {

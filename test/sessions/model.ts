@@ -15,6 +15,8 @@ export interface Expectation {
   /** What the client showed and the gateway does not know. */
   readonly unknown: readonly Item[];
   readonly fresh: readonly Item[];
+  /** The client left out what came before. */
+  readonly isTail: boolean;
 }
 
 /** One kept turn, or a stretch of history that a client brought along. */
@@ -54,28 +56,33 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   const items = asked.filter((item) => !isSteering(item));
   const newFrom = items.findLastIndex(isOfModel) + 1;
   const shown = items.slice(0, newFrom);
-  const place = (history: History, after: Said | undefined, known: number): Expectation => {
+  const place = (history: History, after: Said | undefined, known: number, isSure = false): Expectation => {
     const path = pathOf(after);
     // A thread that has lost something is told in the client's own words, where it shows all that is left of it.
     const isAccount = path.some((said) => said.gap) && linesOf(path).length <= toScript(shown.slice(0, known)).length;
     // Behind a gap calls can no longer be counted, but the newest are the same.
     const kept = path.some((said) => said.gap) ? path.slice(-1) : path;
-    const named = nameLike(
-      kept.flatMap((said) => said.items),
-      shown.slice(0, known),
-      items,
-    );
+    const ours = kept.flatMap((said) => said.items);
+    // Who names our newest calls has given them no names of its own.
+    const isOurs = isSure && haveCalls(after?.items ?? [], shown);
+    const named = isOurs ? items : nameLike(ours, shown.slice(0, known), items);
     const before = isAccount ? named.slice(0, known) : path.flatMap((said) => said.items);
     const told = named.slice(known);
     const [unknown, fresh] = [told.slice(0, newFrom - known), told.slice(newFrom - known)];
     const inForce = pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
     const seen = withoutOpenCalls([...before, ...told]);
-    return { history, after, before, unknown, fresh, seen, system: own.length > 0 ? own : inForce };
+    const isTail = countStretches(path.flatMap((said) => said.items)) > countStretches(shown.slice(0, known));
+    return { history, after, before, unknown, fresh, seen, system: own.length > 0 ? own : inForce, isTail };
   };
 
   if (shown.length === 0) {
     const goesOn = session.tip !== undefined && !session.resends;
     return place(goesOn ? "continued" : "new", goesOn ? session.tip : undefined, 0);
+  }
+  // Where nobody shows all that was said, the names of the calls tell whose step it is.
+  const { tip } = session;
+  if (!session.resends && isStep(items) && tip?.turnId !== undefined && haveCalls(tip.items, shown)) {
+    return place("matched", tip, newFrom, true);
   }
   const script = toScript(shown);
   const prefixes = session.said.filter(
@@ -90,10 +97,10 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
   const alike = session.said.filter((said) => endsAlike(pathOf(said), script));
-  // Where nobody shows all that was said, the name of a call tells whose step it is.
+  // Where nobody shows all that was said, the names of the calls tell whose step it is.
   const called = session.resends
     ? []
-    : alike.filter((said) => said.turnId !== undefined && haveCall(said.items, shown));
+    : alike.filter((said) => said.turnId !== undefined && haveCalls(said.items, shown));
   const ending = called.length > 0 ? called : alike;
   const newest = ending.at(-1)?.script.join("\0");
   const wider = preferEnds(
@@ -107,7 +114,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     (called.length > 0 ||
       answers > 1 ||
       (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
-  if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom);
+  if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom, true);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
   // Where nothing was said before, nothing can be foreign.
   return place(session.isThere ? "foreign" : "new", undefined, 0);
@@ -123,6 +130,7 @@ export function expectStateless(asked: readonly Item[]): Expectation {
     before: [],
     unknown: [],
     fresh: asked,
+    isTail: false,
   };
 }
 
@@ -152,7 +160,7 @@ export function keepTurn(
   // System messages are the request's own, so they come with its turn and not with what it showed.
   const after = expected.unknown.length > 0 ? add(undefined, expected.after, expected.unknown, []) : expected.after;
   session.tip = add(turnId, after, [...expected.fresh, ...answer], steeringOf(asked));
-  session.resends ||= session.isTalk ? showsPast(asked) : asked.some(isOfModel);
+  session.resends ||= asked.some(isOfModel) && (showsPast(asked) || !(session.isTalk || expected.isTail));
   session.isThere = true;
 }
 
@@ -236,15 +244,35 @@ function sortKeys(value: unknown): unknown {
   return Object.fromEntries(sorted.map(([key, inner]) => [key, sortKeys(inner)]));
 }
 
-function haveCall(items: readonly Item[], shown: readonly Item[]): boolean {
-  const ids = new Set(shown.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
-  return items.some((item) => item.type === "tool-call" && ids.has(item.callId));
+/** The last words that are shown of the model hold calls, and all of them are among the items. */
+function haveCalls(items: readonly Item[], shown: readonly Item[]): boolean {
+  const last = shown.slice(shown.findLastIndex((item) => item.type === "tool-output" || isQuestion(item)) + 1);
+  const calls = last.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+  const ours = items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
+  return calls.length > 0 && calls.every((callId) => ours.includes(callId));
 }
 
-/** A question stands behind words of the model: more than one turn is shown. */
+/** How often somebody else begins to speak. */
+function countStretches(items: readonly Item[]): number {
+  const sides = items.flatMap((item) => {
+    if (item.type === "tool-output") return ["tools"];
+    return isOfModel(item) ? ["model"] : isQuestion(item) ? ["caller"] : [];
+  });
+  return sides.filter((side, index) => side !== sides[index - 1]).length;
+}
+
+/** A question right behind words of the model is that of another turn. */
 function showsPast(items: readonly Item[]): boolean {
-  const first = items.findIndex(isOfModel);
-  return first !== -1 && items.slice(first).some((item) => item.type === "message" && item.role === "user");
+  const said = items.filter((item) => item.type === "tool-output" || isOfModel(item) || isQuestion(item));
+  return said.some((item, index) => index > 0 && isQuestion(item) && isOfModel(said[index - 1]!));
+}
+
+function isStep(items: readonly Item[]): boolean {
+  return items.some(isOfModel) && !showsPast(items);
+}
+
+function isQuestion(item: Item): boolean {
+  return item.type === "message" && item.role === "user";
 }
 
 /** Whether it tells that the model has spoken before. Reasoning alone does not: it is no part of what was said. */

@@ -5,7 +5,7 @@ import { hasBeside, hasPartsBeside, type Path, talkFrom, turnsOf } from "./path.
 import { isWord, type Run, sideOf } from "./runs.ts";
 
 /**
- * What the model sees of a path, and of what is new, where the caller shows the whole path in an `account` of its own. The words
+ * What the model sees of a path, and of what is new, where the caller shows the path, or its end, in an `account` of its own. The words
  * are the same in both, and so are the stretches in which one side speaks. What the model has made keeps what it came with; of
  * what a caller has said, only what it shows now counts.
  */
@@ -17,7 +17,10 @@ export function withBeside(
 ): readonly Item[] {
   const pairs: Pairs = { made: madeIn(path), dialect, replaced: new Map(), leading: new Map() };
   const shown = toStretches(account);
-  for (const [index, { side, items: ours }] of toStretches(talkFrom(path, 0)).entries()) {
+  const remembered = toStretches(talkFrom(path, 0));
+  // An account may begin late, but ends with the path.
+  const late = Math.max(0, remembered.length - shown.length);
+  for (const [index, { side, items: ours }] of remembered.slice(late).entries()) {
     const theirs = shown[index];
     if (theirs?.side !== side) break;
     if (theirs.items.some(hasBeside) || ours.some(hasBeside)) pairStretch(side, ours, theirs.items, pairs);

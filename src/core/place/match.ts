@@ -27,11 +27,19 @@ export function readShown(items: readonly Item[]): Shown {
   return { items, end };
 }
 
-/** It shows words of the model, but no question behind any: only the turn that it goes on with, step by step. */
+/**
+ * It shows no more than the turn that it goes on with, step by step: nothing is asked right behind words of the model. What is
+ * said behind a tool's output is still of that turn.
+ */
 export function isStep({ items, end }: Shown): boolean {
   if (end === 0) return false;
-  const first = items.findIndex((item) => sideOf(item) === "model");
-  return !items.some((item, index) => index > first && sideOf(item) === "caller");
+  let last: Run["side"] | undefined;
+  for (const item of items) {
+    const side = sideOf(item);
+    if (side === "caller" && last === "model") return false;
+    last = side ?? last;
+  }
+  return true;
 }
 
 /** The runs up to the model's last word. */
@@ -61,10 +69,32 @@ export interface Match {
  * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
  */
 export async function matchHistory(store: SessionStore, chain: Chain, session: Session, shown: Shown): Promise<Match> {
+  const step = await matchStep(store, session, shown);
+  if (step !== undefined) return step;
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown);
   return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
+}
+
+/**
+ * The next step of the session's newest turn: it names its calls, as nobody does by chance, so its words need no second look.
+ * Where callers show their history, all that they show is all that they know of.
+ */
+async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
+  if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
+  const path = await store.readPath(session.tip);
+  return namesCall(shown, path) ? matchEnd(shown, path, "matched") : undefined;
+}
+
+/** The shown items are the end of a path, or all of it, or all that is left of it. */
+function matchEnd(shown: Shown, path: Path, history: History): Match {
+  // Who names our calls has given them no names of its own.
+  const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
+  const isTail = toRuns(talkFrom(path, 0)).length > historyOf(shown).length;
+  const isAllThatIsLeft = path.isAbridged && !isTail;
+  const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
+  return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
 }
 
 async function matchFromRoot(
@@ -161,7 +191,6 @@ async function matchTail(
   if (candidates.length === 0) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
   const alike = paths.filter((path) => endsAlike(path, history));
-  // Where callers show their history, all that they show is all that they know of.
   const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
   const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session));
@@ -171,14 +200,7 @@ async function matchTail(
   // The same words at the end of two conversations tell nothing.
   if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
   const found = await store.findByDigest(session.id, [path.tip?.digest ?? ""]);
-  const named = withOwnIds(shown, shown.end, path);
-  const isAllThatIsLeft = toRuns(talkFrom(path, 0)).length <= history.length;
-  return {
-    history: found?.hasChildren === true ? "forked" : "matched",
-    path,
-    isTail: !isAllThatIsLeft,
-    ...(isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end)),
-  };
+  return matchEnd(shown, path, found?.hasChildren === true ? "forked" : "matched");
 }
 
 /**
@@ -189,10 +211,17 @@ async function hasOneThread(store: SessionStore, { id, resends }: Session): Prom
   return resends && (await store.countThreads(id)) === 1;
 }
 
-/** Nobody knows the id of a call by chance. */
+/** The last words that are shown of the model hold calls, and all of these are of the newest turn. */
 function namesCall({ items, end }: Shown, { tip }: Path): boolean {
-  const ids = new Set(callIdsOf(items.slice(0, end)));
-  return callIdsOf(tip?.output ?? []).some((callId) => ids.has(callId));
+  const ours = callIdsOf(tip?.output ?? []);
+  const shown: string[] = [];
+  for (let index = end - 1; index >= 0; index -= 1) {
+    const item = items[index];
+    const side = item && sideOf(item);
+    if (side !== undefined && side !== "model") break;
+    if (item?.type === "tool-call") shown.push(item.callId);
+  }
+  return shown.length > 0 && shown.every((callId) => ours.includes(callId));
 }
 
 /** An answer without what it answers can only be the newest one. */

@@ -249,8 +249,8 @@ function asksAnew(path: Path, items: readonly Item[]): boolean {
   if (path.length !== 1 || path.steering.length === 0) return false;
   const own = items.filter(isSteering);
   if (own.length === 0 || toWords(own) === toWords(path.steering)) return false;
-  const [last, asked] = [items.findLast(isQuestion), path.tip?.input.findLast(isQuestion)];
-  return last !== undefined && asked !== undefined && toWords([last]) === toWords([asked]);
+  const asked = path.tip?.input.findLast(isQuestion);
+  return asked !== undefined && items.some((item) => isQuestion(item) && toWords([item]) === toWords([asked]));
 }
 
 function isQuestion(item: Item): boolean {
