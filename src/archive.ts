@@ -237,6 +237,7 @@ const item = Type.Union([
     extra,
     exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
     tools: Type.Optional(tools),
+    words: Type.Optional(Type.String()),
   }),
   Type.Object({
     type: Type.Literal("compaction"),

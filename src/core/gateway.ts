@@ -104,8 +104,19 @@ export function createGateway(parts: GatewayParts): Gateway {
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread);
   const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
+  /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
+  const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
+  const ended: Pick<SessionStore, "findTurn"> = {
+    async findTurn(owner, turnId) {
+      const found = await store.findTurn(owner, turnId);
+      const turn = running.get(turnId);
+      if (found !== undefined || turn?.owner !== owner) return found;
+      await turn.over;
+      return store.findTurn(owner, turnId);
+    },
+  };
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
-    resolveReferences(store, owner, ask, limits().maxReferencedCharacters);
+    resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
   const lives = createLives(limits, now);
   const inBackground = createBackground({ store, lives, begin, now });
   const once = createKeyed({ store, lives, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
@@ -141,6 +152,12 @@ export function createGateway(parts: GatewayParts): Gateway {
       const turn: Turn = { id, model: ask.model, items, settings: ask.settings, stream: ask.stream };
       const tell: Tell = (remark) => remarks.push(remark);
       const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
+      const over = Promise.withResolvers<void>();
+      const finish = () => {
+        running.delete(id);
+        over.resolve();
+      };
+      if (kept && caller.memo !== undefined) running.set(id, { owner, over: over.promise });
       const deltas = ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
       const events = frame(id, deltas, {
         async settle(answer) {
@@ -161,10 +178,13 @@ export function createGateway(parts: GatewayParts): Gateway {
         },
         // When the turn was called off, why it was says more than what broke because of it.
         explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
-        leave,
+        leave() {
+          leave();
+          finish();
+        },
         now,
       });
-      return { about, context, events: leaveOnReturn(events, leave) };
+      return { about, context, events: leaveOnReturn(events, leave, finish) };
     } catch (thrown) {
       leave();
       throw thrown;
@@ -210,11 +230,15 @@ function nameParam({ pathOf, itemsParam }: Ask<Item>, failure: GatewayError): Ga
 }
 
 /** A generator that was never pulled runs none of its own `finally`. */
-function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(events: Events, leave: () => void): Events {
+function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(
+  events: Events,
+  leave: () => void,
+  finish: () => void,
+): Events {
   const end = events.return.bind(events);
   events.return = (value) => {
     leave();
-    return end(value);
+    return end(value).finally(finish);
   };
   return events;
 }

@@ -102,6 +102,8 @@ export interface OtherItem {
   readonly exchange?: Exchange | undefined;
   /** The tools that are offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
+  /** What it says, for a model whose wire does not know it. */
+  readonly words?: string | undefined;
   /** It is no part of the talk, as a developer's message is none. */
   readonly steers?: boolean | undefined;
 }

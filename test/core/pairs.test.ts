@@ -46,6 +46,16 @@ for (const by of ["nothing", "response", "conversation"] as const) {
     assert.deepEqual(seen, [...before, output("c2"), output("c1"), user("wait")]);
   });
 
+  test(`${by}: a call that is sent along with its output is shown once`, async () => {
+    const seen = await see(by, [call("c1"), output("c1"), call("c2"), output("c2")]);
+    assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
+  });
+
+  test(`${by}: a call under the id of one that has its output is another call`, async () => {
+    const seen = await see(by, [output("c1"), output("c2"), call("c1"), output("c1", "more")]);
+    assert.deepEqual(seen, [...before, output("c1"), output("c2"), call("c1"), output("c1", "more")]);
+  });
+
   test(`${by}: an output that is sent again is shown once, and one that says something else is not lost`, async () => {
     const seen = await see(by, [output("c1"), output("c2"), output("c1"), output("c2", "looked again")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2"), output("c2", "looked again")]);

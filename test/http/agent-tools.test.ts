@@ -317,3 +317,16 @@ test("what a server's own tools did in an earlier answer is left out for a model
   const { warning } = await ask({ input: [...question, searched, searched, { role: "user", content: "and?" }] });
   assert.equal(warning, "item web_search_call left out");
 });
+
+test("what agents say to each other reaches a model that knows no such item, in words", async (context) => {
+  const model = await startModel(context, []);
+  const ask = await startAsking(context, model);
+  const content = [
+    { type: "input_text", text: "New task:" },
+    { type: "encrypted_content", encrypted_content: "Say hello." },
+  ];
+  const told = { type: "agent_message", author: "/root", recipient: "/root/child", content };
+  const { warning } = await ask({ store: false, input: [...question, told] });
+  assert.equal(warning, null);
+  assert.deepEqual(bodiesOf(model)[0]?.messages.at(-1), { role: "user", content: "New task:\nSay hello." });
+});

@@ -65,3 +65,23 @@ for (const cut of ["by its caller", "by the model"] as const) {
 function textsSeen({ adapter }: Box): readonly unknown[] {
   return adapter.turns.at(-1)!.items.map((item) => (item.type === "message" ? item.content : item));
 }
+
+test("who stops an answer and names its item at once need not wait until the gateway knows that it was stopped", async (context) => {
+  const stopped = Promise.withResolvers<void>();
+  let turns = 0;
+  const box = createBox(context, async function* (_turn, signal) {
+    yield say("half");
+    if ((turns += 1) > 1) return;
+    await once(signal, "abort");
+    await stopped.promise;
+    signal.throwIfAborted();
+  });
+  const client = new OpenAI({ apiKey: token, baseURL: `${await box.listen()}/v1`, maxRetries: 0 });
+  const { item } = await hearHalf(client, "by its caller");
+  const named = { type: "item_reference", id: item } as const;
+  const next = client.responses.create({ model: "m", input: [named, { role: "user", content: "go on" }] });
+  await assert.rejects(Promise.race([next, client.responses.retrieve("resp_0")]), { status: 404 }, "it waits");
+  stopped.resolve();
+  assert.equal((await next).status, "completed");
+  assert.deepEqual(textsSeen(box), ["half", "go on"]);
+});

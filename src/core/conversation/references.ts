@@ -10,7 +10,7 @@ import type { Ask, Reference } from "../turn.ts";
  * long item many times, so what they stand for may not be longer than a body could be.
  */
 export async function resolveReferences<Asked extends Pick<Ask, "items" | "itemsParam">>(
-  store: SessionStore,
+  store: Pick<SessionStore, "findTurn">,
   owner: string,
   ask: Asked,
   maxReferencedCharacters: number,
@@ -66,7 +66,7 @@ async function lookUp(
   if (found !== undefined && !isRemoved(found)) return found;
   throw new GatewayError(
     "not_found",
-    `Item with id '${id}' not found. Items are not kept when 'store' is false; send the item itself instead.`,
+    `Item with id '${id}' not found. Items are not kept when 'store' is false, nor once they are deleted; send the item itself instead.`,
     { param },
   );
 }

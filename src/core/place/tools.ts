@@ -53,7 +53,7 @@ export function withoutOpen(items: readonly Item[], answered: ReadonlySet<string
   return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
 }
 
-/** Puts an output that came late behind its call, where models expect it, and leaves out one that was given already. */
+/** Puts an output that came late behind its call, where models expect it, and leaves out what stands there already. */
 export function pairTools(items: readonly Item[]): readonly Item[] {
   const { late, again, answerOf } = findLateOutputs(items);
   if (late.size === 0) return again.size === 0 ? items : items.filter((item) => !again.has(item));
@@ -82,7 +82,7 @@ function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | 
 interface Lateness {
   /** Outputs that came after the talk had gone on without them, by the ids of their calls. */
   readonly late: ReadonlyMap<string, readonly Item[]>;
-  /** Outputs that say once more what was given for the same call. */
+  /** Outputs that say once more what was given for the same call, and calls that are sent along with their output. */
   readonly again: ReadonlySet<Item>;
   /** Which answer each call is part of. */
   readonly answerOf: ReadonlyMap<string, number>;
@@ -93,9 +93,19 @@ function findLateOutputs(items: readonly Item[]): Lateness {
   const late = new Map<string, Item[]>();
   const again = new Set<Item>();
   const given = new Map<string, string>();
+  /** Calls without an output yet; some clients use the id of one that has its output again. */
+  const open = new Map<string, string>();
   let talk = 0;
   let isAnswered = false;
   for (const item of items) {
+    if (item.type === "tool-call") {
+      const called = JSON.stringify([item.name, item.group, item.arguments]);
+      if (open.get(item.callId) === called) {
+        again.add(item);
+        continue;
+      }
+      open.set(item.callId, called);
+    }
     // A question, or the next answer of the model: words beside the calls of one answer do not count.
     const isQuestion = item.type === "message" && item.role === "user";
     const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
@@ -103,6 +113,7 @@ function findLateOutputs(items: readonly Item[]): Lateness {
     isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
     if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
     if (item.type !== "tool-output") continue;
+    open.delete(item.callId);
     const said = JSON.stringify(item.output);
     if (given.get(item.callId) === said) {
       again.add(item);

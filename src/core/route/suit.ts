@@ -41,7 +41,8 @@ function refusePrompt({ native }: Settings, speaks: Speaks): void {
 
 /**
  * A conversation made short goes in plain words to whoever does not know such items, and a search as the call of a function. What
- * only another dialect knows goes nowhere, which is told; of an item that brings tools these are what counts.
+ * only another dialect knows goes in words too, if it has any, or nowhere, which is told; of an item that brings tools these are
+ * what counts.
  */
 function suitItems(
   items: readonly Item[],
@@ -63,9 +64,10 @@ function suitItems(
     if (item.type === "tool-call") return [suitCall(item, names)];
     if (item.type === "tool-output") return [suitOutput(item, names)];
     if (item.type === "message") return [];
+    if (item.type === "other" && item.words !== undefined) return [toUserMessage(item.words)];
     if (item.type === "other" && item.tools === undefined) leftOut.add(typeOf(item.extra));
     if (item.type !== "compaction") return [];
-    if (item.summary !== "") return [summaryMessage(item.summary)];
+    if (item.summary !== "") return [toUserMessage(`Summary of the conversation so far:\n${item.summary}`)];
     throw unsupported(
       "input",
       "The item of type 'compaction' has only an encrypted form, which the adapter behind this model cannot read. Send the conversation itself, or use the model that made the item.",
@@ -96,8 +98,8 @@ function suitOutput({ type, callId, tools = [] }: ToolOutput, names: JoinedNames
   return { type, kind: "function", callId, output: describeFound(tools, names?.join) };
 }
 
-function summaryMessage(summary: string): Item {
-  return { type: "message", role: "user", content: `Summary of the conversation so far:\n${summary}` };
+function toUserMessage(content: string): Item {
+  return { type: "message", role: "user", content };
 }
 
 /** Which tools may be called holds on any server: those that are not allowed never reach it. */

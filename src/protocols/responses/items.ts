@@ -36,6 +36,7 @@ const readers: Readonly<Record<string, ReadItem>> = {
   custom_tool_call_output: (item) => readOutput(item, "custom"),
   tool_search_call: readSearch,
   tool_search_output: readFound,
+  agent_message: readAgentMessage,
   additional_tools: (item) => ({ ...readOther(item.values), tools: readBroughtTools(item), steers: true }),
   compaction: (item, seal) => openCompaction(toBrought(item, requireName(item, "encrypted_content")), seal),
   compaction_trigger: (item) => misplacedTrigger(pathOf(item, "type")),
@@ -97,6 +98,14 @@ function readReasoning(item: Fields, seal: Seal): Item {
   const open = { text: readTexts(item, "content").join(""), summary: readTexts(item, "summary") };
   const sealed = readString(item, "encrypted_content");
   return openReasoning(sealed === undefined ? undefined : toBrought(item, sealed), open, seal);
+}
+
+/** What agents of one program say to each other. A part that was to be sealed is in plain words when a model of ours wrote it. */
+function readAgentMessage(item: Fields): Item {
+  const words = (readObjects(item, "content") ?? []).flatMap(
+    (part) => readString(part, "text") ?? readString(part, "encrypted_content") ?? [],
+  );
+  return { ...readOther(item.values), ...(words.length > 0 && { words: words.join("\n") }) };
 }
 
 function toBrought(item: Fields, sealed: string): Brought {
