@@ -72,12 +72,15 @@ export type Tool =
       readonly description?: string | undefined;
       readonly parameters?: JsonSchema | undefined;
       readonly strict?: boolean | undefined;
+      /** A search has to find it before it may be called. */
+      readonly deferred?: boolean | undefined;
     }
   | {
       readonly type: "custom";
       readonly name: string;
       readonly description?: string | undefined;
       readonly format?: unknown;
+      readonly deferred?: boolean | undefined;
     }
   /** A tool that only its own dialect knows, e.g. a hosted web search. */
   | {

@@ -105,6 +105,18 @@ test("whoever goes on in another dialect is not offered tools that it has never 
   assert.deepEqual(turn.settings.tools, [weather]);
 });
 
+test("a tool that must be found first is offered when a search has found it, or when nobody searches", () => {
+  const later: Tool = { ...weather, deferred: true };
+  const tools = [later, clock, toGroup("n", [later, clock]), toGroup("o", [later])];
+  const names = (turn: Turn) => fit(turn, "chat").turn.settings.tools.map((tool) => "name" in tool && tool.name);
+  assert.deepEqual(names(toTurn({ tools: [...tools, search] }, [asked])), ["clock", "n__clock", "tool_search"]);
+  const all = toTurn({ tools: [...tools, search] }, [asked, called, found(later, toGroup("o", [later]))]);
+  assert.deepEqual(names(all), ["clock", "n__clock", "tool_search", "weather", "o__weather"]);
+  assert.deepEqual(names(toTurn({ tools }, [asked])), ["weather", "clock", "n__weather", "n__clock", "o__weather"]);
+  const turn = toTurn({ tools: [...tools, search] }, [asked]);
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
 test("a search that the caller makes is offered as a function, and a call of it comes back as a search", () => {
   const { turn, restore, remarks } = fit(toTurn({ tools: [weather, search] }, [asked]), "chat");
   assert.deepEqual(turn.settings.tools, [weather, lookUp]);

@@ -4,10 +4,22 @@ import type { Settings, Tool, Turn } from "../turn.ts";
 
 /** What items bring is for an adapter that does not know the items; one that does finds it in them. */
 export function offeredTools({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
+  const given = speaks("responses") ? settings.tools : withoutDeferred(settings.tools);
   // Long conversations mostly bring none, and are looked through for every turn.
-  if (!items.some(bringsTools)) return settings.tools;
+  if (!items.some(bringsTools)) return given;
   const brought = items.flatMap((item) => broughtBy(item, settings, speaks));
-  return brought.length === 0 ? settings.tools : renew(settings.tools, brought);
+  return brought.length === 0 ? given : renew(given, brought);
+}
+
+/** Where the caller searches for tools, those that must be found first are not offered yet. */
+function withoutDeferred(tools: readonly Tool[]): readonly Tool[] {
+  if (!tools.some((tool) => tool.type === "other" && tool.search !== undefined)) return tools;
+  return tools.flatMap((tool): readonly Tool[] => {
+    if (tool.type !== "other") return tool.deferred === true ? [] : [tool];
+    if (tool.group === undefined) return [tool];
+    const found = tool.group.tools.filter((inner) => inner.type === "other" || inner.deferred !== true);
+    return found.length === 0 ? [] : [{ ...tool, group: { ...tool.group, tools: found } }];
+  });
 }
 
 function bringsTools(item: Item): boolean {

@@ -41,6 +41,7 @@ function readTool(tool: Fields): Tool {
         description: readString(tool, "description"),
         parameters: readObject(tool, "parameters")?.values,
         strict: readBoolean(tool, "strict"),
+        ...readDeferred(tool),
       };
     case "custom":
       return {
@@ -48,6 +49,7 @@ function readTool(tool: Fields): Tool {
         name: requireName(tool, "name"),
         description: readString(tool, "description"),
         format: readObject(tool, "format")?.values,
+        ...readDeferred(tool),
       };
     case "namespace":
       return readNamespace(tool);
@@ -59,6 +61,10 @@ function readTool(tool: Fields): Tool {
       return { type: "other", ...(label !== undefined && { name: toLabelled(type, label) }), extra };
     }
   }
+}
+
+function readDeferred(tool: Fields): { readonly deferred?: true } {
+  return readBoolean(tool, "defer_loading") === true ? { deferred: true } : {};
 }
 
 /** Its tools stand in the group as they stand in its fields, one for one. */
