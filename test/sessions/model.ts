@@ -248,8 +248,8 @@ function sortKeys(value: unknown): unknown {
 function haveCalls(items: readonly Item[], shown: readonly Item[]): boolean {
   const last = shown.slice(shown.findLastIndex((item) => item.type === "tool-output" || isQuestion(item)) + 1);
   const calls = last.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
-  const ours = items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : []));
-  return calls.length > 0 && calls.every((callId) => ours.includes(callId));
+  const ours = new Set(items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
+  return calls.length > 0 && calls.every((callId) => ours.has(callId));
 }
 
 /** How often somebody else begins to speak. */
