@@ -160,6 +160,24 @@ test("the title of a conversation, asked for before it begins, is no part of it"
   assert.deepEqual(await say(...next), { history: "matched", seen: next });
 });
 
+test("nor is one that is asked for afterwards, and who sends only what is new goes on with the conversation", async () => {
+  const first = [system("You write code."), user("Mend it")];
+  for (const title of [
+    [system("You make titles."), user("Mend it")],
+    [system("You make titles."), user("A title for this:"), user("Mend it")],
+  ]) {
+    const say = createScene(talk);
+    await say(...first);
+    assert.deepEqual(await say(...title), { history: "new", seen: title });
+    const seen = [...first, assistant("well"), user("Thanks")];
+    assert.deepEqual(await say(user("Thanks")), { history: "continued", seen });
+  }
+  const say = createScene(talk);
+  await say(system("You make titles."), user("A title for this:"), user("Mend it"));
+  await say(...first);
+  assert.deepEqual((await say(user("Thanks"))).seen, [...first, assistant("well"), user("Thanks")]);
+});
+
 test("nor when the first question was never answered, and is sent along with the next", async () => {
   const say = createScene(talk);
   await say(system("You make titles."), user("A title for this:"), user("Mend it"));

@@ -211,7 +211,7 @@ async function continueSession(
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
   if (!continuesTip(current)) return placeByHistory(parts, shown, current, seeker);
   const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
-  if (asksAnew(path, ask.items)) return beginThread(shown, current, hint);
+  if (asksAnew(path, ask.items)) return beginThread(shown, current, hint, isPlainer(ask.items, path));
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
@@ -253,6 +253,11 @@ function asksAnew(path: Path, items: readonly Item[]): boolean {
   return asked !== undefined && items.some((item) => isQuestion(item) && toWords([item]) === toWords([asked]));
 }
 
+/** A title is asked for with more words than the question itself, so of the two this is the conversation, whichever was first. */
+function isPlainer(items: readonly Item[], { tip }: Path): boolean {
+  return items.filter(isQuestion).length < (tip?.input ?? []).filter(isQuestion).length;
+}
+
 function isQuestion(item: Item): boolean {
   return sideOf(item) === "caller";
 }
@@ -261,9 +266,10 @@ function toWords(items: readonly Item[]): string {
   return JSON.stringify(items.map((item) => (item.type === "message" ? item.content : item)));
 }
 
-/** A thread of its own in a session that has others. */
-function beginThread(shown: Shown, session: Session, hint: string | undefined): Place {
-  const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends: false } as const;
+/** A thread of its own in a session that has others; the session goes on with it, or with the one it had. */
+function beginThread(shown: Shown, session: Session, hint: string | undefined, isNext = true): Place {
+  const expectedTip = isNext ? session.tip : undefined;
+  const move = { id: session.id, hint, expectedTip, otherwise: "branch", resends: false } as const;
   return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
 }
 
