@@ -325,7 +325,7 @@ test("what agents say to each other reaches a model that knows no such item, in 
     { type: "input_text", text: "New task:" },
     { type: "encrypted_content", encrypted_content: "Say hello." },
   ];
-  const told = { type: "agent_message", author: "/root", recipient: "/root/child", content };
+  const told = { type: "agent_message", author: "lead", recipient: "lead/helper", content };
   const { warning } = await ask({ store: false, input: [...question, told] });
   assert.equal(warning, null);
   assert.deepEqual(bodiesOf(model)[0]?.messages.at(-1), { role: "user", content: "New task:\nSay hello." });
