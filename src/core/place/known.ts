@@ -3,8 +3,8 @@
  * tenth of hashing them, and most callers show exactly what they have just heard.
  */
 import type { Item } from "../item.ts";
-import type { Shown } from "./match.ts";
 import type { Path } from "./path.ts";
+import type { Shown } from "./shown.ts";
 import type { PathTurn } from "../store.ts";
 import { canonicalJson, canonOf, canonOfOther, sideOf, squeeze } from "./runs.ts";
 

@@ -2,7 +2,8 @@
 import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
-import { divide, isStep, type Match, matchHistory, readShown, type Shown } from "./match.ts";
+import { type Match, matchHistory } from "./match.ts";
+import { divide, isStep, readShown, type Shown } from "./shown.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import { noPath, type Path } from "./path.ts";

@@ -1,0 +1,95 @@
+/** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
+import type { Chain } from "./chain.ts";
+import type { History } from "../ports.ts";
+import type { Session, SessionStore } from "../store.ts";
+import type { Match } from "./match.ts";
+import { type Path, rootOf, talkFrom } from "./path.ts";
+import { type Run, toRuns } from "./runs.ts";
+import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
+
+/**
+ * The next step of the session's newest turn: it names its calls, as nobody does by chance, so its words need no second look.
+ * Where callers show their history, all that they show is all that they know of.
+ */
+export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
+  if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
+  const path = await store.readPath(session.tip);
+  return namesCall(shown, path) ? matchEnd(shown, path, "matched") : undefined;
+}
+
+/** The shown items are the end of a path, or all of it, or all that is left of it. */
+function matchEnd(shown: Shown, path: Path, history: History): Match {
+  // Who names our calls has given them no names of its own.
+  const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
+  const isTail = toRuns(talkFrom(path, 0)).length > historyOf(shown).length;
+  const isAllThatIsLeft = path.isAbridged && !isTail;
+  const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
+  return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
+}
+
+/** One exchange could be another conversation too, which was taken for the next message of this one; two cannot. */
+const sureExchanges = 2;
+
+export async function matchTail(
+  store: SessionStore,
+  chain: Chain,
+  session: Session,
+  shown: Shown,
+): Promise<Match | undefined> {
+  const history = historyOf(shown);
+  const candidates = await findCandidates(store, chain, session, history);
+  if (candidates.length === 0) return undefined;
+  const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
+  const alike = paths.filter((path) => endsAlike(path, history));
+  const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
+  const exchanges = history.filter((run) => run.side === "model").length;
+  const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session));
+  if (!isSure) return undefined;
+  const matching = called.length > 0 ? called : alike;
+  const [path] = matching;
+  // The same words at the end of two conversations tell nothing.
+  if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
+  const found = await store.findByDigest(session.id, [path.tip?.digest ?? ""]);
+  return matchEnd(shown, path, found?.hasChildren === true ? "forked" : "matched");
+}
+
+/**
+ * Where nobody has shown a history yet, the first messages of several conversations may stand in one line, each taken for
+ * the next of the one before it; and once one of them has parted from the others, there are two threads.
+ */
+async function hasOneThread(store: SessionStore, { id, resends }: Session): Promise<boolean> {
+  return resends && (await store.countThreads(id)) === 1;
+}
+
+/** An answer without what it answers can only be the newest one. */
+async function findCandidates(
+  store: SessionStore,
+  chain: Chain,
+  session: Session,
+  history: readonly Run[],
+): Promise<readonly string[]> {
+  const exchange = chain.exchangeOf(session.id, history);
+  if (exchange !== undefined) return store.findByExchange(session.id, exchange);
+  return session.tip === undefined ? [] : [session.tip];
+}
+
+/** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
+function endsAlike(path: Path, shown: readonly Run[]): boolean {
+  const runs = toRuns(talkFrom(path, 0));
+  if (runs.length <= shown.length && rootOf(path)?.gap !== true) return false;
+  const common = Math.min(runs.length, shown.length);
+  const tail = shown.slice(-common);
+  return runs.slice(-common).every(({ side, canon }, index) => {
+    const theirs = tail[index];
+    if (side !== theirs?.side) return false;
+    return (
+      canon === theirs.canon || (index === 0 && side === "tools" && inAnyOrder(canon) === inAnyOrder(theirs.canon))
+    );
+  });
+}
+
+/** Outputs whose calls are out of sight, for one side at least, have no order that both know. */
+function inAnyOrder(canon: string): string {
+  const [said, calls, told] = JSON.parse(canon) as [string, readonly string[], readonly string[]];
+  return JSON.stringify([said, calls, told.toSorted()]);
+}

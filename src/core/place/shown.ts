@@ -1,0 +1,112 @@
+/** What a request shows of its conversation, told apart from what is new, and as it stands beside a path that is remembered. */
+import { type Item, isRemoved, isSteering } from "../item.ts";
+import type { Beginning } from "./known.ts";
+import type { Match } from "./match.ts";
+import { hasBeside, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
+import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
+
+/** A request's items, told apart: what was said before, and what is new. */
+export interface Shown {
+  readonly items: readonly Item[];
+  /** Where the model's last word ends among them; 0: the caller shows no history. */
+  readonly end: number;
+}
+
+export function readShown(items: readonly Item[]): Shown {
+  const last = items.findLastIndex((item) => sideOf(item) === "model" && isWord(item));
+  if (last === -1) return { items, end: 0 };
+  // Blank words behind it belong to the same run.
+  let end = last + 1;
+  for (const [index, item] of items.slice(end).entries()) {
+    const side = sideOf(item);
+    if (side === "model") end = last + index + 2;
+    else if (side !== undefined) break;
+  }
+  return { items, end };
+}
+
+/**
+ * It shows no more than the turn that it goes on with, step by step: nothing is asked right behind words of the model. What is
+ * said behind a tool's output is still of that turn.
+ */
+export function isStep({ items, end }: Shown): boolean {
+  if (end === 0) return false;
+  let last: Run["side"] | undefined;
+  for (const item of items) {
+    const side = sideOf(item);
+    if (side === "caller" && last === "model") return false;
+    last = side ?? last;
+  }
+  return true;
+}
+
+/** The runs up to the model's last word. */
+export function historyOf({ items, end }: Shown): readonly Run[] {
+  return toRuns(items.slice(0, end));
+}
+
+/** The last words that are shown of the model hold calls, and all of these are of the newest turn. */
+export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
+  const ours = callIdsOf(tip?.output ?? []);
+  const shown: string[] = [];
+  for (let index = end - 1; index >= 0; index -= 1) {
+    const item = items[index];
+    const side = item && sideOf(item);
+    if (side !== undefined && side !== "model") break;
+    if (item?.type === "tool-call") shown.push(item.callId);
+  }
+  return shown.length > 0 && shown.every((callId) => ours.includes(callId));
+}
+
+/** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
+export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
+  if (!path.hasCalls) return shown;
+  // Behind a gap they can no longer be counted, but those that may still be answered are the newest.
+  const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
+  const ours = known.some(isRemoved) ? [] : callIdsOf(known);
+  const theirs = callIdsOf(shown.items.slice(0, end)).slice(-ours.length);
+  // A caller may use an id again; then the newest call with it is meant.
+  const names = new Map(theirs.map((callId, index) => [callId, ours.at(index - theirs.length) ?? callId]));
+  if ([...names].every(([callId, name]) => callId === name)) return shown;
+  const items = shown.items.map((item) =>
+    item.type === "tool-output" || item.type === "tool-call"
+      ? { ...item, callId: names.get(item.callId) ?? item.callId }
+      : item,
+  );
+  return { ...shown, items };
+}
+
+function callIdsOf(items: readonly Item[]): readonly string[] {
+  const callIds: string[] = [];
+  for (const item of items) if (item.type === "tool-call") callIds.push(item.callId);
+  return callIds;
+}
+
+/** Most accounts are words alone, so they are worth no more than a glance. */
+export function besideOf({ items }: Shown, end: number, path: Path): Match["account"] {
+  if (path.hasBeside) return items.slice(0, end);
+  for (let index = 0; index < end; index += 1) {
+    const item = items[index];
+    if (item !== undefined && hasBeside(item) && !isSteering(item)) return items.slice(0, end);
+  }
+  return undefined;
+}
+
+/** The caller's own account in place of a path that has lost something. */
+export function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | "input"> {
+  const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
+  return { instead, ...divide(shown, end) };
+}
+
+/**
+ * `known` items stand in a path already. System messages are never part of a history: they are the request's own. In a pure
+ * `beginning` they need not be looked for.
+ */
+export function divide({ items, end }: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
+  const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
+  const aside = items.slice(0, start).concat(items.slice(length, end));
+  return {
+    base: items.slice(known, end).filter((item) => !isSteering(item)),
+    input: aside.filter(isSteering).concat(items.slice(end)),
+  };
+}
