@@ -11,6 +11,7 @@ import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
 import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn, whyNotKept } from "./keep.ts";
+import { createElsewhere } from "./live/elsewhere.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
@@ -18,7 +19,7 @@ import { extend } from "./place/path.ts";
 import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
-import { createRecall, type Recall } from "./live/recall.ts";
+import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
 import { checkSize } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -102,7 +103,7 @@ export type BeginTurn = (ask: Ask<Item>, caller: Caller, begun?: boolean) => Pro
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends = () => false } = parts;
   const chain = createChain(parts.digest);
-  const queue = createQueue(() => limits().maxQueuedPerThread);
+  const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
   const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
   /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
@@ -118,8 +119,10 @@ export function createGateway(parts: GatewayParts): Gateway {
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
     resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
   const lives = createLives(limits, now);
+  const elsewhere = createElsewhere({ store, now });
+  store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, wasCancelled()));
   const inBackground = createBackground({ store, lives, begin, now });
-  const once = createKeyed({ store, lives, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
+  const once = createKeyed({ store, lives, elsewhere, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
 
   async function begin(ask: Ask<Item>, caller: Caller, begun = false): Promise<Reply> {
     const { turnId: id, owner, signal, key, memory } = caller;
@@ -213,7 +216,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
     },
-    ...createRecall({ store, lives }),
+    ...createRecall({ store, lives, elsewhere }),
     conversations: createConversations({ ...placing, limits, now }),
     close: (overdue) => lives.close(overdue),
   };

@@ -2,16 +2,20 @@
 import type { ErrorCode } from "./errors.ts";
 import type { Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
+import type { Neighbours } from "./neighbours.ts";
 import type { Path } from "./place/path.ts";
 import type { History, Remark } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export interface SessionStore extends Search, Keeping, Conversations, Archive {
   /**
-   * Takes the store as the one gateway that works on it, until it is closed. Throws `store_unavailable` when another has it:
-   * two would end each other's running turns, and neither would know of the other's keys and queues.
+   * Takes the store as a gateway that works on it, until it is closed. Where there are no neighbours that is the only one, and
+   * it throws `store_unavailable` when another has it: two would end each other's running turns, and neither would know of
+   * the other's keys and queues.
    */
   claim(): Promise<void>;
+  /** The other gateways, where several may work on the store at once. */
+  readonly neighbours?: Neighbours | undefined;
   /** A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. */
   secret(name: string): Promise<Uint8Array>;
   /** Throws `store_unavailable` when turns cannot be kept now. */
@@ -52,7 +56,7 @@ export interface Keeping {
   begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
   /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
   end(turn: StoredTurn): Promise<boolean>;
-  /** Ends every running turn as failed, with this failure: nobody works on them any more. Tells how many there were. */
+  /** Ends every running turn on which nobody works any more as failed, with this failure. Tells how many there were. */
   endRunning(failure: StoredFailure, endedAt: Date): Promise<number>;
   /**
    * Takes a turn out of the tree for good, and with it what its caller showed before it, unless something else follows

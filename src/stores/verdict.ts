@@ -1,5 +1,6 @@
-/** The rules that every store shares: when a commit's turns are kept, what can be followed, how a running turn is given up. */
-import type { Commit, Session, StoredFailure, StoredTurn } from "../core/store.ts";
+/** The rules that every store shares: when a commit's turns are kept, and what can be followed. */
+export { giveUp } from "../core/frame/replay.ts";
+import type { Commit, Session, StoredTurn } from "../core/store.ts";
 
 /** Keep the turns and leave every tip, move their session's tip to the last, make their session, or keep nothing. */
 export type Verdict = "keep" | "keep-and-move" | "keep-and-create" | "refuse";
@@ -38,17 +39,4 @@ export function judge({ turns: [turn, next], session: move, begun }: Commit, she
 /** Nothing follows a turn that is not over, or came to nothing: it is no part of any thread. */
 export function isFollowable(status: StoredTurn["status"]): boolean {
   return status === "completed" || status === "incomplete" || status === "shown";
-}
-
-/** A running turn that nobody works on any more. */
-export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
-  const told = turn.told ?? {
-    history: undefined,
-    contextItems: undefined,
-    omittedItems: 0,
-    truncation: "disabled",
-    finish: "stop",
-    notes: {},
-  };
-  return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
 }

@@ -76,6 +76,19 @@ export const interrupted: StoredFailure = {
   message: "The gateway stopped while this turn ran, so it has no answer. Send the request again.",
 };
 
+/** A running turn that nobody works on any more. */
+export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
+  const told = turn.told ?? {
+    history: undefined,
+    contextItems: undefined,
+    omittedItems: 0,
+    truncation: "disabled",
+    finish: "stop",
+    notes: {},
+  };
+  return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
+}
+
 export function toStoredFailure({ code, message, param, wireCode }: GatewayError): StoredFailure {
   return { code, message, param: param ?? undefined, wireCode: wireCode === code ? undefined : wireCode };
 }

@@ -5,6 +5,7 @@ import { failedTurn } from "../frame/frame.ts";
 import type { BeginTurn, Caller } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { type Keepsake, toLoneTurn } from "../keep.ts";
+import { nameOfRun } from "./elsewhere.ts";
 import type { Live, Lives } from "./lives.ts";
 import { findContinued, placedBy } from "../place/place.ts";
 import type { About } from "../ports.ts";
@@ -55,11 +56,14 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     }
 
     const life = { owner, turnId, input: () => ask.items, memo, background: true, fingerprint: key?.fingerprint };
+    let leave: (() => void) | undefined;
     // Of a turn that finds no room nothing may be kept: nobody would ever end it.
     const live = lives.start(life, undefined, async (signal) => {
+      leave = await store.neighbours?.enter(nameOfRun(turnId), signal);
       await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
       return { about, events: tell(signal) };
     });
+    void live.turn.ended.then(() => leave?.());
     await live.turn.placed;
     return live;
   };

@@ -5,6 +5,7 @@ import type { AskedKey, BeginTurn, Caller, Reply, Resumption } from "../gateway.
 import type { Item } from "../item.ts";
 import { isKept } from "../keep.ts";
 import { type Follow, join } from "./live.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import type { Joinable, Lives } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
 import type { About } from "../ports.ts";
@@ -14,6 +15,7 @@ import type { Ask } from "../turn.ts";
 export interface KeyedParts {
   readonly store: SessionStore;
   readonly lives: Lives;
+  readonly elsewhere: Elsewhere;
   readonly begin: BeginTurn;
   readonly inBackground: InBackground;
   /** Looks up the items that a request only names. */
@@ -27,7 +29,7 @@ export interface KeyedParts {
 export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
 
 export function createKeyed(parts: KeyedParts): Once {
-  const { store, lives, begin, inBackground, resolve, keyMs, now } = parts;
+  const { store, lives, elsewhere, begin, inBackground, resolve, keyMs, now } = parts;
 
   /** The answer that is there already: kept, or on its way in the background. */
   async function findAnswer(owner: string, key: AskedKey): Promise<Found | undefined> {
@@ -36,11 +38,12 @@ export function createKeyed(parts: KeyedParts): Once {
     if (known === undefined || kept === undefined) return undefined;
     if (now().getTime() - kept.createdAt.getTime() >= keyMs()) return undefined;
     const live = lives.find(owner, kept.id);
-    // One that ran when it was read may have ended meanwhile.
-    const turn = kept.status === "running" && live === undefined ? await store.findTurn(owner, kept.id) : kept;
-    if (turn === undefined || (live === undefined && isFailed(turn))) return undefined;
+    const turn = live === undefined ? await elsewhere.look(kept) : kept;
+    const runs = live !== undefined || (turn !== undefined && elsewhere.isThere(turn));
+    if (turn === undefined || (!runs && isFailed(turn))) return undefined;
     if (known.fingerprint !== key.fingerprint) throw conflict(key);
     if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
+    if (runs) return { about: toAbout(turn), follow: (signal) => elsewhere.follow(turn, signal), isExact: true };
     return { about: toAbout(turn), follow: () => tellAgain(turn), isExact: isExact(turn) };
   }
 
@@ -71,7 +74,10 @@ export function createKeyed(parts: KeyedParts): Once {
     let isRepeated = false;
     let input: readonly Item[] = [];
     const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
+    let leave: (() => void) | undefined;
     const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
+      // Another gateway may be answering the same request: when it is done, its answer is found.
+      leave = await store.neighbours?.enter(`key ${keyName}`, signal);
       const found = await findAnswer(owner, key);
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
@@ -84,6 +90,7 @@ export function createKeyed(parts: KeyedParts): Once {
       if (!isKept(ask, caller, false)) keepsInMemory();
       return begin(resolved, { ...caller, signal });
     });
+    void turn.ended.then(() => leave?.());
     return { ...(await join(turn, caller.signal)), isRepeated };
   };
 }

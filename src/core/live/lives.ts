@@ -17,6 +17,8 @@ export interface Lives {
   /** Starts a turn; throws `overloaded` when too many run. */
   start(life: Omit<Live, "turn">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
+  /** Calls off a turn, whoever owns it. */
+  callOff(turnId: string, reason: GatewayError): void;
   /** The turn that was begun with this key, while it runs; and after that, when its answer is kept nowhere else. */
   findKey(keyName: string): Joinable | undefined;
   /** Lets those that run end until `overdue` resolves, then calls them off. */
@@ -99,6 +101,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date): Lives {
       const live = byTurn.get(turnId);
       return live?.owner === owner ? live : undefined;
     },
+    callOff: (turnId, reason) => byTurn.get(turnId)?.turn.cancel(reason),
     findKey(keyName) {
       const held = remembered.get(keyName);
       if (held !== undefined && held.until <= +now()) unremember(keyName);

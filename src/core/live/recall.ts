@@ -3,6 +3,7 @@ import { shownSuffix } from "../conversation/address.ts";
 import { GatewayError } from "../errors.ts";
 import type { OutputItem } from "../event.ts";
 import type { Item } from "../item.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import type { Follow } from "./live.ts";
 import type { Live, Lives } from "./lives.ts";
 import type { About } from "../ports.ts";
@@ -40,12 +41,25 @@ interface PlacedItem {
   readonly item: Item;
 }
 
-export function createRecall({ store, lives }: { readonly store: SessionStore; readonly lives: Lives }): Recall {
+/** Why a turn ends that somebody has called off. */
+export function wasCancelled(): GatewayError {
+  return new GatewayError("cancelled", "The turn was cancelled.");
+}
+
+export interface RecallParts {
+  readonly store: SessionStore;
+  readonly lives: Lives;
+  readonly elsewhere: Elsewhere;
+}
+
+export function createRecall({ store, lives, elsewhere }: RecallParts): Recall {
   async function recall(owner: string, turnId: string): Promise<Recalled | undefined> {
     const live = lives.find(owner, turnId);
     if (live !== undefined) return recallLive(live);
-    const turn = await store.findTurn(owner, turnId);
+    const found = await store.findTurn(owner, turnId);
+    const turn = found && (await elsewhere.look(found));
     if (turn === undefined || turn.status === "shown") return undefined;
+    if (elsewhere.isThere(turn)) return recallElsewhere(turn, (signal) => elsewhere.follow(turn, signal));
     const shown = turn.parent === `${turn.id}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
     return recallKept(turn, shown);
   }
@@ -55,15 +69,16 @@ export function createRecall({ store, lives }: { readonly store: SessionStore; r
     async cancel(owner, turnId) {
       const live = lives.find(owner, turnId);
       if (live?.background === true) {
-        live.turn.cancel(new GatewayError("cancelled", "The turn was cancelled."));
+        live.turn.cancel(wasCancelled());
         await live.turn.ended;
-      }
+      } else if (live === undefined) await elsewhere.callOff(owner, turnId);
       return recall(owner, turnId);
     },
     async forget(owner, turnId) {
       const live = lives.find(owner, turnId);
       live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
       await live?.turn.ended;
+      if (live === undefined) await elsewhere.callOff(owner, turnId);
       return (await store.deleteTurn(owner, turnId)) || live !== undefined;
     },
   };
@@ -83,17 +98,23 @@ async function recallLive({ turnId, turn, memo, background, input }: Live): Prom
   };
 }
 
+/** What it says is not known here before it is over. */
+function recallElsewhere(turn: StoredTurn, follow: Follow): Recalled {
+  return { ...recallAbout([turn]), state: { status: "running", items: [] }, isExact: true, follow };
+}
+
 function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
-  const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
-    each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
-  );
   return {
-    about: toAbout(turn),
-    memo: turn.told?.memo,
-    background: turn.told?.background === true,
-    input,
+    ...recallAbout(shown === undefined ? [turn] : [turn, shown]),
     state: { status: "over", answer: toAnswer(turn) },
     isExact: isExact(turn),
     follow: () => tellAgain(turn),
   };
+}
+
+function recallAbout([turn, shown]: readonly [StoredTurn, StoredTurn?]) {
+  const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
+    each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
+  );
+  return { about: toAbout(turn), memo: turn.told?.memo, background: turn.told?.background === true, input };
 }

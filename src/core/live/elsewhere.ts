@@ -1,0 +1,64 @@
+/** Turns that another gateway runs on the same store: nothing of them is heard before they are over, and then all of it. */
+import { GatewayError } from "../errors.ts";
+import type { Event } from "../event.ts";
+import { giveUp, interrupted, tellAgain } from "../frame/replay.ts";
+import type { Neighbours } from "../neighbours.ts";
+import type { SessionStore, StoredTurn } from "../store.ts";
+
+export interface Elsewhere {
+  /** The turn as it is now; one that runs is run by another gateway, unless the store has no others. */
+  look(turn: StoredTurn): Promise<StoredTurn | undefined>;
+  /** Whether another gateway runs it. */
+  isThere(turn: StoredTurn): boolean;
+  /** All of its events, when it is over. */
+  follow(turn: StoredTurn, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  /** Has a turn called off, wherever it runs. */
+  callOff(owner: string, turnId: string): Promise<void>;
+}
+
+export interface ElsewhereParts {
+  readonly store: SessionStore;
+  readonly now: () => Date;
+}
+
+/** What a gateway is known by as the one that runs a turn. */
+export function nameOfRun(turnId: string): string {
+  return `run ${turnId}`;
+}
+
+export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
+  const { neighbours } = store;
+
+  async function look(turn: StoredTurn): Promise<StoredTurn | undefined> {
+    if (turn.status !== "running") return turn;
+    if (neighbours !== undefined && (await neighbours.isTaken(nameOfRun(turn.id)))) return turn;
+    // It may have ended since it was read.
+    const current = await store.findTurn(turn.owner, turn.id);
+    if (neighbours === undefined || current?.status !== "running") return current;
+    // Its gateway is gone, and nobody else would ever end it.
+    await store.end(giveUp(current, interrupted, now()));
+    return store.findTurn(turn.owner, turn.id);
+  }
+
+  return {
+    look,
+    isThere: ({ status }) => status === "running" && neighbours !== undefined,
+    async *follow({ owner, id }, signal) {
+      await waitFor(neighbours, id, signal);
+      const found = await store.findTurn(owner, id);
+      const turn = found && (await look(found));
+      if (turn === undefined) throw new GatewayError("not_found", `Response with id '${id}' not found.`);
+      yield* tellAgain(turn);
+    },
+    async callOff(owner, turnId) {
+      if (neighbours === undefined) return;
+      const turn = await store.findTurn(owner, turnId);
+      if (turn?.status === "running") await neighbours.callOff(turnId, nameOfRun(turnId));
+    },
+  };
+}
+
+async function waitFor(neighbours: Neighbours | undefined, turnId: string, signal: AbortSignal): Promise<void> {
+  const leave = await neighbours?.enter(nameOfRun(turnId), signal);
+  leave?.();
+}

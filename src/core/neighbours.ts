@@ -1,0 +1,14 @@
+/** What gateways that work on one store at the same time tell each other. A store that a gateway has for itself has none. */
+export interface Neighbours {
+  /**
+   * Waits until no gateway has this name, and has it until the function is called. A gateway that dies loses its names after a
+   * moment; so may one that sleeps for long, which is why no turn is safe by its name alone: the store keeps it only at its place.
+   */
+  enter(name: string, signal: AbortSignal): Promise<() => void>;
+  /** Whether a gateway has this name now. */
+  isTaken(name: string): Promise<boolean>;
+  /** Asks for a turn to be called off, and waits until its name is free, but not for long: its gateway may be gone. */
+  callOff(turnId: string, name: string): Promise<void>;
+  /** Hears of the turns that others want called off. */
+  onCalledOff(listener: (turnId: string) => void): void;
+}

@@ -1,0 +1,46 @@
+/** Gateways on one memory store that know of each other, as those of a shared store do. */
+import type { Neighbours } from "../../src/core/neighbours.ts";
+import { createQueue } from "../../src/core/place/queue.ts";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+
+export interface Neighbour {
+  readonly store: ReturnType<typeof createMemoryStore>;
+  /** Its names are free at once, and it hears nothing more. */
+  die(): void;
+}
+
+export function createNeighbourhood(): () => Neighbour {
+  const store = createMemoryStore();
+  const queue = createQueue(() => 1_000);
+  const listeners = new Set<(turnId: string) => void>();
+  return () => {
+    const held = new Set<() => void>();
+    let listener: (turnId: string) => void = () => {};
+    const neighbours: Neighbours = {
+      async enter(name, signal) {
+        const leave = await queue.enter(name, signal);
+        held.add(leave);
+        return leave;
+      },
+      isTaken: async (name) => !queue.isFree(name),
+      async callOff(turnId, name) {
+        for (const hear of listeners) hear(turnId);
+        const leave = await queue.enter(name, new AbortController().signal);
+        leave();
+      },
+      onCalledOff(hear) {
+        listener = hear;
+        listeners.add(hear);
+      },
+    };
+    const shared: SessionStore = { ...store, neighbours };
+    return {
+      store: { ...store, ...shared },
+      die() {
+        listeners.delete(listener);
+        for (const leave of held) leave();
+      },
+    };
+  };
+}
