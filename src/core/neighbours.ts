@@ -1,4 +1,6 @@
 /** What gateways that work on one store at the same time tell each other. A store that a gateway has for itself has none. */
+import type { Event } from "./event.ts";
+
 export interface Neighbours {
   /**
    * Waits until no gateway has this name, and has it until the function is called. A gateway that dies loses its names after a
@@ -7,6 +9,10 @@ export interface Neighbours {
   enter(name: string, signal: AbortSignal): Promise<() => void>;
   /** Whether a gateway has this name now. */
   isTaken(name: string): Promise<boolean>;
+  /** Tells the others what a turn says, while it says it. They may miss it: what counts is what the store keeps in the end. */
+  tell(turnId: string, events: readonly Event[]): void;
+  /** What a turn has said from its beginning on, as far as it is known, and what it says, until its name is free. */
+  hear(turnId: string, name: string, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
   /** Asks for a turn to be called off, and waits until its name is free, but not for long: its gateway may be gone. */
   callOff(turnId: string, name: string): Promise<void>;
   /** Hears of the turns that others want called off. */

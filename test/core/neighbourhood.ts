@@ -1,4 +1,6 @@
 /** Gateways on one memory store that know of each other, as those of a shared store do. */
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { Event } from "../../src/core/event.ts";
 import type { Neighbours } from "../../src/core/neighbours.ts";
 import { createQueue } from "../../src/core/place/queue.ts";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -14,6 +16,7 @@ export function createNeighbourhood(): () => Neighbour {
   const store = createMemoryStore();
   const queue = createQueue(() => 1_000);
   const listeners = new Set<(turnId: string) => void>();
+  const said = new Map<string, Event[]>();
   return () => {
     const held = new Set<() => void>();
     let listener: (turnId: string) => void = () => {};
@@ -24,6 +27,19 @@ export function createNeighbourhood(): () => Neighbour {
         return leave;
       },
       isTaken: async (name) => !queue.isFree(name),
+      tell(turnId, events) {
+        // As a wire would carry it.
+        said.set(turnId, [...(said.get(turnId) ?? []), ...JSON.parse(JSON.stringify(events))]);
+      },
+      async *hear(turnId, name, signal) {
+        for (let heard = 0; ; await nextTick(undefined, { signal })) {
+          const isOver = queue.isFree(name);
+          const news = said.get(turnId)?.slice(heard) ?? [];
+          heard += news.length;
+          if (news.length > 0) yield news;
+          if (isOver) return;
+        }
+      },
       async callOff(turnId, name) {
         for (const hear of listeners) hear(turnId);
         const leave = await queue.enter(name, new AbortController().signal);

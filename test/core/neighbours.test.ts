@@ -1,6 +1,7 @@
 /** Several gateways on one store: whose turn it is, what one of them runs, and what becomes of it when it dies. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import type { Event } from "../../src/core/event.ts";
 import type { Item } from "../../src/core/item.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
@@ -16,6 +17,7 @@ function openTwo(script: Script = [say("quick")]) {
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const hint = "garden";
+const toJson = (events: readonly Event[]): unknown => JSON.parse(JSON.stringify(events));
 
 suite("gateways on one store", () => {
   test("a request waits for the turn of its session that another gateway runs, and sees its answer", async () => {
@@ -53,7 +55,7 @@ suite("gateways on one store", () => {
     const repeated = await second;
     assert.equal(repeated.isRepeated, true);
     assert.equal(repeated.about.id, first.about.id);
-    assert.deepEqual(JSON.parse(JSON.stringify(await drain(repeated))), JSON.parse(JSON.stringify(await told)));
+    assert.deepEqual(toJson(await drain(repeated)), toJson(await told));
     assert.equal(other.adapter.turns.length, 0);
   });
 
@@ -71,13 +73,17 @@ suite("gateways on one store", () => {
     const recalled = (await other.gateway.recall("ann", about.id))!;
     assert.equal(recalled.state.status, "running");
     assert.equal(recalled.background, true);
-    const followed = other.gateway.recall("ann", about.id).then(async (turn) => {
-      const events = [];
-      for await (const batch of turn!.follow(new AbortController().signal)) events.push(...batch);
-      return events;
-    });
+    const events = recalled.follow(new AbortController().signal);
+    const early = (await events.next()).value!;
+    // It is heard before it is over.
+    assert.equal(recalled.state.status, "running");
     slow.go();
-    assert.equal(textOf(await followed), "one two");
+    const told = [...early, ...(await Array.fromAsync(events)).flat()];
+    assert.equal(textOf(told), "one two");
+    const again = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    assert.deepEqual(toJson(told), toJson((await Array.fromAsync(again)).flat()));
+    const atHome = (await one.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    assert.deepEqual(toJson(told), toJson((await Array.fromAsync(atHome)).flat()));
     assert.equal((await other.gateway.recall("ann", about.id))!.state.status, "over");
   });
 
@@ -122,7 +128,11 @@ suite("gateways on one store", () => {
     const { slow, one, other, die } = openTwo();
     const { about } = await one.answer({ background: true }, { hint });
     await slow.begun;
+    const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    await followed.next();
     die();
+    // Who heard its beginning learns that there is no end, and does not take it for one.
+    assert.equal(await codeOf(Array.fromAsync(followed)), "interrupted");
     const { state } = (await other.gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
     assert.equal(textOf(await drain(await other.answer({}, { hint }))), "quick");

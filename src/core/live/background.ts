@@ -41,12 +41,25 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     };
     const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
+    /** How it ends they learn from the store. */
+    function tellOthers(events: readonly Event[]): void {
+      store.neighbours?.tell(
+        turnId,
+        events.filter(({ type }) => type !== "turn-end"),
+      );
+    }
+
     async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
-      yield [{ type: "turn-queued" }];
+      const queued: readonly Event[] = [{ type: "turn-queued" }];
+      tellOthers(queued);
+      yield queued;
       try {
         const reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, true);
         Object.assign(about, reply.about);
-        yield* reply.events;
+        for await (const events of reply.events) {
+          tellOthers(events);
+          yield events;
+        }
       } catch (thrown) {
         const [start, end] = failedTurn(toGatewayError(signal.aborted ? signal.reason : thrown), now());
         // A store that fails now leaves the turn as running, and that is told as interrupted.

@@ -1,8 +1,7 @@
-/** Turns that another gateway runs on the same store: nothing of them is heard before they are over, and then all of it. */
+/** Turns that another gateway runs on the same store: heard as they are told, and at the latest when they are over. */
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
-import { giveUp, interrupted, tellAgain } from "../frame/replay.ts";
-import type { Neighbours } from "../neighbours.ts";
+import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 
 export interface Elsewhere {
@@ -10,7 +9,7 @@ export interface Elsewhere {
   look(turn: StoredTurn): Promise<StoredTurn | undefined>;
   /** Whether another gateway runs it. */
   isThere(turn: StoredTurn): boolean;
-  /** All of its events, when it is over. */
+  /** All of its events, those told already and those to come. */
   follow(turn: StoredTurn, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
   /** Has a turn called off, wherever it runs. */
   callOff(owner: string, turnId: string): Promise<void>;
@@ -44,11 +43,19 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     look,
     isThere: ({ status }) => status === "running" && neighbours !== undefined,
     async *follow({ owner, id }, signal) {
-      await waitFor(neighbours, id, signal);
+      let heard = 0;
+      for await (const events of neighbours?.hear(id, nameOfRun(id), signal) ?? []) {
+        heard += events.length;
+        yield events;
+      }
       const found = await store.findTurn(owner, id);
       const turn = found && (await look(found));
       if (turn === undefined) throw new GatewayError("not_found", `Response with id '${id}' not found.`);
-      yield* tellAgain(turn);
+      if (heard === 0) return yield* tellAgain(turn);
+      const rest = replayTurn(turn).slice(heard);
+      // Of what a gateway told that died, or told too much to be kept event by event, nobody knows the end.
+      if (rest.length === 0 || !isExact(turn)) throw toAnswer(turn).error ?? brokenOff();
+      yield rest;
     },
     async callOff(owner, turnId) {
       if (neighbours === undefined) return;
@@ -58,7 +65,6 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
   };
 }
 
-async function waitFor(neighbours: Neighbours | undefined, turnId: string, signal: AbortSignal): Promise<void> {
-  const leave = await neighbours?.enter(nameOfRun(turnId), signal);
-  leave?.();
+function brokenOff(): GatewayError {
+  return new GatewayError("events_expired", "The rest of this answer's stream is not known. Ask for it as a whole.");
 }
