@@ -81,9 +81,9 @@ test("the models are those that the operator has named, and what the other lanes
       lane("c", { models: async () => ["gpt-5", "unreachable"] }),
       lane("d"),
     ],
-    { byModel: { "gpt-*": "c" } },
+    { byModel: { "gpt-*": "c", "gpt-5": "c", house: "d" } },
   );
-  assert.deepEqual(await route.models(), ["one", "fast", "gpt-5"]);
+  assert.deepEqual(await route.models(), ["one", "fast", "gpt-5", "house"]);
 });
 
 test("a lane that cannot say its models hides only its own", async () => {

@@ -21,13 +21,18 @@ export function createModelNames(configured: {
   };
 }
 
+/** Not only the beginning of names. */
+export function isWholeName(name: string): boolean {
+  return !name.endsWith("*");
+}
+
 /** Looks a name up among whole names and beginnings (`gpt-*`): the whole name wins, then the longest beginning. */
 export function createModelTable(entries: Readonly<Record<string, string>>): (asked: string) => string | undefined {
   const whole = new Map<string, string>();
   const beginnings: (readonly [beginning: string, value: string])[] = [];
   for (const [name, value] of Object.entries(entries)) {
-    if (name.endsWith("*")) beginnings.push([name.slice(0, -1), value]);
-    else whole.set(name, value);
+    if (isWholeName(name)) whole.set(name, value);
+    else beginnings.push([name.slice(0, -1), value]);
   }
   beginnings.sort(([one], [other]) => other.length - one.length);
   return (asked) => whole.get(asked) ?? beginnings.find(([beginning]) => asked.startsWith(beginning))?.[1];

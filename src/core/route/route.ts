@@ -2,7 +2,7 @@
 import type { BreakerState } from "./breaker.ts";
 import { type Chance, travel } from "./journey.ts";
 import { createStations, type Lane, type Station, stationOf } from "./lane.ts";
-import { createModelTable } from "./models.ts";
+import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
 import type { Turn } from "../turn.ts";
@@ -30,7 +30,7 @@ export interface RouteParts extends Chance {
 }
 
 export function createRoute(parts: RouteParts): Route {
-  const { lanes, now, random, wait } = parts;
+  const { lanes, byModel = {}, now, random, wait } = parts;
   const stations = createStations(lanes, now);
   const pick = createPicker(parts, stations);
   return {
@@ -43,7 +43,7 @@ export function createRoute(parts: RouteParts): Route {
       return lane.contextWindow ?? lane.adapter.contextWindow?.(lane.models.resolve(model));
     },
     countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
-    models: () => listModels(lanes, (model) => pick(model).lane),
+    models: () => listModels(lanes, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
     async close() {
       const adapters = new Set(lanes.map(({ adapter }) => adapter));
       const closings = await Promise.allSettled(Array.from(adapters, async (adapter) => adapter.close?.()));
@@ -81,15 +81,22 @@ async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortS
   return adapter.countTokens(suit(named, adapter, ignore).turn, signal);
 }
 
-/** A name is listed where asking for it leads to a lane that offers it. One upstream that is down hides only its own. */
-async function listModels(lanes: readonly Lane[], laneOf: (model: string) => Lane): Promise<readonly string[]> {
+/**
+ * A name is listed where asking for it leads to a lane that offers it, and where the operator has said who answers to it. One
+ * upstream that is down hides only its own.
+ */
+async function listModels(
+  lanes: readonly Lane[],
+  named: readonly string[],
+  laneOf: (model: string) => Lane,
+): Promise<readonly string[]> {
   const offers = await Promise.allSettled(
     lanes.map(async (lane) => {
       if (lane.models.known.length > 0) return lane.models.known;
       return ((await lane.adapter.models?.()) ?? []).filter((model) => laneOf(model) === lane);
     }),
   );
-  const names = new Set(offers.flatMap((offer) => (offer.status === "fulfilled" ? offer.value : [])));
+  const names = new Set([...offers.flatMap((offer) => (offer.status === "fulfilled" ? offer.value : [])), ...named]);
   const failed = offers.find((offer) => offer.status === "rejected");
   if (names.size === 0 && failed !== undefined) throw failed.reason;
   return [...names];
