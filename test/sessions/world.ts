@@ -32,9 +32,22 @@ import {
 } from "./model.ts";
 import { makeGateway } from "../making.ts";
 
-/** Throws with the whole history in words at the first request that went otherwise than the rule says. */
-export async function live(kinds: readonly Kind[], steps: readonly Step[]): Promise<Counts> {
-  const store = createMemoryStore();
+/** Where a gateway works. */
+export interface Site {
+  readonly store: SessionStore;
+  /** What its gateway held is free: it is gone. */
+  die?(): void;
+}
+
+/**
+ * Throws with the whole history in words at the first request that went otherwise than the rule says. Each site has a gateway,
+ * and every request goes to another one than the request before it.
+ */
+export async function live(
+  kinds: readonly Kind[],
+  steps: readonly Step[],
+  sites: readonly Site[] = [{ store: createMemoryStore() }],
+): Promise<Counts> {
   const sessions = new Map<string, KnownSession>();
   const sessionIds = new Map<string, string>();
   const clients = createClients(kinds);
@@ -42,20 +55,29 @@ export async function live(kinds: readonly Kind[], steps: readonly Step[]): Prom
   const adapter = createActor(words);
   const log: (() => string)[] = [];
   const counts: Counts = {};
-  let gateway = openGateway(adapter, store, words);
+  const gateways = sites.map(({ store }) => openGateway(adapter, store, words));
+  /** The gateway of a site, a new one if the one before is gone. */
+  function visit(index: number, isGone = false): Gateway {
+    const site = sites[index % sites.length];
+    const gateway = gateways[index % sites.length];
+    if (site === undefined || gateway === undefined) throw new Error("no gateway");
+    if (!isGone) return gateway;
+    site.die?.();
+    return (gateways[index % sites.length] = openGateway(adapter, site.store, words));
+  }
 
-  for (const step of steps) {
+  for (const [index, step] of steps.entries()) {
     const client = chooseClient(clients, step, sessions);
     const session = sessionOf(sessions, client);
     const deleted = chooseDeleted(session, step, client);
     if (deleted?.turnId !== undefined) {
       log.push(() => `${deleted.turnId} is deleted: ${deleted.lines.join(" / ")}`);
-      await gateway.forget("ann", deleted.turnId);
+      await visit(index + 1).forget("ann", deleted.turnId);
       forgetTurn(session, deleted);
       forgetExchange(client, deleted.turnId);
     }
     const sending = nextSending(client, step, session.tip === undefined || session.resends, words);
-    if (step.restart) gateway = openGateway(adapter, store, words);
+    const gateway = visit(index, step.restart);
     const expected = client.user === undefined ? expectStateless(sending.items) : expectTurn(session, sending.items);
     const { history } = expected;
     const isKept = client.user !== undefined && (step.fate === "kept" || step.fate === "cut");
@@ -77,7 +99,7 @@ export async function live(kinds: readonly Kind[], steps: readonly Step[]): Prom
       checkSession(sessionIds, client, outcome.about.session, isKept);
       counts[history] = (counts[history] ?? 0) + 1;
       remember(client, session, step, sending, outcome, isKept, expected);
-      if (step.fate === "crash") gateway = openGateway(adapter, store, words);
+      if (step.fate === "crash") visit(index, true);
     } catch (thrown) {
       const message = thrown instanceof Error ? thrown.message : String(thrown);
       throw new Error(`${log.map((line) => line()).join("\n")}\n${message}`, { cause: thrown });
