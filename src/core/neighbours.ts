@@ -9,12 +9,12 @@ export interface Neighbours {
   enter(name: string, signal: AbortSignal): Promise<() => void>;
   /** Whether a gateway has this name now. */
   isTaken(name: string): Promise<boolean>;
-  /** Tells the others what a turn says, while it says it. They may miss it: what counts is what the store keeps in the end. */
-  tell(turnId: string, events: readonly Event[]): void;
-  /** What a turn has said from its beginning on, as far as it is known, and what it says, until its name is free. */
-  hear(turnId: string, name: string, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  /** Tells the others, under a name that this gateway has. They may miss it: what counts is what the store keeps in the end. */
+  tell(name: string, events: readonly Event[]): void;
+  /** What was told under the name, from its beginning on, and what is told, until it is free. It ends early where something was missed. */
+  hear(name: string, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
   /** Asks for a turn to be called off, and waits until its name is free, but not for long: its gateway may be gone. */
-  callOff(turnId: string, name: string): Promise<void>;
+  callOff(name: string, turnId: string): Promise<void>;
   /** Hears of the turns that others want called off. */
   onCalledOff(listener: (turnId: string) => void): void;
 }

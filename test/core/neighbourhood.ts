@@ -27,20 +27,20 @@ export function createNeighbourhood(): () => Neighbour {
         return leave;
       },
       isTaken: async (name) => !queue.isFree(name),
-      tell(turnId, events) {
+      tell(name, events) {
         // As a wire would carry it.
-        said.set(turnId, [...(said.get(turnId) ?? []), ...JSON.parse(JSON.stringify(events))]);
+        said.set(name, [...(said.get(name) ?? []), ...JSON.parse(JSON.stringify(events))]);
       },
-      async *hear(turnId, name, signal) {
+      async *hear(name, signal) {
         for (let heard = 0; ; await nextTick(undefined, { signal })) {
           const isOver = queue.isFree(name);
-          const news = said.get(turnId)?.slice(heard) ?? [];
+          const news = said.get(name)?.slice(heard) ?? [];
           heard += news.length;
           if (news.length > 0) yield news;
           if (isOver) return;
         }
       },
-      async callOff(turnId, name) {
+      async callOff(name, turnId) {
         for (const hear of listeners) hear(turnId);
         const leave = await queue.enter(name, new AbortController().signal);
         leave();

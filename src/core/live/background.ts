@@ -44,7 +44,7 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     /** How it ends they learn from the store. */
     function tellOthers(events: readonly Event[]): void {
       store.neighbours?.tell(
-        turnId,
+        nameOfRun(turnId),
         events.filter(({ type }) => type !== "turn-end"),
       );
     }

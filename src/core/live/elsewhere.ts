@@ -44,7 +44,7 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     isThere: ({ status }) => status === "running" && neighbours !== undefined,
     async *follow({ owner, id }, signal) {
       let heard = 0;
-      for await (const events of neighbours?.hear(id, nameOfRun(id), signal) ?? []) {
+      for await (const events of neighbours?.hear(nameOfRun(id), signal) ?? []) {
         heard += events.length;
         yield events;
       }
@@ -60,7 +60,7 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     async callOff(owner, turnId) {
       if (neighbours === undefined) return;
       const turn = await store.findTurn(owner, turnId);
-      if (turn?.status === "running") await neighbours.callOff(turnId, nameOfRun(turnId));
+      if (turn?.status === "running") await neighbours.callOff(nameOfRun(turnId), turnId);
     },
   };
 }
