@@ -61,3 +61,39 @@ for (const by of ["nothing", "response", "conversation"] as const) {
     assert.deepEqual(seen, [...before, output("c1"), output("c2"), output("c2", "looked again")]);
   });
 }
+
+/** What the model sees of a request that shows all of this and has no place anywhere, or only a hint. */
+async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly Item[]> {
+  const { adapter, answer } = open([[{ type: "text", text: "done" }]]);
+  await drain(await answer({ items, keep: "in-session" }, { hint }));
+  return adapter.turns.at(-1)!.items;
+}
+
+const said: Item = { type: "message", role: "assistant", content: "done" };
+for (const hint of [undefined, "garden"]) {
+  const where = hint === undefined ? "without a session" : "in a session";
+  test(`${where}: models that give their calls the same ids in every answer lose no output`, async () => {
+    const items = [user("A"), call("c0"), output("c0"), said, user("B"), call("c0"), output("c0")];
+    assert.deepEqual(await seeAlone(items, hint), items);
+    const both = [call("c0"), call("c1"), output("c0"), output("c1")];
+    assert.deepEqual(await seeAlone([user("A"), ...both, ...both], hint), [user("A"), ...both, ...both]);
+  });
+
+  test(`${where}: an output that comes late stands behind the newest call under its id alone`, async () => {
+    const first = [user("A"), call("c0"), output("c0", "one"), said, user("B"), call("c0")];
+    const seen = await seeAlone([...first, user("wait"), output("c0", "two")], hint);
+    assert.deepEqual(seen, [...first, output("c0", "two"), user("wait")]);
+  });
+
+  test(`${where}: two calls under one id in one answer have an output each, in their order`, async () => {
+    const other: Item = { type: "tool-call", kind: "function", callId: "c0", name: "listen", arguments: "{}" };
+    const items = [user("A"), call("c0"), other, output("c0", "one"), output("c0", "two")];
+    assert.deepEqual(await seeAlone(items, hint), items);
+  });
+}
+
+test("a call that was never answered does not take the output of a later one under its id", async () => {
+  const items = [user("A"), call("c0"), user("B"), call("c0"), output("c0")];
+  assert.deepEqual(await seeAlone(items), items);
+  assert.deepEqual(await seeAlone(items, "garden"), [user("A"), user("B"), call("c0"), output("c0")]);
+});

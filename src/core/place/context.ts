@@ -5,7 +5,7 @@ import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import type { PathTurn } from "../store.ts";
-import { findCalls, pairTools, withoutOpen } from "./tools.ts";
+import { findStray, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -28,7 +28,7 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   }
   const loose = talkFrom(path, path.settled).concat(news);
   // The output of an older call, again or late, needs a look at all of it.
-  if (findCalls(loose).stray !== undefined) return own.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
+  if (findStray(loose) !== undefined) return own.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
   return amidTalk(own, path, path.settled, checkTools(loose, place, ask));
 }
 
@@ -69,17 +69,16 @@ function steering({ path, input }: Place, { settings }: Ask<Item>): readonly Ite
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
 function checkTools(items: readonly Item[], { by }: Place, { itemsParam }: Ask<Item>): readonly Item[] {
-  const { called, answered, stray } = findCalls(items);
+  const { items: paired, open, stray } = pairTools(items);
   if (stray !== undefined) {
     throw new GatewayError("tool_call_mismatch", `No tool call found for function call output with call_id ${stray}.`, {
       param: itemsParam,
     });
   }
-  const paired = answered.size === 0 ? items : pairTools(items);
-  if (by === "hint") return withoutOpen(paired, answered);
-  if (called.size === answered.size || by === "nothing") return paired;
-  const open = [...called].find((callId) => !answered.has(callId));
-  throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${open}.`, {
+  if (by === "hint") return withoutOpen(paired, open);
+  const [first] = open;
+  if (first?.type !== "tool-call" || by === "nothing") return paired;
+  throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${first.callId}.`, {
     param: itemsParam,
   });
 }

@@ -1,24 +1,51 @@
 /** Calls of tools and their outputs, as models expect to see them: each output right behind its call. */
 import type { Exchange, Item, OtherItem } from "../item.ts";
 
-/** What is called and what is answered among the items, by the ids of the calls. */
-export interface Calls {
-  readonly called: ReadonlySet<string>;
-  readonly answered: ReadonlySet<string>;
-  /** An output whose call does not stand before it. */
+export interface Pairing {
+  /** Each output behind its call, and nothing twice. */
+  readonly items: readonly Item[];
+  /** The calls that nobody answered. */
+  readonly open: ReadonlySet<Item>;
+  /** The id of an output whose call does not stand before it. */
   readonly stray: string | undefined;
 }
 
-export function findCalls(items: readonly Item[]): Calls {
+/** Puts an output that came late behind its call, where models expect it, and leaves out what stands there already. */
+export function pairTools(items: readonly Item[]): Pairing {
+  const { calls, aside, stray } = readCalls(items);
+  const open = new Set<Item>();
+  let isLate = false;
+  for (const [item, call] of calls) {
+    if (call.given.size === 0) open.add(item);
+    if (call.late.length > 0) isLate = true;
+  }
+  if (!isLate) return { items: aside.size === 0 ? items : items.filter((item) => !aside.has(item)), open, stray };
+  const paired: Item[] = [];
+  let due: Item[] = [];
+  let answer: number | undefined;
+  for (const item of items) {
+    if (aside.has(item)) continue;
+    const call = calls.get(item);
+    // The outputs of one answer's calls stand behind the last of them.
+    if (call === undefined || call.answer !== answer) {
+      for (const output of due) paired.push(output);
+      due = [];
+    }
+    answer = call?.answer;
+    paired.push(item);
+    for (const output of call?.late ?? []) due.push(output);
+  }
+  return { items: paired.concat(due), open, stray };
+}
+
+/** The id of an output whose call does not stand before it. */
+export function findStray(items: readonly Item[]): string | undefined {
   const called = new Set<string>();
-  const answered = new Set<string>();
   for (const item of items) {
     if (item.type === "tool-call") called.add(item.callId);
-    if (item.type !== "tool-output") continue;
-    if (!called.has(item.callId)) return { called, answered, stray: item.callId };
-    answered.add(item.callId);
+    if (item.type === "tool-output" && !called.has(item.callId)) return item.callId;
   }
-  return { called, answered, stray: undefined };
+  return undefined;
 }
 
 /** How many of the items stand as they should, when so many of them do. What is open or odd ends it, and all behind it. */
@@ -42,86 +69,85 @@ export function settledLength(items: readonly Item[], settled: number): number {
 }
 
 /** Leaves out calls that nobody answered. */
-export function withoutOpen(items: readonly Item[], answered: ReadonlySet<string>): readonly Item[] {
+export function withoutOpen(items: readonly Item[], open: ReadonlySet<Item>): readonly Item[] {
   const given = new Set<string | undefined>();
   for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
   const isOpen = (item: Item): boolean => {
-    if (item.type === "tool-call") return !answered.has(item.callId);
-    const id = item.type === "other" ? exchangedBy(item, "model") : undefined;
+    if (item.type !== "other") return open.has(item);
+    const id = exchangedBy(item, "model");
     return id !== undefined && !given.has(id);
   };
   return items.some(isOpen) ? items.filter((item) => !isOpen(item)) : items;
-}
-
-/** Puts an output that came late behind its call, where models expect it, and leaves out what stands there already. */
-export function pairTools(items: readonly Item[]): readonly Item[] {
-  const { late, again, answerOf } = findLateOutputs(items);
-  if (late.size === 0) return again.size === 0 ? items : items.filter((item) => !again.has(item));
-  const paired: Item[] = [];
-  let due: Item[] = [];
-  let answer: number | undefined;
-  for (const item of items) {
-    if (again.has(item) || (item.type === "tool-output" && late.get(item.callId)?.includes(item))) continue;
-    const next = item.type === "tool-call" ? answerOf.get(item.callId) : undefined;
-    // The outputs of one answer's calls stand behind the last of them.
-    if (next === undefined || next !== answer) {
-      for (const output of due) paired.push(output);
-      due = [];
-    }
-    answer = next;
-    paired.push(item);
-    if (item.type === "tool-call") for (const output of late.get(item.callId) ?? []) due.push(output);
-  }
-  return paired.concat(due);
 }
 
 function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | undefined {
   return exchange?.side === side ? exchange.id : undefined;
 }
 
-interface Lateness {
-  /** Outputs that came after the talk had gone on without them, by the ids of their calls. */
-  readonly late: ReadonlyMap<string, readonly Item[]>;
-  /** Outputs that say once more what was given for the same call, and calls that are sent along with their output. */
-  readonly again: ReadonlySet<Item>;
-  /** Which answer each call is part of. */
-  readonly answerOf: ReadonlyMap<string, number>;
+/** A call where it stands: some models give their calls the same ids in every answer. */
+interface Call {
+  readonly called: string;
+  /** Which answer it is part of, and behind which question. */
+  readonly answer: number;
+  readonly question: number;
+  /** What was given for it. */
+  readonly given: Set<string>;
+  /** Outputs that came after the talk had gone on without them. */
+  readonly late: Item[];
 }
 
-function findLateOutputs(items: readonly Item[]): Lateness {
-  const talkAtCall = new Map<string, number>();
-  const late = new Map<string, Item[]>();
-  const again = new Set<Item>();
-  const given = new Map<string, string>();
-  /** Calls without an output yet; some clients use the id of one that has its output again. */
-  const open = new Map<string, string>();
-  let talk = 0;
+interface Calls {
+  readonly calls: ReadonlyMap<Item, Call>;
+  /** What does not stay where it is: late outputs, those that say once more what was given, calls sent along with their output. */
+  readonly aside: ReadonlySet<Item>;
+  readonly stray: string | undefined;
+}
+
+function readCalls(items: readonly Item[]): Calls {
+  const calls = new Map<Item, Call>();
+  const aside = new Set<Item>();
+  const byId = new Map<string, Call[]>();
+  let stray: string | undefined;
+  let [answer, question] = [0, 0];
   let isAnswered = false;
   for (const item of items) {
-    if (item.type === "tool-call") {
-      const called = JSON.stringify([item.name, item.group, item.arguments]);
-      if (open.get(item.callId) === called) {
-        again.add(item);
-        continue;
-      }
-      open.set(item.callId, called);
+    const known = item.type === "tool-call" || item.type === "tool-output" ? byId.get(item.callId) : undefined;
+    const called = item.type === "tool-call" ? JSON.stringify([item.name, item.group, item.arguments]) : "";
+    // Who sends its output sends the call along; behind another question it is another call.
+    const isAgain = known?.some(
+      (call) => call.called === called && call.given.size === 0 && call.question === question,
+    );
+    if (item.type === "tool-call" && isAgain === true) {
+      aside.add(item);
+      continue;
     }
     // A question, or the next answer of the model: words beside the calls of one answer do not count.
     const isQuestion = item.type === "message" && item.role === "user";
     const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
-    if (isQuestion || (isAnswer && isAnswered)) talk++;
+    if (isQuestion || (isAnswer && isAnswered)) answer += 1;
+    if (isQuestion) question += 1;
     isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
-    if (item.type === "tool-call") talkAtCall.set(item.callId, talk);
-    if (item.type !== "tool-output") continue;
-    open.delete(item.callId);
-    const said = JSON.stringify(item.output);
-    if (given.get(item.callId) === said) {
-      again.add(item);
-      continue;
+    if (item.type === "tool-call") {
+      const call: Call = { called, answer, question, given: new Set(), late: [] };
+      calls.set(item, call);
+      byId.set(item.callId, [...(known ?? []), call]);
     }
-    given.set(item.callId, said);
-    if (talkAtCall.get(item.callId) === talk) continue;
-    late.set(item.callId, [...(late.get(item.callId) ?? []), item]);
+    if (item.type !== "tool-output") continue;
+    const call = callOf(known, answer);
+    const said = JSON.stringify(item.output);
+    if (call === undefined) stray ??= item.callId;
+    else if (call.given.has(said)) aside.add(item);
+    else {
+      call.given.add(said);
+      if (call.answer === answer) continue;
+      call.late.push(item);
+      aside.add(item);
+    }
   }
-  return { late, again, answerOf: talkAtCall };
+  return { calls, aside, stray };
+}
+
+/** Of calls under one id an output answers the first that is still open in this answer, else the newest. */
+function callOf(calls: readonly Call[] | undefined, answer: number): Call | undefined {
+  return calls?.find((call) => call.answer === answer && call.given.size === 0) ?? calls?.at(-1);
 }
