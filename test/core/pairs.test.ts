@@ -69,6 +69,15 @@ async function seeAlone(items: readonly Item[], hint?: string): Promise<readonly
   return adapter.turns.at(-1)!.items;
 }
 
+for (const by of ["response", "conversation"] as const) {
+  test(`${by}: who sends its question along with every output has asked it once`, async () => {
+    const seen = await see(by, [user("look"), output("c1"), output("c2")]);
+    assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
+    const other = await see(by, [user("And look here"), output("c1"), output("c2")]);
+    assert.deepEqual(other, [...before, output("c1"), output("c2"), user("And look here")]);
+  });
+}
+
 const said: Item = { type: "message", role: "assistant", content: "done" };
 for (const hint of [undefined, "garden"]) {
   const where = hint === undefined ? "without a session" : "in a session";

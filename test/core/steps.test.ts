@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
+import type { Tool } from "../../src/core/turn.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
@@ -21,7 +22,8 @@ function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boole
   let calls = 0;
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1)!;
-    const isLook = last.type === "message" && String(last.content).startsWith("look");
+    const said = last.type === "message" ? last.content : last.type === "tool-output" ? last.output : "";
+    const isLook = String(said).startsWith("look");
     if (!isLook) return yield [{ type: "text", text: "well" }];
     yield [
       { type: "tool-call", index: 0, callId: `c${(calls += 1)}`, name: "look" },
@@ -30,15 +32,17 @@ function createScene(hint: { readonly hint: string; readonly hintsAtTalk?: boole
   });
   const newId = createIds(() => new Date());
   const gateway = makeGateway({ adapter, store });
-  return async (
-    ...items: Item[]
+  const sayWith = async (
+    tools: readonly Tool[],
+    ...items: readonly Item[]
   ): Promise<{ readonly history: string | undefined; readonly seen: readonly Item[] }> => {
-    const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
+    const ask = { model: "m", items, itemsParam: "messages", settings: { tools }, stream: false } as const;
     const caller = { turnId: newId("resp"), owner: "ann", ...hint, signal: new AbortController().signal };
     const { about, events } = await gateway.answer({ ...ask, keep: "in-session" }, caller);
     await Array.fromAsync(events);
     return { history: about.history, seen: (adapter.turns.at(-1)?.items ?? []).map(bare) };
   };
+  return Object.assign((...items: readonly Item[]) => sayWith([], ...items), { with: sayWith });
 }
 
 function bare(item: Item): Item {
@@ -196,6 +200,51 @@ test("who says the same thing again under the same instructions, or something el
     assert.equal((await say(...next)).history, "continued");
   }
 });
+
+test("a clock in the instructions makes no other conversation of the same words", async () => {
+  const say = createScene(talk);
+  await say(system("It is 10:00"), user("hi"));
+  assert.equal((await say(system("It is 10:01"), user("hi"))).history, "continued");
+  const talked = [user("hi"), assistant("well"), user("hi"), assistant("well"), user("What did I say?")];
+  const last = system("It is 10:02");
+  assert.deepEqual((await say(last, user("What did I say?"))).seen, [last, ...talked]);
+});
+
+test("of a title and a conversation that ask the same, the one with tools is the conversation", async () => {
+  const say = createScene(talk);
+  const agent = system("You cook with what is there.");
+  await say(system("Make a title"), user("rice?"));
+  await say.with(tools, agent, user("rice?"));
+  const { seen } = await say.with(tools, agent, user("pasta?"));
+  assert.deepEqual(seen, [agent, user("rice?"), assistant("well"), user("pasta?")]);
+});
+
+test("a client may make the steps of a first turn short: nothing was said before them", async () => {
+  for (const short of [
+    [user("look up"), call("c1"), { ...output("c1"), output: "[cleared]" }, call("c2"), output("c2")],
+    [user("In short: all is well."), call("c2"), output("c2")],
+  ] as const) {
+    const say = createScene(talk);
+    await say(user("look up"));
+    await say(user("look up"), call("c1"), output("c1"), user("look on"));
+    assert.deepEqual((await say(...short)).seen, short);
+    assert.deepEqual((await say(user("And now?"))).seen, [...short, assistant("well"), user("And now?")]);
+  }
+});
+
+test("the question that is sent along with every output, without its calls, was asked once", async () => {
+  const say = createScene(talk);
+  await say(user("I am Ann."));
+  await say(user("look up"));
+  const again: Item = { type: "tool-output", kind: "function", callId: "c1", output: "look again" };
+  const seen = [user("I am Ann."), assistant("well"), user("look up"), call("c1"), again];
+  assert.deepEqual((await say(user("look up"), again)).seen, seen);
+  assert.deepEqual((await say(user("look up"), again, output("c2"))).seen, [...seen, call("c2"), output("c2")]);
+  const after = [...seen, call("c2"), output("c2"), assistant("well"), user("Thanks")];
+  assert.deepEqual((await say(user("Thanks"))).seen, after);
+});
+
+const tools: readonly Tool[] = [{ type: "function", name: "look" }];
 
 function openSqlite() {
   return createSqliteStore({ file: ":memory:" });

@@ -1,10 +1,11 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
 import type { Chain } from "./chain.ts";
+import type { ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
 import type { Match } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
-import { type Run, toRuns } from "./runs.ts";
+import { canonOf, type Run, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
 /**
@@ -14,7 +15,27 @@ import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, 
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
   const path = await store.readPath(session.tip);
-  return namesCall(shown, path) ? matchEnd(shown, path, "matched") : undefined;
+  if (!namesCall(shown, path) || isToldOtherwise(shown, path)) return undefined;
+  return matchEnd(shown, path, "matched");
+}
+
+/**
+ * Before the very first turn nothing was said, so that who shows its steps shows all, and may have made some of it short: it
+ * asks something else than was asked, or gives something else for an older call.
+ */
+function isToldOtherwise(shown: Shown, path: Path): boolean {
+  const talk = talkFrom(path, 0);
+  if (path.isAbridged || !isStep({ items: talk, end: talk.length })) return false;
+  const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
+  if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
+  const given = new Map(talk.flatMap((item) => (item.type === "tool-output" ? [[item.callId, wordsOf(item)]] : [])));
+  return shown.items.some(
+    (item) => item.type === "tool-output" && (given.get(item.callId) ?? wordsOf(item)) !== wordsOf(item),
+  );
+}
+
+function wordsOf({ output }: ToolOutput): string {
+  return squeeze(canonOf(output)).trim();
 }
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */

@@ -1,14 +1,15 @@
 /** Finds the node of the tree that a request continues, and takes the turn of its thread. */
 import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
-import { isSteering, type Item } from "../item.ts";
+import type { Item } from "../item.ts";
 import { type Match, matchHistory } from "./match.ts";
-import { divide, isStep, readShown, type Shown } from "./shown.ts";
+import { divide, isStep, readShown, type Shown, withoutRepeat } from "./shown.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import { noPath, type Path } from "./path.ts";
 import type { Queue } from "./queue.ts";
 import { sideOf } from "./runs.ts";
+import { asksAnew, isConversation, mayFollow } from "./titles.ts";
 import type { Ask } from "../turn.ts";
 
 export interface Place {
@@ -114,7 +115,8 @@ async function continueResponse(
   }
   const move = session && ({ id: session.id, expectedTip: previous.id, otherwise: "branch", resends: false } as const);
   const path = await store.readPath(previous.id);
-  return { history: "continued", path, base: [], input: ask.items, session, move, by: "response" };
+  const input = withoutRepeat(ask.items, path);
+  return { history: "continued", path, base: [], input, session, move, by: "response" };
 }
 
 /** Throws when what a request names to go on from is not there; gives its session. */
@@ -154,7 +156,8 @@ async function continueConversation(
   const session = isFree ? found : await findConversation(store, owner, conversationId);
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
   const path = session.tip === undefined ? noPath : await store.readPath(session.tip);
-  return { history: "continued", path, base: [], input: ask.items, session, move, by: "conversation" };
+  const input = withoutRepeat(ask.items, path);
+  return { history: "continued", path, base: [], input, session, move, by: "conversation" };
 }
 
 /** The owner's session of this id. */
@@ -194,9 +197,10 @@ async function continueSession(
     const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
     return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
+  const mayContinue = (first: Ask<Item>): boolean => shown.end === 0 && !alwaysResends && mayFollow(first, ask);
   const isFirst = queue.isFree(name);
   const begun = beginnings.get(name);
-  if (session === undefined && !isFirst && begun && !mayContinue(begun.first, ask, shown, alwaysResends)) {
+  if (session === undefined && !isFirst && begun && !mayContinue(begun.first)) {
     return begin(begun);
   }
 
@@ -212,11 +216,12 @@ async function continueSession(
   if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
   if (!continuesTip(current)) return placeByHistory(parts, shown, current, seeker);
   const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
-  if (asksAnew(path, ask.items)) return beginThread(shown, current, hint, isPlainer(ask.items, path));
+  if (asksAnew(path, ask.items)) return beginThread(shown, current, hint, isConversation(ask, path));
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
-  return { history: "continued", path, base: [], input: ask.items, session: current, move, by: "hint" };
+  const input = withoutRepeat(ask.items, path);
+  return { history: "continued", path, base: [], input, session: current, move, by: "hint" };
 }
 
 /** A request without history goes on with the session's thread, unless the session's callers show theirs. */
@@ -225,46 +230,6 @@ function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): 
   // The output of a tool needs its call, so it cannot begin anything.
   const first = shown.items.map(sideOf).find((side) => side !== undefined);
   return session.tip !== undefined && (!(session.resends || alwaysResends) || first === "tools");
-}
-
-/**
- * Whether a request may be the next of one that is still being answered, the first of its session. Agents ask for the title
- * of a conversation while it begins, in the same session: who has other instructions has another conversation.
- */
-function mayContinue(first: Ask<Item>, ask: Ask<Item>, shown: Shown, alwaysResends: boolean): boolean {
-  if (shown.end > 0 || alwaysResends) return false;
-  const own = instructionsOf(ask);
-  return own.length === 0 || JSON.stringify(own) === JSON.stringify(instructionsOf(first));
-}
-
-function instructionsOf({ items, settings: { instructions } }: Ask<Item>): readonly unknown[] {
-  const steering = items.flatMap((item) => (item.type === "message" && isSteering(item) ? [item.content] : []));
-  return instructions === undefined ? steering : [instructions, ...steering];
-}
-
-/**
- * Agents ask for the title of a conversation before it begins, in the same session: who asks the session's first question once
- * more, under other instructions, does not go on with it.
- */
-function asksAnew(path: Path, items: readonly Item[]): boolean {
-  if (path.length !== 1 || path.steering.length === 0) return false;
-  const own = items.filter(isSteering);
-  if (own.length === 0 || toWords(own) === toWords(path.steering)) return false;
-  const asked = path.tip?.input.findLast(isQuestion);
-  return asked !== undefined && items.some((item) => isQuestion(item) && toWords([item]) === toWords([asked]));
-}
-
-/** A title is asked for with more words than the question itself, so of the two this is the conversation, whichever was first. */
-function isPlainer(items: readonly Item[], { tip }: Path): boolean {
-  return items.filter(isQuestion).length < (tip?.input ?? []).filter(isQuestion).length;
-}
-
-function isQuestion(item: Item): boolean {
-  return sideOf(item) === "caller";
-}
-
-function toWords(items: readonly Item[]): string {
-  return JSON.stringify(items.map((item) => (item.type === "message" ? item.content : item)));
 }
 
 /** A thread of its own in a session that has others; the session goes on with it, or with the one it had. */

@@ -58,6 +58,38 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
   return shown.length > 0 && shown.every((callId) => ours.includes(callId));
 }
 
+/**
+ * What is new of items that answer the newest calls: some clients send along, with every step of a turn, what they have asked in
+ * it and the outputs that they have given already.
+ */
+export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
+  const { tip } = path;
+  const first = items.findIndex(({ type }) => type === "tool-output");
+  if (first === -1 || tip === undefined) return items;
+  const open = callIdsOf(tip.output);
+  if (!items.some((item) => item.type === "tool-output" && open.includes(item.callId))) return items;
+  const turn = stepsOf(path);
+  const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
+  const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
+  const given = new Set(turn.map(toGiven));
+  return items.filter((item) => {
+    if (item.type === "tool-output") return open.includes(item.callId) || !given.has(toGiven(item));
+    return !(isAskedAgain && asked.includes(item));
+  });
+}
+
+/** What was said from the last question on. */
+function stepsOf(path: Path): readonly Item[] {
+  const talk = talkFrom(path, 0);
+  const last = talk.findLastIndex((item) => sideOf(item) === "caller");
+  const before = talk.findLastIndex((item, index) => index < last && !["caller", undefined].includes(sideOf(item)));
+  return talk.slice(before + 1);
+}
+
+function toGiven(item: Item): string {
+  return item.type === "tool-output" ? JSON.stringify([item.callId, item.output]) : "";
+}
+
 /** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
 export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
   if (!path.hasCalls) return shown;
