@@ -4,7 +4,7 @@ import { Value } from "typebox/value";
 import { GatewayError } from "./core/errors.ts";
 import { interrupted } from "./core/frame/replay.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "./core/store.ts";
-import { giveUp } from "./stores/verdict.ts";
+import { giveUp } from "./core/frame/replay.ts";
 
 /** The version of the lines. A reader of a later version reads earlier ones. */
 const version = 1;

@@ -53,7 +53,7 @@ async function examine(
     ...warnings.map(({ path, message }) => warning(path, message)),
     ...judgeFolders(config),
     // It holds up everything else while it reads, so it comes when nothing else waits.
-    judgeStore(config.sessions.store),
+    await judgeStore(config.sessions.store),
     port,
     ok("default adapter", `${config.defaultAdapter}: ${reason}`),
     ...adapters,

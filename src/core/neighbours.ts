@@ -11,10 +11,15 @@ export interface Neighbours {
   isTaken(name: string): Promise<boolean>;
   /** Tells the others, under a name that this gateway has. They may miss it: what counts is what the store keeps in the end. */
   tell(name: string, events: readonly Event[]): void;
-  /** What was told under the name, from its beginning on, and what is told, until it is free. It ends early where something was missed. */
+  /** What was told under the name, from its beginning on, and what is told, until it is free; nothing behind what was missed. */
   hear(name: string, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
   /** Asks for a turn to be called off, and waits until its name is free, but not for long: its gateway may be gone. */
   callOff(name: string, turnId: string): Promise<void>;
   /** Hears of the turns that others want called off. */
   onCalledOff(listener: (turnId: string) => void): void;
+}
+
+/** What a gateway is known by as the one that runs a turn. */
+export function nameOfRun(turnId: string): string {
+  return `run ${turnId}`;
 }

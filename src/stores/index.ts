@@ -5,10 +5,10 @@ import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "./sqlite.ts";
 
 /**
- * A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` does not. `warn`
- * hears of what works less well for a while.
+ * A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` and `redis://…` do
+ * not. `warn` hears of what works less well, for a while or as it is set up.
  */
-export function openStore(url: string, warn?: Warn): SessionStore {
+export async function openStore(url: string, warn?: Warn): Promise<SessionStore> {
   const colon = url.indexOf(":");
   const scheme = url.slice(0, colon + 1);
   const open = schemes.get(scheme);
@@ -19,14 +19,22 @@ export function openStore(url: string, warn?: Warn): SessionStore {
 
 type Warn = (message: string) => void;
 
-const schemes = new Map<string, (rest: string, warn?: Warn) => SessionStore>([
+const schemes = new Map<string, (rest: string, warn?: Warn) => SessionStore | Promise<SessionStore>>([
   ["memory:", () => createMemoryStore()],
   ["sqlite:", openSqlite],
+  ["redis:", (rest, warn) => openRedis(`redis:${rest}`, warn)],
+  ["rediss:", (rest, warn) => openRedis(`rediss:${rest}`, warn)],
 ]);
 
-const known = "memory:, sqlite:<absolute path>";
+const known = "memory:, sqlite:<absolute path>, redis://<host>, rediss://<host>";
 
 function openSqlite(file: string, warn?: Warn): SessionStore {
   if (isAbsolute(file)) return createSqliteStore({ file, warn });
   throw new Error(`The session store 'sqlite:${file}' must name its file by an absolute path.`);
+}
+
+/** Its code, and the client that it stands on, are loaded only where they are wanted. */
+async function openRedis(url: string, warn?: Warn): Promise<SessionStore> {
+  const { createRedisStore } = await import("./redis.ts");
+  return createRedisStore({ url, warn });
 }

@@ -1,5 +1,4 @@
 /** The rules that every store shares: when a commit's turns are kept, and what can be followed. */
-export { giveUp } from "../core/frame/replay.ts";
 import type { Commit, Session, StoredTurn } from "../core/store.ts";
 
 /** Keep the turns and leave every tip, move their session's tip to the last, make their session, or keep nothing. */

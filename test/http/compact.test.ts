@@ -182,7 +182,7 @@ test("the tokens of a request are told without an answer, and whether they were 
 });
 
 test("items and fields that only the dialect knows are kept with their turn, on disk too", async (context) => {
-  const store = openStore(`sqlite:${join(makeFolder(context), "sessions.db")}`);
+  const store = await openStore(`sqlite:${join(makeFolder(context), "sessions.db")}`);
   context.after(() => store.close());
   const { post, send, adapter } = await open(context, model, { store });
   const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };

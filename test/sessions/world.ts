@@ -37,6 +37,8 @@ export interface Site {
   readonly store: SessionStore;
   /** What its gateway held is free: it is gone. */
   die?(): void;
+  /** Called once, when the history is over. */
+  close?(): Promise<void>;
 }
 
 /**

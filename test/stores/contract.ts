@@ -24,11 +24,11 @@ import {
 } from "./making.ts";
 import { withoutTold } from "../../src/stores/paths.ts";
 
-export function describeStore(name: string, open: (now?: () => Date) => SessionStore): void {
+export function describeStore(name: string, open: (now?: () => Date) => SessionStore | Promise<SessionStore>): void {
   function it(sentence: string, run: (store: SessionStore, clock: Clock) => Promise<void>): void {
     test(sentence, async () => {
       const clock = { time: new Date("2026-02-03T04:05:06.789Z") };
-      const store = open(() => clock.time);
+      const store = await open(() => clock.time);
       try {
         await run(store, clock);
       } finally {
@@ -284,7 +284,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     });
 
     test("keeps what was committed before it closes, and refuses everything after", async () => {
-      const store = open();
+      const store = await open();
       const turn = makeTurn({});
       const committed = store.commit({ turns: [turn] });
       await store.close();

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { openStore } from "../../src/stores/index.ts";
 
 test("memory: opens a store that needs no file", async () => {
-  const store = openStore("memory:");
+  const store = await openStore("memory:");
   await store.check();
   await store.close();
 });
@@ -15,7 +15,7 @@ test("sqlite: with an absolute path opens a store in that file", async () => {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
   try {
     const file = join(folder, "sessions.db");
-    const store = openStore(`sqlite:${file}`);
+    const store = await openStore(`sqlite:${file}`);
     await store.check();
     await store.close();
     assert.ok(existsSync(file));
@@ -24,16 +24,39 @@ test("sqlite: with an absolute path opens a store in that file", async () => {
   }
 });
 
-test("sqlite: with a relative path is refused", () => {
-  assert.throws(() => openStore("sqlite:sessions.db"), /absolute path/);
-  assert.throws(() => openStore("sqlite:"), /absolute path/);
+test("sqlite: with a relative path is refused", async () => {
+  await assert.rejects(openStore("sqlite:sessions.db"), /absolute path/);
+  await assert.rejects(openStore("sqlite:"), /absolute path/);
 });
 
-test("an unknown store is refused with the known ones, and without what may be a password", () => {
+test("an unknown store is refused with the known ones, and without what may be a password", async () => {
   for (const url of ["floppy://user:secret@host", "secret", ""]) {
-    assert.throws(
-      () => openStore(url),
-      (error: Error) => /memory:, sqlite:<absolute path>/.test(error.message) && !error.message.includes("secret"),
+    await assert.rejects(
+      openStore(url),
+      (error: Error) =>
+        /memory:, sqlite:<absolute path>, redis:/.test(error.message) && !error.message.includes("secret"),
     );
+  }
+});
+
+test("a URL of Redis that cannot be one is refused with the form, and without its password", async () => {
+  for (const rest of [
+    "",
+    "/",
+    "me:secret@",
+    "h:99999",
+    "h/name",
+    "h?prefix=a{b",
+    "h?db=1",
+    "h#secret",
+    "me:%zz@h",
+    "me:se/cret@h",
+  ]) {
+    for (const scheme of ["redis", "rediss"]) {
+      await assert.rejects(
+        openStore(`${scheme}://${rest}`),
+        (error: Error) => /redis:\/\/\[user:password@\]host/.test(error.message) && !/secret|cret@/.test(error.message),
+      );
+    }
   }
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { createRecent } from "../../src/stores/sqlite/recent.ts";
+import { createRecent } from "../../src/stores/recent.ts";
 import { keepThread, makeTurn, readTurns } from "./making.ts";
 
 test("recent turns stay within their bound, and the oldest go first", () => {

@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { toRow } from "../../src/stores/sqlite/row.ts";
+import { toRow } from "../../src/stores/row.ts";
 import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
 import { createFiles, look } from "./files.ts";

@@ -1,9 +1,9 @@
-/** Whether the session store can be read, and is whole; looked at through a connection that cannot write. */
+/** Whether the session store can be read, and is whole; a file is looked at through a connection that cannot write. */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { StoreConfig } from "../../config/config.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
-import { type Finding, formatBytes, ok, problemWith } from "./finding.ts";
+import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
 /** Larger files take longer to read than anyone waits here. */
@@ -11,8 +11,9 @@ const maxReadBytes = 500_000_000;
 const busyMs = 1_000;
 
 /** A store that is not there yet is well. */
-export function judgeStore(store: StoreConfig): Finding {
+export async function judgeStore(store: StoreConfig): Promise<Finding> {
   if (store.type === "memory") return ok(about, "in memory");
+  if (store.type === "redis") return judgeRedis(store.url);
   const { file } = store;
   try {
     const found = statSync(file, { throwIfNoEntry: false });
@@ -22,6 +23,22 @@ export function judgeStore(store: StoreConfig): Finding {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
     return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
+  }
+}
+
+/** Asked over a connection of its own, which changes nothing there. */
+async function judgeRedis(url: string): Promise<Finding> {
+  const { inspectRedis } = await import("../../stores/redis/inspect.ts");
+  try {
+    const { shown, version, newest, losses } = await inspectRedis(url);
+    if (version !== undefined && version > newest) {
+      const known = `schema version ${version}, and this release knows versions up to ${newest}`;
+      return problemWith(about, `${shown} has ${known}; start the newer release that wrote it`);
+    }
+    const text = version === undefined ? `${shown}, made at the first start` : `${shown}, schema version ${version}`;
+    return losses.length === 0 ? ok(about, text) : warning(about, `${text}; ${losses.join(" ")}`);
+  } catch (thrown) {
+    return problemWith(about, thrown instanceof Error ? thrown.message : String(thrown));
   }
 }
 

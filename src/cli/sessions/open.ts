@@ -1,7 +1,9 @@
 /** Opens the configured store beside a gateway that may run on it, and closes it again. */
 import { existsSync } from "node:fs";
-import type { SessionsConfig } from "../../config/config.ts";
+import type { SessionsConfig, StoreConfig } from "../../config/config.ts";
+import { maskSecrets } from "../../config/mask.ts";
 import type { SessionStore } from "../../core/store.ts";
+import { toStoreUrl } from "../../parts.ts";
 import type { Arguments } from "../command.ts";
 import type { House } from "../house.ts";
 import { readSettings } from "../settings.ts";
@@ -9,7 +11,8 @@ import type { Terminal } from "../terminal.ts";
 
 export interface Opened {
   readonly store: SessionStore;
-  readonly file: string;
+  /** Where the store is a file. */
+  readonly file: string | undefined;
   readonly config: SessionsConfig;
 }
 
@@ -36,12 +39,20 @@ export async function withStore(
 
   if (place.type === "memory") return endWithout('the store is "memory:", which lives in the running gateway alone.');
   // To look at a store must not make one.
-  if (whenAbsent !== "make" && !existsSync(place.file)) return endWithout(`no store is at ${place.file} yet.`);
+  if (whenAbsent !== "make" && !(await isThere(place))) {
+    return endWithout(`no store is at ${place.type === "sqlite" ? place.file : String(maskSecrets(place.url))} yet.`);
+  }
   const { openStore } = await import("../../stores/index.ts");
-  const store = openStore(`sqlite:${place.file}`);
+  const store = await openStore(toStoreUrl(config));
   try {
-    return await use({ store, file: place.file, config: config.sessions });
+    return await use({ store, file: place.type === "sqlite" ? place.file : undefined, config: config.sessions });
   } finally {
     await store.close();
   }
+}
+
+async function isThere(place: Exclude<StoreConfig, { readonly type: "memory" }>): Promise<boolean> {
+  if (place.type === "sqlite") return existsSync(place.file);
+  const { inspectRedis } = await import("../../stores/redis/inspect.ts");
+  return (await inspectRedis(place.url)).version !== undefined;
 }

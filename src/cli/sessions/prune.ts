@@ -19,7 +19,8 @@ export const prune: Command = {
       const before = sizeOf(file);
       const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
       const shrunk = Math.max(0, before - sizeOf(file));
-      terminal.print(`Deleted ${sessions} sessions and ${turns} turns. The store is ${shrunk} bytes smaller.`);
+      const size = file === undefined ? "" : ` The store is ${shrunk} bytes smaller.`;
+      terminal.print(`Deleted ${sessions} sessions and ${turns} turns.${size}`);
       return 0;
     };
     return withStore(given, terminal, house, prune, () => {});
@@ -27,6 +28,7 @@ export const prune: Command = {
 };
 
 /** With its log, which is a part of the store until it is taken over. */
-function sizeOf(file: string): number {
+function sizeOf(file: string | undefined): number {
+  if (file === undefined) return 0;
   return [file, `${file}-wal`].reduce((size, each) => size + (statSync(each, { throwIfNoEntry: false })?.size ?? 0), 0);
 }

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
+import { nameOfRun } from "../neighbours.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 
 export interface Elsewhere {
@@ -18,11 +19,6 @@ export interface Elsewhere {
 export interface ElsewhereParts {
   readonly store: SessionStore;
   readonly now: () => Date;
-}
-
-/** What a gateway is known by as the one that runs a turn. */
-export function nameOfRun(turnId: string): string {
-  return `run ${turnId}`;
 }
 
 export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {

@@ -1,7 +1,8 @@
 /** How turns come into the memory store, and how they leave it. */
 import { shownSuffix } from "../../core/conversation/address.ts";
+import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
-import { type Shelf, giveUp, judge } from "../verdict.ts";
+import { type Shelf, judge } from "../verdict.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
 export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {

@@ -3,7 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { type TurnRow, toTurn, turnColumns } from "./row.ts";
+import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isThere } from "./search.ts";
 
 export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords"> {

@@ -3,7 +3,7 @@ import type { Conversation, Conversations } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
-import { toRow, turnColumns } from "./row.ts";
+import { toRow, turnColumns } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
   const { database, checkpoints, group, recent, read } = ground;

@@ -5,7 +5,7 @@ import { type KeyedHash, createKeyedHash } from "../hash.ts";
 import { unavailable } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
-import { type Recent, createRecent } from "./recent.ts";
+import { type Recent, createRecent } from "../recent.ts";
 
 export interface Ground {
   readonly database: DatabaseSync;

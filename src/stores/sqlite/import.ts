@@ -1,11 +1,11 @@
 /** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
-import { DatabaseSync } from "node:sqlite";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
 import { hasOtherKey, isBrokenArchive } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
-import { type TurnRow, toRow, turnColumns } from "./row.ts";
+import { type TurnRow, toRow, turnColumns } from "../row.ts";
+import { type StagedRow, createStaging } from "../staging.ts";
 
 export function createImport(ground: Ground, removal: Removal): Archive["importRecords"] {
   const { group, recent } = ground;
@@ -73,7 +73,7 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
   }
 
   return async (records) => {
-    const staging = createStaging();
+    const staging = createStaging(toStaged);
     try {
       for await (const record of records) staging.add(record);
       return await group.add(
@@ -100,25 +100,6 @@ type SessionRow = [
   updated: number,
   active: number,
 ];
-
-interface StagedRow {
-  readonly type: ArchiveRecord["type"];
-  readonly record: string;
-}
-
-/** An archive may be larger than memory and come slowly, and the store must not stand still for it. */
-function createStaging() {
-  // A database without a name lives in a temporary file that goes with it.
-  const database = new DatabaseSync("");
-  database.exec("CREATE TABLE staged (type TEXT, record TEXT) STRICT");
-  const add = database.prepare("INSERT INTO staged VALUES (?, ?)");
-  const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");
-  return {
-    add: (record: ArchiveRecord) => void add.run(record.type, JSON.stringify(toStaged(record))),
-    read: () => read.iterate() as Iterable<unknown> as Iterable<StagedRow>,
-    close: () => database.close(),
-  };
-}
 
 function toStaged(record: ArchiveRecord): TurnRow | SessionRow | [string] {
   if (record.type === "store") return [record.hintKey];

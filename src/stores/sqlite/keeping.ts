@@ -1,10 +1,11 @@
 /** How turns come into the SQLite store, and how running ones end. */
+import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
-import { type Shelf, giveUp, judge } from "../verdict.ts";
+import { type Shelf, judge } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
-import { type TurnRow, sizeOf, toRow, toTurn, turnColumns } from "./row.ts";
+import { type TurnRow, sizeOf, toRow, toTurn, turnColumns } from "../row.ts";
 
 /** Sessions are found by the hour of their last turn. */
 export function hourOf(time: number): number {

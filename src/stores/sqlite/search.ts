@@ -3,7 +3,7 @@ import { type Path, toPath } from "../../core/place/path.ts";
 import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
-import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "./row.ts";
+import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
 
 /** The turn's session is not being deleted. */
 export const isThere = `NOT EXISTS (

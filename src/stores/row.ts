@@ -1,5 +1,5 @@
-/** Turns as rows of the table `turns`, and back. */
-import type { PathTurn, StoredTurn, Told } from "../../core/store.ts";
+/** Turns as rows of texts and numbers, in which a store can keep them, and back. */
+import type { PathTurn, StoredTurn, Told } from "../core/store.ts";
 
 /** The columns in the order of a row. */
 export const turnColumns =

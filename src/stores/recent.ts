@@ -1,7 +1,7 @@
-/** Turns that were kept or read just now, within a bound, so that a thread in use is not read from the file for every turn. */
-import type { Path } from "../../core/place/path.ts";
-import type { PathTurn } from "../../core/store.ts";
-import { createPaths } from "../paths.ts";
+/** Turns that were kept or read just now, within a bound, so that a thread in use is not read from the store for every turn. */
+import type { Path } from "../core/place/path.ts";
+import type { PathTurn } from "../core/store.ts";
+import { createPaths } from "./paths.ts";
 
 export interface Recent {
   get(turnId: string): PathTurn | undefined;
@@ -14,7 +14,7 @@ export interface Recent {
 }
 
 /**
- * Whoever changes or deletes a turn in the file must have it forgotten here. The oldest go first, half of the bound at once:
+ * Whoever changes or deletes a turn in the store must have it forgotten here. The oldest go first, half of the bound at once:
  * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it.
  */
 export function createRecent(maxSize: number): Recent {

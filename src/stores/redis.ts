@@ -1,0 +1,128 @@
+/** Turns in Redis or Valkey: each commit is one script, so that it is kept as a whole, in one round trip. */
+import { setTimeout as wait } from "node:timers/promises";
+import { GatewayError } from "../core/errors.ts";
+import type { SessionStore } from "../core/store.ts";
+import { type Address, readAddress } from "./redis/address.ts";
+import { createArchive } from "./redis/archive.ts";
+import { createCheck } from "./redis/check.ts";
+import { type Connection, openConnection, toKeyPrefix } from "./redis/connection.ts";
+import { createConversations } from "./redis/conversations.ts";
+import { type Doubts, createDoubts } from "./redis/doubts.ts";
+import { findLosses } from "./redis/durability.ts";
+import { createGround } from "./redis/ground.ts";
+import { createImport } from "./redis/import.ts";
+import { createKeeping } from "./redis/keeping.ts";
+import { type LeaseTimes, createLease } from "./redis/lease.ts";
+import { createNeighbours, type RedisNeighbours } from "./redis/neighbours.ts";
+import { createDeletion, createPrune } from "./redis/removal.ts";
+import { prepareStore, readSecret } from "./redis/schema.ts";
+import { scripts } from "./redis/scripts.ts";
+import { createSearch } from "./redis/search.ts";
+import { cannotOpen, codeOf } from "./redis/trouble.ts";
+
+export interface RedisStoreOptions {
+  /** `redis[s]://[user:password@]host[:port][/database][?prefix=NAME]`. */
+  readonly url: string;
+  readonly now?: (() => Date) | undefined;
+  /** How many characters of turns stay in memory. */
+  readonly maxRecentSize?: number | undefined;
+  /** Hears of settings of the server with which turns could be lost; without it the process does. */
+  readonly warn?: ((message: string) => void) | undefined;
+  readonly times?: Partial<RedisTimes> | undefined;
+}
+
+interface RedisTimes extends LeaseTimes {
+  /** How long the first connection may take. */
+  readonly openingMs: number;
+  /** How long Redis may answer nothing. */
+  readonly timeoutMs: number;
+}
+
+const usualTimes: RedisTimes = { openingMs: 5_000, timeoutMs: 5_000, leaseMs: 10_000, renewMs: 3_000 };
+const defaultRecentSize = 32 * 1024 * 1024;
+
+/** A store in Redis; it is made if it is not there. Throws `store_unavailable` with one sentence when it cannot be opened. */
+export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
+  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
+  const times = { ...usualTimes, ...options.times };
+  const address = readAddress(options.url);
+  const prefix = toKeyPrefix(address);
+  const key = (name: string) => `${prefix}${name}`;
+  let doubts: Doubts | undefined;
+  let neighbours: RedisNeighbours | undefined;
+  const lease = createLease(times, () => {
+    doubts?.settle();
+    neighbours?.settle();
+  });
+  const connection = await open(address, times, lease.reconnect);
+  try {
+    const send = (...command: readonly string[]) => connection.send(command);
+    const secrets = await whenLoaded(() => prepareStore(send, key, address), times.openingMs);
+    const ground = createGround({ connection, lease, prefix, secrets, now, maxRecentSize });
+    doubts = createDoubts(ground);
+    const { leaseMs } = times;
+    const others = createNeighbours({ ...connection, key, hash: (name) => ground.hashKey("", name), leaseMs });
+    neighbours = others;
+    return {
+      ...createSearch(ground),
+      neighbours: others,
+      ...createKeeping(ground, doubts, others),
+      ...createDeletion(ground),
+      prune: createPrune(ground),
+      ...createConversations(ground),
+      ...createArchive(ground),
+      importRecords: createImport(ground),
+      async secret(name) {
+        return Buffer.from(await readSecret(ground.send, key, `secret:${name}`), "base64url");
+      },
+      async claim() {
+        await lease.claim(connection);
+        await others.open();
+        for (const loss of await findLosses(ground.send)) warn(loss);
+      },
+      check: createCheck(ground, connection.isReady),
+      async close() {
+        if (!ground.isOpen()) return;
+        ground.close();
+        await others.close();
+        await lease.release(connection);
+        await connection.close();
+      },
+    };
+  } catch (thrown) {
+    await connection.close();
+    throw cannotOpen(thrown, address.shown);
+  }
+}
+
+async function open(
+  address: Address,
+  times: RedisTimes,
+  onReady: (connection: Connection) => void,
+): Promise<Connection> {
+  try {
+    return await openConnection({ address, scripts: Object.values(scripts), onReady, ...times });
+  } catch (thrown) {
+    throw cannotOpen(thrown, address.shown);
+  }
+}
+
+/** A server that has just been started reads its file first. */
+async function whenLoaded<T>(look: () => Promise<T>, withinMs: number): Promise<T> {
+  const deadline = performance.now() + withinMs;
+  for (;;) {
+    try {
+      return await look();
+    } catch (thrown) {
+      const isLoading = thrown instanceof GatewayError && codeOf(thrown.cause) === "LOADING";
+      if (!isLoading || performance.now() > deadline) throw thrown;
+      await wait(loadingMs);
+    }
+  }
+}
+
+const loadingMs = 200;
+
+function warnProcess(message: string): void {
+  process.emitWarning(message, "PorticoWarning");
+}

@@ -1,0 +1,41 @@
+/** The sessions of the Redis store as things that callers handle by name. */
+import type { Conversations } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { rejectKept } from "./keeping.ts";
+import { toList, toText } from "./script.ts";
+import { scripts } from "./scripts.ts";
+import { toParts } from "./turn.ts";
+
+export function createConversations(ground: Ground): Conversations {
+  return {
+    async createSession({ id, owner, createdAt, metadata }, shown) {
+      const args = [id, owner, String(createdAt.getTime()), JSON.stringify(metadata)];
+      const parts = shown === undefined ? [] : toParts(shown);
+      await ground
+        .write(scripts.createSession, [...args, ...parts])
+        .catch((thrown) => rejectKept(thrown, [{ id }, ...(shown === undefined ? [] : [shown])]));
+    },
+    async readConversation(owner, sessionId) {
+      const fields = ["owner", "created", "metadata", "tip"];
+      const [of, created, metadata, tip] = toList(await ground.send("HMGET", ground.key(`s:${sessionId}`), ...fields));
+      if (of !== owner) return undefined;
+      return {
+        id: sessionId,
+        owner,
+        createdAt: new Date(Number(created)),
+        metadata: JSON.parse(toText(metadata) ?? "{}"),
+        tip: toText(tip),
+      };
+    },
+    async updateMetadata(owner, sessionId, metadata) {
+      return (await ground.write(scripts.updateMetadata, [sessionId, owner, JSON.stringify(metadata)])) === 1;
+    },
+    async replaceItems(turnId, input, output) {
+      const args = [turnId, JSON.stringify(input), JSON.stringify(output)];
+      const changes = await ground.write(scripts.replaceItems, args);
+      if (changes === null) return false;
+      ground.noteChange(changes, [turnId]);
+      return true;
+    },
+  };
+}

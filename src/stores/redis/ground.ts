@@ -1,0 +1,142 @@
+/** What all parts of the Redis store stand on: reading and writing, its secrets, and what is remembered of it. */
+import { GatewayError } from "../../core/errors.ts";
+import { type KeyedHash, createKeyedHash } from "../hash.ts";
+import { type Recent, createRecent } from "../recent.ts";
+import { isClosed } from "../refusals.ts";
+import type { Connection, Lost } from "./connection.ts";
+import type { Lease } from "./lease.ts";
+import type { Reply, Script } from "./script.ts";
+import { codeOf } from "./trouble.ts";
+import { type Secrets, readSecrets } from "./schema.ts";
+
+export interface Ground {
+  readonly now: () => Date;
+  readonly recent: Recent;
+  readonly outcome: Outcome;
+  read(script: Script, ...args: readonly string[]): Promise<Reply>;
+  /** Runs a script whose first argument is the lease. */
+  write(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
+  send(...command: readonly string[]): Promise<Reply>;
+  /** The key of what lies under a name. */
+  key(name: string): string;
+  /**
+   * Forgets what others may have changed, by the count of changes as it stood in an answer. False: the answer is older than
+   * a change that is known already, so that what it tells must not be remembered.
+   */
+  seeChanges(count: Reply | undefined): boolean;
+  /** The count of changes came with an answer just now, in this turn of the event loop: to ask for it again would tell the same. */
+  isFresh(): boolean;
+  /** The same after a change of ours, which made only these turns others, or all. */
+  noteChange(count: Reply | undefined, turnIds?: readonly string[]): boolean;
+  /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
+  withHints<T>(work: (hash: HintHash, key: string) => Promise<T>): Promise<T>;
+  readonly hashKey: (owner: string, key: string) => string;
+  /** From now on everything is refused. */
+  close(): void;
+  isOpen(): boolean;
+}
+
+type HintHash = (owner: string, hint: string) => string;
+
+interface Outcome {
+  /** When something was kept last. */
+  keptAt?: Date;
+  /** Why nothing was kept, the last time that it was so. */
+  failure?: { readonly at: Date; readonly error: GatewayError };
+}
+
+export interface GroundParts {
+  readonly connection: Connection;
+  readonly lease: Lease;
+  readonly prefix: string;
+  readonly secrets: Secrets;
+  readonly now: () => Date;
+  readonly maxRecentSize: number;
+}
+
+export function createGround({ connection, lease, prefix, now, maxRecentSize, ...parts }: GroundParts): Ground {
+  const recent = createRecent(maxRecentSize);
+  const outcome: Outcome = {};
+  let hints = toHints(parts.secrets);
+  let seen = parts.secrets.changes;
+  let open = true;
+  let fresh: NodeJS.Immediate | undefined;
+
+  async function attempt(reply: Promise<Reply>): Promise<Reply> {
+    try {
+      const done = await reply;
+      // A script that changed nothing proves nothing.
+      if (done !== 0 && done !== null) outcome.keptAt = now();
+      return done;
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) outcome.failure = { at: now(), error: thrown };
+      throw thrown;
+    }
+  }
+
+  function checkOpen(): void {
+    if (!open) throw isClosed();
+  }
+
+  const key = (name: string) => `${prefix}${name}`;
+  async function send(...command: readonly string[]): Promise<Reply> {
+    checkOpen();
+    return connection.send(command);
+  }
+
+  return {
+    now,
+    recent,
+    outcome,
+    key,
+    send,
+    async read(script, ...args) {
+      checkOpen();
+      return connection.run(script, args);
+    },
+    async write(script, args, lost) {
+      checkOpen();
+      const again = lost && { ...lost, again: () => [lease.fence(), ...lost.again()] };
+      return attempt(connection.run(script, [lease.fence(), ...args], again));
+    },
+    isFresh: () => open && fresh !== undefined,
+    seeChanges(count) {
+      fresh ??= setImmediate(() => (fresh = undefined));
+      const current = Number(count ?? 0);
+      if (current > seen) {
+        seen = current;
+        recent.clear();
+      }
+      return current === seen;
+    },
+    noteChange(count, turnIds) {
+      const current = Number(count ?? 0);
+      if (turnIds === undefined || current > seen + 1) recent.clear();
+      else recent.forget(turnIds);
+      seen = Math.max(seen, current);
+      return current === seen;
+    },
+    async withHints(work) {
+      try {
+        return await work(hints.hash, hints.key);
+      } catch (thrown) {
+        if (codeOf(thrown) !== "REKEY") throw thrown;
+        hints = toHints(await readSecrets(send, key));
+        return work(hints.hash, hints.key);
+      }
+    },
+    hashKey: toText(createKeyedHash(Buffer.from(parts.secrets.idempotencyKey, "base64url"))),
+    close() {
+      open = false;
+    },
+    isOpen: () => open,
+  };
+}
+
+function toHints({ hintKey }: Secrets): { readonly key: string; readonly hash: HintHash } {
+  return { key: hintKey, hash: toText(createKeyedHash(Buffer.from(hintKey, "base64url"))) };
+}
+
+function toText(hash: KeyedHash): HintHash {
+  return (owner, words) => Buffer.from(hash(owner, words)).toString("base64url");
+}

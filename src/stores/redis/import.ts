@@ -1,0 +1,146 @@
+/** Takes an archive into the Redis store: gathered beside it first, then a bounded part at a time; what fails is undone. */
+import type { GatewayError } from "../../core/errors.ts";
+import type { Archive, ArchiveRecord } from "../../core/store.ts";
+import { hasOtherKey, isBrokenArchive, unavailable } from "../refusals.ts";
+import { type StagedRow, type Staging, createStaging } from "../staging.ts";
+import type { Ground } from "./ground.ts";
+import { removeDoomed } from "./removal.ts";
+import { toList, toText, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+import { type TurnParts, toParts } from "./turn.ts";
+
+export function createImport(ground: Ground): Archive["importRecords"] {
+  async function takeIn(staging: Staging, done: Done): Promise<void> {
+    // What is just being deleted would pass for something that is there.
+    while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
+    let isSameKey = false;
+    for (const { type, rows } of toBatches(staging.read())) {
+      if ((done.keyBefore === undefined) !== (type === "store") || (type === "store" && rows.length > 1)) {
+        throw isBrokenArchive("its first record, and only that, tells its key");
+      }
+      if (type === "store") isSameKey = await takeKey(String(rows[0]?.[0]), done);
+      else if (type === "session") await addSessions(rows, isSameKey, done);
+      else await addTurns(rows, done);
+    }
+    for (let at = 0; at < done.tips.length; at += 1_000) {
+      await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
+    }
+  }
+
+  async function takeKey(key: string, done: Done): Promise<boolean> {
+    const [isSame, before] = toList(await ground.write(scripts.takeKey, [key]));
+    done.keyBefore = String(before);
+    return isSame === 1;
+  }
+
+  async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
+    const args = rows.flatMap((row) => row.slice(0, sessionWidth));
+    const [fault, , added] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
+    const ids = new Set(toTexts(added));
+    done.sessions.push(...ids);
+    for (const row of rows) {
+      const [id = "", tip = ""] = [row[0], row[sessionWidth]];
+      if (tip !== "" && ids.has(id)) done.tips.push([id, tip]);
+    }
+    if (toText(fault) !== undefined) throw hasOtherKey();
+  }
+
+  async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
+    const [fault, turnId, missing, added] = toList(await ground.write(scripts.addTurns, rows.flat()));
+    done.turns.push(...toTexts(added));
+    if (fault === "session") {
+      throw isBrokenArchive(`the turn ${String(turnId)} is of the session ${String(missing)}, which is not in it`);
+    }
+    if (fault === "parent") {
+      const what = `the turn ${String(turnId)} follows the turn ${String(missing)}, which does not come before it`;
+      throw isBrokenArchive(what);
+    }
+  }
+
+  /** The newest first, as nothing follows them. */
+  async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
+    const newestFirst = turns.toReversed();
+    for (let at = 0; at < newestFirst.length; at += maxRemoved) {
+      await ground.write(scripts.removeTurns, newestFirst.slice(at, at + maxRemoved));
+    }
+    for (let at = 0; at < sessions.length; at += maxRemoved) {
+      await ground.write(scripts.doomSessions, sessions.slice(at, at + maxRemoved));
+    }
+    if (keyBefore !== undefined) await ground.write(scripts.takeKey, [keyBefore]);
+    while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
+  }
+
+  return async (records) => {
+    // Said before anything is read, as whoever sends it may do so slowly.
+    await ground.send("PING");
+    const staging = createStaging(toStaged);
+    const done: Done = { sessions: [], turns: [], tips: [], keyBefore: undefined };
+    try {
+      for await (const record of records) staging.add(record);
+      await takeIn(staging, done);
+      ground.noteChange(await ground.send("INCR", ground.key("changes")));
+      return { sessions: done.sessions.length, turns: done.turns.length };
+    } catch (thrown) {
+      await undo(done).catch((second) => {
+        throw isHalf(second);
+      });
+      throw thrown;
+    } finally {
+      staging.close();
+    }
+  };
+}
+
+function isHalf(cause: unknown): GatewayError {
+  const remedy = "Import the archive again: what is there already stays as it is.";
+  return unavailable(`Redis went away when a part of the archive was taken in. ${remedy}`, cause);
+}
+
+/** What was taken in so far. */
+interface Done {
+  readonly sessions: string[];
+  readonly turns: string[];
+  readonly tips: [sessionId: string, tip: string][];
+  keyBefore: string | undefined;
+}
+
+const maxRemoved = 200;
+
+/** A session is so many arguments of the script that adds it; its tip comes behind them. */
+const sessionWidth = 7;
+
+type Row = readonly string[];
+
+interface Batch {
+  readonly type: ArchiveRecord["type"];
+  readonly rows: readonly Row[];
+}
+
+const maxBatchRows = 100;
+const maxBatchCharacters = 1_000_000;
+
+/** Neighbours of one kind go together, as many as Redis takes in without a long pause. */
+function* toBatches(staged: Iterable<StagedRow>): Generator<Batch> {
+  let rows: Row[] = [];
+  let characters = 0;
+  let current: Batch["type"] = "store";
+  for (const { type, record } of staged) {
+    if (rows.length > 0 && (type !== current || rows.length >= maxBatchRows || characters > maxBatchCharacters)) {
+      yield { type: current, rows };
+      rows = [];
+      characters = 0;
+    }
+    current = type;
+    rows.push(JSON.parse(record));
+    characters += record.length;
+  }
+  if (rows.length > 0) yield { type: current, rows };
+}
+
+function toStaged(record: ArchiveRecord): TurnParts | readonly string[] {
+  if (record.type === "store") return [record.hintKey];
+  if (record.type === "turn") return toParts(record.turn);
+  const { id, owner, hint = "", tip = "", resends, metadata, createdAt, updatedAt } = record;
+  const times = [String(createdAt.getTime()), String(updatedAt.getTime())];
+  return [id, owner, hint, resends ? "1" : "", JSON.stringify(metadata), ...times, tip];
+}

@@ -1,0 +1,37 @@
+/** Looks at what is at the URL of a Redis store, and changes nothing there. */
+import { readAddress } from "./address.ts";
+import { openConnection, toKeyPrefix } from "./connection.ts";
+import { findLosses } from "./durability.ts";
+import { newestVersion } from "./schema.ts";
+import { cannotOpen } from "./trouble.ts";
+
+export interface Inspection {
+  /** The URL without its password. */
+  readonly shown: string;
+  /** Of the schema; nothing where there is no store yet. */
+  readonly version: number | undefined;
+  /** The version that this program knows. */
+  readonly newest: number;
+  /** Settings of the server with which turns could be lost. */
+  readonly losses: readonly string[];
+}
+
+/** Throws `store_unavailable` with one sentence when it cannot be reached, or refuses. */
+export async function inspectRedis(url: string): Promise<Inspection> {
+  const address = readAddress(url);
+  const { shown } = address;
+  try {
+    const times = { openingMs: 3_000, timeoutMs: 3_000 };
+    const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...times });
+    try {
+      const send = (...command: readonly string[]) => connection.send(command);
+      const version = await send("GET", `${toKeyPrefix(address)}version`);
+      const losses = await findLosses(send);
+      return { shown, version: version === null ? undefined : Number(version), newest: newestVersion, losses };
+    } finally {
+      await connection.close();
+    }
+  } catch (thrown) {
+    throw cannotOpen(thrown, shown);
+  }
+}

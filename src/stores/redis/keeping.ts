@@ -1,0 +1,99 @@
+/** How turns come into the Redis store, and how running ones end: each in one script, and so in one round trip. */
+import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
+import { withoutTold } from "../paths.ts";
+import { giveUp } from "../../core/frame/replay.ts";
+import { type Neighbours, nameOfRun } from "../../core/neighbours.ts";
+import type { Doubts } from "./doubts.ts";
+import type { Ground } from "./ground.ts";
+import { toList, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+import { codeOf } from "./trouble.ts";
+import { type TurnParts, readListedTurn, sizeOfParts, toParts } from "./turn.ts";
+
+export function createKeeping(
+  ground: Ground,
+  doubts: Doubts,
+  neighbours: Pick<Neighbours, "isTaken">,
+): Pick<Keeping, "commit" | "begin" | "end" | "endRunning"> {
+  const { now, recent } = ground;
+
+  function toKey(owner: string, key: IdempotencyKey | undefined, turnId: string, time: number): readonly string[] {
+    if (key === undefined) return ["", ""];
+    return [ground.hashKey(owner, key.key), JSON.stringify([key.fingerprint, turnId, time])];
+  }
+
+  async function keep({ turns, session: move, key, begun, forget = [] }: Commit, parts: readonly TurnParts[]) {
+    const { id: tip, owner } = turns[1] ?? turns[0];
+    const time = now().getTime();
+    return ground.withHints((hash, hintKey) => {
+      const hint = move?.hint === undefined ? "" : hash(owner, move.hint);
+      const args = [
+        begun === true ? "1" : "",
+        String(parts.length),
+        ...parts.flat(),
+        move?.id ?? "",
+        hint,
+        hintKey,
+        move?.expectedTip ?? "",
+        move?.otherwise ?? "",
+        move?.resends === true ? "1" : "",
+        ...toKey(owner, key, tip, time),
+        ...forget,
+      ];
+      return ground.write(scripts.commit, [String(time), "", ...args], {
+        again: () => [String(time), "1", ...args],
+        giveUp() {
+          // What was promised before may be there; of any other turn the caller is told that it failed.
+          if (begun !== true) doubts.add(owner, tip);
+        },
+      });
+    });
+  }
+
+  async function end(turn: StoredTurn): Promise<boolean> {
+    return (await ground.write(scripts.end, toParts(turn))) === 1;
+  }
+
+  return {
+    async commit(commit) {
+      const parts = commit.turns.map(toParts);
+      const kept = await keep(commit, parts).catch((thrown) => rejectKept(thrown, commit.turns));
+      if (kept === 0) return false;
+      const [changes, ids] = toList(kept);
+      const changed = toTexts(ids);
+      const isCurrent = changed.length === 0 ? ground.seeChanges(changes) : ground.noteChange(changes, changed);
+      for (const [index, turn] of commit.turns.entries()) {
+        const written = parts[index];
+        if (written === undefined || !isCurrent || changed.includes(turn.id)) continue;
+        recent.add(withoutTold(turn), sizeOfParts(written));
+      }
+      return true;
+    },
+    async begin(turn, key) {
+      const time = now().getTime();
+      const args = [String(time), ...toParts(turn), ...toKey(turn.owner, key, turn.id, time)];
+      await ground.write(scripts.begin, args).catch((thrown) => rejectKept(thrown, [turn]));
+    },
+    end,
+    async endRunning(failure, endedAt) {
+      let [count, others] = [0, 0];
+      for (;;) {
+        const range = [others, others + pageSize - 1].map(String);
+        const page = toList(await ground.read(scripts.readRunning, ...range)).map(readListedTurn);
+        if (page.length === 0) return count;
+        for (const turn of page) {
+          if (await neighbours.isTaken(nameOfRun(turn.id))) others += 1;
+          else if (await end(giveUp(turn, failure, endedAt))) count += 1;
+        }
+      }
+    },
+  };
+}
+
+const pageSize = 100;
+
+/** Ids are ours, so that one which is there already is a mistake of ours too. */
+export function rejectKept(thrown: unknown, turns: readonly Pick<StoredTurn, "id">[]): never {
+  if (codeOf(thrown) !== "KEPT") throw thrown;
+  throw new Error(`${turns.map(({ id }) => id).join(" or ")} is kept already.`);
+}

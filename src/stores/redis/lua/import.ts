@@ -1,0 +1,65 @@
+/** The Lua of what is taken in from an archive, and of how that is undone. */
+
+/** Whether hints are hashed with this key from now on, which they can be while there are none; and the key that was. */
+export const takeKey = String.raw`
+local P, call = KEYS[1], redis.call
+local before = call('HGET', P .. 'secrets', 'hint')
+if before == ARGV[2] then return { 1, before } end
+if call('HLEN', P .. 'hints') > 0 then return { 0, before } end
+call('HSET', P .. 'secrets', 'hint', ARGV[2])
+return { 1, before }
+`;
+
+/** Sessions, without their tips. Tells which of them were not there; one that came to life under the same hint since then keeps it. */
+export const addSessions = String.raw`
+local isSameKey = ARGV[2] == '1'
+local added = {}
+for at = 3, #ARGV, 7 do
+  local id, owner, hint, resends, metadata, created, updated = unpack(ARGV, at, at + 6)
+  if not isTaken(id) then
+    if hint ~= '' and not isSameKey then return { 'key', id, added } end
+    if hint ~= '' and call('HEXISTS', P .. 'hints', hint) == 1 then hint = '' end
+    addSession(id, owner, hint, '', resends, metadata, created, updated)
+    added[#added + 1] = id
+  end
+end
+return { '', '', added }
+`;
+
+export const addTurns = String.raw`
+local added = {}
+for at = 2, #ARGV, TURN do
+  local new = takeTurn(at)
+  local turn = new.turn
+  if call('EXISTS', turnKey(new.id)) == 0 then
+    if not isThere(turn) then return { 'session', new.id, turn[SESSION], added } end
+    if turn[PARENT] ~= '' and call('EXISTS', turnKey(turn[PARENT])) == 0 then
+      return { 'parent', new.id, turn[PARENT], added }
+    end
+    addTurn(new)
+    added[#added + 1] = new.id
+  end
+end
+return { '', '', '', added }
+`;
+
+export const setTips = String.raw`
+for at = 2, #ARGV, 2 do
+  local key, tip = sessionKey(ARGV[at]), ARGV[at + 1]
+  if call('EXISTS', key) == 1 and call('EXISTS', turnKey(tip)) == 1 then call('HSETNX', key, 'tip', tip) end
+end
+return 1
+`;
+
+export const removeTurns = String.raw`
+for at = 2, #ARGV do
+  local turn = readTurn(ARGV[at])
+  if turn then removeTurn(ARGV[at], turn, '', {}) end
+end
+return call('INCR', P .. 'changes')
+`;
+
+export const doomSessions = String.raw`
+for at = 2, #ARGV do doom(ARGV[at]) end
+return call('INCR', P .. 'changes')
+`;

@@ -1,0 +1,121 @@
+/** The Lua of what comes into the store. It judges a commit as `stores/verdict.ts` does, where nobody can write in between. */
+
+export const commit = String.raw`
+local now, isAgain, isBegun, count = ARGV[2], ARGV[3] == '1', ARGV[4] == '1', tonumber(ARGV[5])
+local at = 6
+local new = {}
+for each = 1, count do
+  new[each] = takeTurn(at)
+  at = at + TURN
+end
+local moveId, hint, hintKey, expectedTip, otherwise, resends = unpack(ARGV, at, at + 5)
+local keyName, kept = ARGV[at + 6], ARGV[at + 7]
+local first, last = new[1], new[count]
+local owner = first.turn[OWNER]
+
+local function isKept(id) return call('EXISTS', turnKey(id)) == 1 end
+
+-- The answer to the first try was lost, and what it should tell was not.
+if isAgain and isKept(last.id) and not (isBegun and readTurn(last.id)[STATUS] == 'running') then
+  return { call('GET', P .. 'changes'), {} }
+end
+if hint ~= '' and call('HGET', P .. 'secrets', 'hint') ~= hintKey then return redis.error_reply('REKEY hints have another key') end
+
+local session, tip, knownResends, number
+local function judge()
+  if isBegun then
+    local running = readTurn(last.id)
+    if not running or running[OWNER] ~= owner or running[STATUS] ~= 'running' then return 'refuse' end
+  end
+  if first.turn[PARENT] ~= '' then
+    local parent = readTurn(first.turn[PARENT])
+    if not parent or parent[OWNER] ~= owner or not isFollowable(parent) or not isThere(parent) then return 'refuse' end
+  end
+  local wanted = moveId ~= '' and moveId or first.turn[SESSION]
+  if wanted == '' then return 'keep' end
+  session = wanted
+  if hint ~= '' then session = call('HGET', P .. 'hints', hint) end
+  local ownerOf
+  if session then
+    ownerOf, tip, knownResends, number = unpack(call('HMGET', sessionKey(session), 'owner', 'tip', 'resends', 'number'))
+  end
+  if not ownerOf then
+    return hint ~= '' and expectedTip == '' and not isTaken(wanted) and 'create' or 'refuse'
+  end
+  if session ~= wanted or ownerOf ~= owner then return 'refuse' end
+  if moveId == '' then return 'keep' end
+  if (tip or '') == expectedTip then return 'move' end
+  return (otherwise == 'branch' or otherwise == 'branch-if-resends' and knownResends) and 'keep' or 'refuse'
+end
+
+local verdict = judge()
+if verdict == 'refuse' then return 0 end
+for each = 1, count do
+  if isKept(new[each].id) and not (isBegun and each == count) then return redis.error_reply('KEPT it is there already') end
+end
+if verdict == 'create' then
+  addSession(moveId, owner, hint, last.id, resends, '', now, now)
+elseif session then
+  if resends ~= '' and not knownResends then call('HSET', sessionKey(session), 'resends', resends) end
+  if verdict == 'move' then touch(session, owner, number, now, 'tip', last.id) else touch(session, owner, number, now) end
+end
+for each = 1, count do
+  if not (isBegun and each == count and replaceRunning(new[each])) then addTurn(new[each]) end
+end
+keepKey(keyName, kept, last.id, now)
+if #ARGV < at + 8 then return { call('GET', P .. 'changes'), {} } end
+local changed = {}
+for each = at + 8, #ARGV do
+  local turn = readTurn(ARGV[each])
+  if turn and turn[OWNER] == owner then removeTurn(ARGV[each], turn, '', changed) end
+end
+return { call('INCR', P .. 'changes'), changed }
+`;
+
+export const begin = String.raw`
+local new = takeTurn(3)
+if call('EXISTS', turnKey(new.id)) == 1 then return redis.error_reply('KEPT it is there already') end
+addTurn(new)
+keepKey(ARGV[3 + TURN], ARGV[4 + TURN], new.id, ARGV[2])
+return 1
+`;
+
+/** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
+export const end = String.raw`
+local new = takeTurn(2)
+local turn = new.turn
+local parent = turn[PARENT] ~= '' and readTurn(turn[PARENT])
+if not parent or parent[OWNER] ~= turn[OWNER] or not isFollowable(parent) or not isThere(parent) then turn[PARENT] = '' end
+if not isThere(turn) then turn[SESSION] = '' end
+return replaceRunning(new) and 1 or 0
+`;
+
+export const createSession = String.raw`
+local id, owner, time, metadata, hasShown = ARGV[2], ARGV[3], ARGV[4], ARGV[5], #ARGV > 5
+local shown = hasShown and takeTurn(6)
+if isTaken(id) or hasShown and call('EXISTS', turnKey(shown.id)) == 1 then return redis.error_reply('KEPT it is there already') end
+addSession(id, owner, '', hasShown and shown.id or '', '', metadata, time, time)
+if hasShown then addTurn(shown) end
+return 1
+`;
+
+export const updateMetadata = String.raw`
+local key = KEYS[1] .. 's:' .. ARGV[2]
+if redis.call('HGET', key, 'owner') ~= ARGV[3] then return 0 end
+redis.call('HSET', key, 'metadata', ARGV[4])
+return 1
+`;
+
+export const replaceItems = String.raw`
+local turn = readTurn(ARGV[2])
+if not turn then return false end
+turn[GAP] = 1
+call('HSET', turnKey(ARGV[2]), 'm', cjson.encode(turn), 'i', ARGV[3], 'o', ARGV[4])
+return call('INCR', P .. 'changes')
+`;
+
+/** Nothing can be written while Redis is full, may only be read, or cannot write to its disk. */
+export const tryToWrite = String.raw`
+redis.call('SET', KEYS[1] .. 'checked', '')
+return 1
+`;

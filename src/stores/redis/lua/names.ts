@@ -1,0 +1,68 @@
+/** The Lua of the names that gateways on one store take from each other, each in turn. */
+
+/**
+ * Takes a name for ARGV[2] if it is free and nobody waits in front; else it stands in the line. Who waits comes again and again,
+ * and whoever has not come for ARGV[4] milliseconds does not wait any more.
+ */
+export const enter = String.raw`
+local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
+local me, leaseMs, waitMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local first = redis.call('ZRANGE', line, 0, 0)[1]
+while first and first ~= me and now - tonumber(redis.call('HGET', seen, first) or 0) > waitMs do
+  redis.call('ZREM', line, first)
+  redis.call('HDEL', seen, first)
+  first = redis.call('ZRANGE', line, 0, 0)[1]
+end
+if (not first or first == me) and redis.call('SET', held, me, 'NX', 'PX', leaseMs) then
+  if first then
+    redis.call('ZREM', line, me)
+    redis.call('HDEL', seen, me)
+  end
+  return 1
+end
+redis.call('ZADD', line, 'NX', time[1] .. string.format('%06d', time[2]), me)
+redis.call('HSET', seen, me, now)
+redis.call('PEXPIRE', line, waitMs * 2)
+redis.call('PEXPIRE', seen, waitMs * 2)
+return 0
+`;
+
+/** Gives a name back, or its place in the line, and tells those who wait for it. */
+export const leave = String.raw`
+local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
+if redis.call('GET', held) == ARGV[2] then redis.call('DEL', held) end
+redis.call('ZREM', line, ARGV[2])
+redis.call('HDEL', seen, ARGV[2])
+if redis.call('EXISTS', line) == 1 then redis.call('PUBLISH', KEYS[1] .. 'freed', ARGV[1]) end
+return 1
+`;
+
+/** Holds on to the names, each followed by who has it, and to what is told under them; returns those that are lost. */
+export const hold = String.raw`
+local lost = {}
+for at = 2, #ARGV, 2 do
+  local held = KEYS[1] .. 'held:' .. ARGV[at]
+  if redis.call('GET', held) == ARGV[at + 1] then
+    redis.call('PEXPIRE', held, ARGV[1])
+    redis.call('PEXPIRE', KEYS[1] .. 'told:' .. ARGV[at], ARGV[1] * 2)
+  else
+    lost[#lost + 1] = ARGV[at]
+  end
+end
+return lost
+`;
+
+/** Puts something behind what was told under a name, as number ARGV[2] of it. */
+export const tell = String.raw`
+local told = KEYS[1] .. 'told:' .. ARGV[1]
+if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end
+return 1
+`;
+
+/** Whether a name is taken, and what was told under it from a place on. */
+export const hear = String.raw`
+local told = KEYS[1] .. 'told:' .. ARGV[1]
+return { redis.call('EXISTS', KEYS[1] .. 'held:' .. ARGV[1]), redis.call('LRANGE', told, ARGV[2], ARGV[3]) }
+`;

@@ -1,0 +1,155 @@
+/** The Lua of what is read. What a session has that is just being deleted is not there. */
+
+export const findSession = String.raw`
+local P, call = KEYS[1], redis.call
+if call('HGET', P .. 'secrets', 'hint') ~= ARGV[2] then return redis.error_reply('REKEY hints have another key') end
+local id = call('HGET', P .. 'hints', ARGV[1])
+local session = id and call('HMGET', P .. 's:' .. id, 'owner', 'tip', 'resends')
+return { call('GET', P .. 'changes'), id, session }
+`;
+
+export const findTurn = String.raw`
+local turn = readTurn(ARGV[1])
+if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return { call('GET', P .. 'changes') } end
+return { call('GET', P .. 'changes'), call('HMGET', turnKey(ARGV[1]), 'm', 'i', 'o', 't', 'p', 'n') }
+`;
+
+/** From a turn towards its root: a bounded number of turns, and of bytes. */
+export const readPath = String.raw`
+local id, limit, maxBytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local steps, bytes = {}, 0
+while id ~= '' and #steps < limit and bytes < maxBytes do
+  local found = call('HMGET', turnKey(id), 'm', 'i', 'o')
+  if not found[1] then break end
+  local turn = cjson.decode(found[1])
+  if #steps == 0 and not isThere(turn) then break end
+  found[4] = id
+  steps[#steps + 1] = found
+  bytes = bytes + #found[2] + #found[3]
+  id = turn[PARENT]
+end
+return { call('GET', P .. 'changes'), steps }
+`;
+
+/** The first of the digests that any turn has, and of its turns the newest that nothing follows, or the newest. */
+export const findByDigest = String.raw`
+local key = P .. 'sd:' .. ARGV[1]
+for index = 2, #ARGV do
+  local list = call('HGET', key, 'd' .. ARGV[index])
+  if list then
+    local newest
+    for number in string.gmatch(string.reverse(list), '%d+') do
+      local id = idOf(string.reverse(number))
+      newest = newest or id
+      if call('HEXISTS', turnKey(id), 'c') == 0 then return { index - 2, id, 0 } end
+    end
+    return { index - 2, newest, 1 }
+  end
+end
+return false
+`;
+
+export const findByExchange = String.raw`
+local list = call('HGET', P .. 'sd:' .. ARGV[1], 'x' .. ARGV[2])
+local ids = {}
+for number in string.gmatch(string.reverse(list or ''), '%d+') do
+  if #ids == 8 then break end
+  ids[#ids + 1] = idOf(string.reverse(number))
+end
+return ids
+`;
+
+export const findKey = String.raw`
+local kept = call('GET', P .. 'k:' .. ARGV[1])
+local turn = kept and readTurn(cjson.decode(kept)[2])
+return turn and isThere(turn) and kept
+`;
+
+export const readRunning = String.raw`
+local found = {}
+for _, id in ipairs(call('ZRANGE', P .. 'running', ARGV[1], ARGV[2])) do
+  local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
+  turn[7] = id
+  found[#found + 1] = turn
+end
+return found
+`;
+
+/** A page of sessions, newest activity first, behind one of them. */
+export const listSessions = String.raw`
+local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
+local from = '+inf'
+if ARGV[2] ~= '' then
+  local score = call('ZSCORE', P .. 'active', ARGV[2])
+  if not score then return false end
+  from = '(' .. score
+end
+local page = {}
+for _, id in ipairs(call('ZREVRANGEBYSCORE', key, from, '-inf', 'LIMIT', 0, ARGV[3])) do
+  local session = call('HMGET', sessionKey(id), 'owner', 'created', 'updated')
+  session[4], session[5] = call('ZCARD', P .. 'st:' .. id), id
+  page[#page + 1] = session
+end
+return page
+`;
+
+/** A page of sessions from those idle for longest on: whoever is touched meanwhile comes later. */
+export const exportSessions = String.raw`
+local page, score = {}, false
+local found = call('ZRANGEBYSCORE', P .. 'active', ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+for at = 1, #found, 2 do
+  local id = found[at]
+  score = found[at + 1]
+  local session = call('HMGET', sessionKey(id), 'owner', 'hint', 'tip', 'resends', 'metadata', 'created', 'updated', 'number')
+  session[9] = id
+  page[#page + 1] = session
+end
+return { score, page }
+`;
+
+/** A page of turns by the numbers of their arrival, of sessions that are not younger than a number; and where to go on. */
+export const exportTurns = String.raw`
+local number, last, lastSession, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local page, bytes, sessions, look = {}, 0, {}, 0
+local function isWanted(turn)
+  local session = turn[SESSION]
+  if session == '' then return true end
+  if sessions[session] == nil then
+    sessions[session] = tonumber(call('HGET', sessionKey(session), 'number') or lastSession + 1) <= lastSession
+  end
+  return sessions[session]
+end
+while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
+  local bucket = {}
+  local found = call('HGETALL', orderKey(number))
+  for at = 1, #found, 2 do bucket[tonumber(found[at])] = found[at + 1] end
+  look = look + 1
+  local nextBucket = (math.floor(number / 100) + 1) * 100
+  while number < nextBucket and number <= last and #page < 32 and bytes < maxBytes do
+    local id = bucket[number]
+    if id then
+      local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
+      if isWanted(cjson.decode(turn[1])) then
+        bytes = bytes + #turn[2] + #turn[3]
+        turn[7] = id
+        page[#page + 1] = turn
+      end
+    end
+    number = number + 1
+  end
+end
+return { number, page }
+`;
+
+/** The same of one session. */
+export const exportTurnsOf = String.raw`
+local page, number = {}, tonumber(ARGV[2])
+for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do
+  local id = idOf(found)
+  local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
+  turn[7] = id
+  page[#page + 1] = turn
+  number = tonumber(found) + 1
+end
+return { number, page }
+`;

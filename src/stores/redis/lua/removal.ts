@@ -1,0 +1,102 @@
+/** The Lua of what leaves the store, each a bounded number at a time. */
+
+export const deleteTurn = String.raw`
+local id = ARGV[3]
+local turn = readTurn(id)
+if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return false end
+local parent = turn[PARENT]
+local takesShown = false
+if parent ~= '' and parent == id .. ARGV[4] then
+  local c, f = unpack(call('HMGET', turnKey(parent), 'c', 'f'))
+  takesShown = (c == turn[NUMBER] and not f) or (f == turn[NUMBER] and not c)
+end
+local changed = {}
+removeTurn(id, turn, parent, changed)
+if takesShown then
+  local shown = readTurn(parent)
+  removeTurn(parent, shown, shown[PARENT], changed)
+end
+return { call('INCR', P .. 'changes'), changed }
+`;
+
+export const doomSession = String.raw`
+if call('HGET', sessionKey(ARGV[3]), 'owner') ~= ARGV[2] then return false end
+doom(ARGV[3])
+return call('INCR', P .. 'changes')
+`;
+
+/** Tells how many turns went, whether the session is gone, and how many changes there were. */
+export const removeDoomed = String.raw`
+local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
+if not id then return false end
+local count, isGone = removeSome(id, tonumber(ARGV[3]), {})
+return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
+`;
+
+export const doomIdle = String.raw`
+local ids = call('ZRANGEBYSCORE', P .. 'active', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
+for _, id in ipairs(ids) do doom(id) end
+return #ids
+`;
+
+/** Of owners with too many sessions, those idle for longest. */
+export const doomSurplus = String.raw`
+local most, limit, count = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
+for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
+  local surplus = math.min(call('ZCARD', P .. 'active:' .. owner) - most, limit - count)
+  if surplus > 0 then
+    for _, id in ipairs(call('ZRANGE', P .. 'active:' .. owner, 0, surplus - 1)) do doom(id) end
+    count = count + surplus
+  end
+end
+return count
+`;
+
+/**
+ * Looks at a tree outside of sessions, and deletes so many of its turns, from its leaves, if nothing in it is new or runs.
+ * Tells how many it has, and how many went; less than it has: it is still there.
+ */
+export const removeLoose = String.raw`
+local before, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
+local ids = { ARGV[2] }
+local turns = {}
+local isIdle = true
+local at = 1
+while at <= #ids do
+  local id = ids[at]
+  local turn = readTurn(id)
+  turns[at] = turn
+  if tonumber(turn[CREATED]) >= before or turn[STATUS] == 'running' then isIdle = false end
+  for _, field in ipairs({ 'c', 'f' }) do
+    for number in string.gmatch(call('HGET', turnKey(id), field) or '', '%d+') do
+      local childId = idOf(number)
+      if readTurn(childId)[SESSION] == '' then ids[#ids + 1] = childId end
+    end
+  end
+  at = at + 1
+end
+if not isIdle then return { #ids, 0, false } end
+local count = math.min(#ids, limit)
+for back = 0, count - 1 do removeTurn(ids[#ids - back], turns[#ids - back], '', {}) end
+return { #ids, count, call('INCR', P .. 'changes') }
+`;
+
+export const removeKeys = String.raw`
+local names = call('ZRANGEBYSCORE', P .. 'keys', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
+for _, name in ipairs(names) do
+  local kept = call('GET', P .. 'k:' .. name)
+  if kept then strike(turnKey(cjson.decode(kept)[2]), 'k', name) end
+  call('UNLINK', P .. 'k:' .. name)
+  call('ZREM', P .. 'keys', name)
+end
+return #names
+`;
+
+export const removePieces = String.raw`
+local numbers = call('ZRANGEBYSCORE', P .. 'pieces', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
+for _, number in ipairs(numbers) do
+  call('HDEL', turnKey(idOf(number)), 'p')
+  call('ZREM', P .. 'pieces', number)
+end
+return #numbers
+`;

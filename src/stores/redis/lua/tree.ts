@@ -1,0 +1,264 @@
+/**
+ * The Lua that all scripts share: how turns and sessions lie in Redis, and how a turn comes to its place in the tree.
+ *
+ * Every key begins with the store's prefix in braces, so that all of them lie in one slot of a cluster.
+ *
+ * - `t:<turn>`: a hash. `m` what scripts must know of the turn, as a JSON array; `i`, `o` input and output; `t` what was told,
+ *   `n` the memo, `p` the pieces; `c` the numbers of the turns that follow it, `f` of those that came to nothing; `k` its keys.
+ * - `o:<n>`: a hash of a hundred numbers of arrival to ids. Numbers are a tenth as long, so lists of turns are made of them.
+ * - `s:<session>`: a hash. `st:<session>`: its turns, sorted. `sd:<session>`: a hash of digests to the numbers of its turns.
+ * - `hints`, `active`, `active:<owner>`, `owners`: sessions by hint, and by the time of their last turn.
+ * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
+ * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
+ * - `doomed`: sessions that are deleted already, but some of their turns are not.
+ * - `lease:<gateway>`: that it is there. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
+ * - `count` numbers turns and sessions; `changes` counts whatever makes wrong what someone remembers of a turn.
+ */
+export const tree = String.raw`
+local P, call = KEYS[1], redis.call
+local OWNER, SESSION, PARENT, STATUS, GAP, DIGEST, EXCHANGE, CREATED, NUMBER, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+
+local function turnKey(id) return P .. 't:' .. id end
+local function sessionKey(id) return P .. 's:' .. id end
+
+-- To read a turn costs as much as five commands, so that each is read once.
+local known = {}
+local function readTurn(id)
+  if known[id] then return known[id] end
+  local packed = call('HGET', turnKey(id), 'm')
+  known[id] = packed and cjson.decode(packed)
+  return known[id]
+end
+
+local function isThere(turn)
+  return turn[SESSION] == '' or call('EXISTS', sessionKey(turn[SESSION])) == 1
+end
+
+local function isFollowable(turn)
+  local status = turn[STATUS]
+  return status == 'completed' or status == 'incomplete' or status == 'shown'
+end
+
+local function orderKey(number) return P .. 'o:' .. math.floor(number / 100) end
+local function idOf(number) return call('HGET', orderKey(number), number) end
+`;
+
+/** How turns come, and how they change their places. */
+export const growth = String.raw`
+-- True: it is the first of its list.
+local function enlist(key, field, number)
+  if call('HSETNX', key, field, number) == 1 then return true end
+  call('HSET', key, field, call('HGET', key, field) .. ' ' .. number)
+  return false
+end
+
+-- True: it was the last of its list.
+local function strike(key, field, number)
+  local list = call('HGET', key, field)
+  if not list then return false end
+  local padded = ' ' .. list .. ' '
+  local at = string.find(padded, ' ' .. number .. ' ', 1, true)
+  if not at then return false end
+  local left = string.sub(string.sub(padded, 1, at - 1) .. string.sub(padded, at + #number + 1), 2, -2)
+  if left == '' then call('HDEL', key, field) else call('HSET', key, field, left) end
+  return left == ''
+end
+
+-- Turns that nothing follows are counted in their sessions.
+local function countEnd(sessionId, by)
+  if sessionId ~= '' and call('EXISTS', sessionKey(sessionId)) == 1 then
+    call('HINCRBY', sessionKey(sessionId), 'ends', by)
+  end
+end
+
+-- Tells the session of which it takes an end: nothing followed its parent before.
+local function link(id, turn)
+  local parent = turn[PARENT]
+  if parent == '' then
+    if turn[SESSION] == '' then call('ZADD', P .. 'loose', turn[CREATED], id) end
+  elseif not isFollowable(turn) then
+    enlist(turnKey(parent), 'f', turn[NUMBER])
+  elseif enlist(turnKey(parent), 'c', turn[NUMBER]) then
+    return readTurn(parent)[SESSION]
+  end
+  return ''
+end
+
+local function unlink(id, turn)
+  local parent = turn[PARENT]
+  if parent == '' then
+    if turn[SESSION] == '' then call('ZREM', P .. 'loose', id) end
+  elseif not isFollowable(turn) then
+    strike(turnKey(parent), 'f', turn[NUMBER])
+  elseif strike(turnKey(parent), 'c', turn[NUMBER]) then
+    countEnd(readTurn(parent)[SESSION], 1)
+  end
+end
+
+-- What a turn is made of: its id, what scripts know of it, input, output, told, pieces, memo.
+local function takeTurn(at)
+  return { id = ARGV[at], turn = cjson.decode(ARGV[at + 1]), parts = {
+    'i', ARGV[at + 2], 'o', ARGV[at + 3], 't', ARGV[at + 4], 'p', ARGV[at + 5], 'n', ARGV[at + 6] } }
+end
+local TURN = 7
+
+local function addTurn(new)
+  local id, turn, parts = new.id, new.turn, new.parts
+  local number = tostring(call('INCR', P .. 'count'))
+  turn[NUMBER] = number
+  known[id] = turn
+  local fields = { 'm', cjson.encode(turn) }
+  for at = 1, #parts, 2 do
+    if parts[at + 1] ~= '' then
+      fields[#fields + 1] = parts[at]
+      fields[#fields + 1] = parts[at + 1]
+    end
+  end
+  call('HSET', turnKey(id), unpack(fields))
+  call('HSET', orderKey(number), number, id)
+  if turn[STATUS] == 'running' then call('ZADD', P .. 'running', number, id) end
+  if parts[8] ~= '' and turn[ENDED] ~= '' then call('ZADD', P .. 'pieces', turn[ENDED], number) end
+  local session = turn[SESSION]
+  if session ~= '' then
+    call('ZADD', P .. 'st:' .. session, number, number)
+    if turn[DIGEST] ~= '' then enlist(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end
+    if turn[EXCHANGE] ~= '' then enlist(P .. 'sd:' .. session, 'x' .. turn[EXCHANGE], number) end
+  end
+  local taken = link(id, turn)
+  local given = isFollowable(turn) and session or ''
+  -- Mostly a thread goes on, and its session has as many ends as before.
+  if taken == given then return end
+  countEnd(taken, -1)
+  countEnd(given, 1)
+end
+
+-- Takes a turn out of everything by which it is found, but leaves what it is.
+local function displace(id, turn)
+  local number, session = turn[NUMBER], turn[SESSION]
+  unlink(id, turn)
+  call('HDEL', orderKey(number), number)
+  call('ZREM', P .. 'running', id)
+  call('ZREM', P .. 'pieces', number)
+  if session == '' then return end
+  call('ZREM', P .. 'st:' .. session, number)
+  if turn[DIGEST] ~= '' then strike(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end
+  if turn[EXCHANGE] ~= '' then strike(P .. 'sd:' .. session, 'x' .. turn[EXCHANGE], number) end
+  if isFollowable(turn) and call('HEXISTS', turnKey(id), 'c') == 0 then countEnd(session, -1) end
+end
+
+-- It gets a new number too, as it is only now that it arrives. Its keys stay.
+local function replaceRunning(new)
+  local running = readTurn(new.id)
+  if not running or running[OWNER] ~= new.turn[OWNER] or running[STATUS] ~= 'running' then return false end
+  displace(new.id, running)
+  call('HDEL', turnKey(new.id), 'i', 'o', 't', 'p', 'n')
+  addTurn(new)
+  return true
+end
+
+local function keepKey(name, kept, turnId, time)
+  if name == '' then return end
+  local before = call('GET', P .. 'k:' .. name)
+  local known = before and cjson.decode(before)[2]
+  if known and known ~= turnId then strike(turnKey(known), 'k', name) end
+  if known ~= turnId then enlist(turnKey(turnId), 'k', name) end
+  call('SET', P .. 'k:' .. name, kept)
+  call('ZADD', P .. 'keys', time, name)
+end
+
+-- Sessions are sorted by the time of their last turn, and within a millisecond by their age. More fields may be given.
+local function touch(id, owner, number, time, ...)
+  local score = string.format('%.0f', time * 1024 + number % 1024)
+  call('HSET', sessionKey(id), 'updated', time, ...)
+  call('ZADD', P .. 'active', score, id)
+  call('ZADD', P .. 'active:' .. owner, score, id)
+end
+
+local function isTaken(sessionId)
+  return call('EXISTS', sessionKey(sessionId)) == 1 or call('SISMEMBER', P .. 'doomed', sessionId) == 1
+end
+
+-- Nobody else may have the hint.
+local function addSession(id, owner, hint, tip, resends, metadata, created, updated)
+  local number = call('INCR', P .. 'count')
+  local fields = { 'owner', owner, 'number', number, 'created', created }
+  local optional = { 'hint', hint, 'tip', tip, 'resends', resends, 'metadata', metadata }
+  for at = 1, #optional, 2 do
+    if optional[at + 1] ~= '' then
+      fields[#fields + 1] = optional[at]
+      fields[#fields + 1] = optional[at + 1]
+    end
+  end
+  call('HSET', sessionKey(id), unpack(fields))
+  if hint ~= '' then call('HSET', P .. 'hints', hint, id) end
+  call('SADD', P .. 'owners', owner)
+  touch(id, owner, number, updated)
+end
+`;
+
+/** How turns and sessions leave. */
+export const removal = String.raw`
+-- Whoever followed it follows the heir now, or nobody. The ids of all that changed are put into the list.
+local function removeTurn(id, turn, heir, changed)
+  displace(id, turn)
+  for _, field in ipairs({ 'c', 'f' }) do
+    for number in string.gmatch(call('HGET', turnKey(id), field) or '', '%d+') do
+      local childId = idOf(number)
+      local child = readTurn(childId)
+      child[PARENT], child[GAP] = heir, 1
+      call('HSET', turnKey(childId), 'm', cjson.encode(child))
+      countEnd(link(childId, child), -1)
+      changed[#changed + 1] = childId
+    end
+  end
+  for name in string.gmatch(call('HGET', turnKey(id), 'k') or '', '%S+') do
+    local kept = call('GET', P .. 'k:' .. name)
+    if kept and cjson.decode(kept)[2] == id then
+      call('UNLINK', P .. 'k:' .. name)
+      call('ZREM', P .. 'keys', name)
+    end
+  end
+  if turn[SESSION] ~= '' and call('HGET', sessionKey(turn[SESSION]), 'tip') == id then
+    if heir == '' then call('HDEL', sessionKey(turn[SESSION]), 'tip')
+    else call('HSET', sessionKey(turn[SESSION]), 'tip', heir) end
+  end
+  call('UNLINK', turnKey(id))
+  known[id] = nil
+  changed[#changed + 1] = id
+end
+
+-- Makes a session and its turns invisible, and frees its hint.
+local function doom(id)
+  local owner, hint = unpack(call('HMGET', sessionKey(id), 'owner', 'hint'))
+  if not owner then return false end
+  if hint and call('HGET', P .. 'hints', hint) == id then call('HDEL', P .. 'hints', hint) end
+  call('ZREM', P .. 'active', id)
+  call('ZREM', P .. 'active:' .. owner, id)
+  if call('EXISTS', P .. 'active:' .. owner) == 0 then call('SREM', P .. 'owners', owner) end
+  call('UNLINK', sessionKey(id), P .. 'sd:' .. id)
+  call('SADD', P .. 'doomed', id)
+  return true
+end
+
+-- Deletes at most so many turns of a doomed session: the newest first, as nothing follows them. True: it is gone.
+local function removeSome(id, limit, changed)
+  local numbers = call('ZREVRANGE', P .. 'st:' .. id, 0, limit - 1)
+  for _, number in ipairs(numbers) do
+    local turnId = idOf(number)
+    removeTurn(turnId, readTurn(turnId), '', changed)
+  end
+  local isGone = #numbers < limit
+  if isGone then call('SREM', P .. 'doomed', id) end
+  return #numbers, isGone
+end
+`;
+
+/** What was sent on a connection that its gateway has left writes nothing. Without a lease (the command line) nothing is asked. */
+export const fence = String.raw`
+if ARGV[1] ~= '' and redis.call('GET', KEYS[1] .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
+  return redis.error_reply('NOLEASE the lease has run out, or is of a newer connection')
+end
+`;
+
+/** The first line of a script that Redis runs also when it is out of memory. */
+export const evenWhenFull = "#!lua flags=allow-oom";

@@ -1,0 +1,178 @@
+/** What the gateways on one Redis tell each other: names that one has at a time, and what is told under them. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Event } from "../../core/event.ts";
+import type { Neighbours } from "../../core/neighbours.ts";
+import type { Connection } from "./connection.ts";
+import { toList, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+
+export interface NeighboursParts extends Pick<Connection, "run" | "send" | "subscribe"> {
+  /** The key of what lies under a name. */
+  readonly key: (name: string) => string;
+  /** Names hold the words of callers, which are nobody's business. */
+  readonly hash: (name: string) => string;
+  /** How long a name stays with a gateway that is gone. */
+  readonly leaseMs: number;
+}
+
+export interface RedisNeighbours extends Neighbours {
+  /** Gives back what could not be given back before. */
+  settle(): void;
+  /** Listens to the others from now on. */
+  open(): Promise<void>;
+  /** Gives back every name. */
+  close(): Promise<void>;
+}
+
+export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
+  const { run, leaseMs } = parts;
+  /** Whoever has a name here, by a token that nobody else has. */
+  const held = new Map<string, string>();
+  const told = new Map<string, Told>();
+  /** What is to be given back. */
+  const owed = new Map<string, string>();
+  const waiting = new Map<string, Set<() => void>>();
+  const listeners = new Set<(turnId: string) => void>();
+  let timer: NodeJS.Timeout | undefined;
+
+  /** What cannot be renewed now is tried again in time; what is lost was only a promise. */
+  async function hold(): Promise<void> {
+    if (held.size === 0) return;
+    const names = [...held].flatMap(([token, name]) => [name, token]);
+    await run(scripts.hold, [String(leaseMs), ...names]);
+  }
+
+  async function take(name: string, token: string, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const news = listenFor(name);
+      try {
+        signal.throwIfAborted();
+        if ((await run(scripts.enter, [name, token, String(leaseMs), String(goneMs)])) === 1) return;
+        await Promise.race([news.heard, wait(pollMs, undefined, { signal, ref: false })]);
+      } finally {
+        news.stop();
+      }
+    }
+  }
+
+  function listenFor(name: string): { readonly heard: Promise<void>; stop(): void } {
+    const { promise: heard, resolve } = Promise.withResolvers<void>();
+    const others = waiting.get(name) ?? new Set();
+    waiting.set(name, others.add(resolve));
+    return {
+      heard,
+      stop() {
+        others.delete(resolve);
+        if (others.size === 0) waiting.delete(name);
+      },
+    };
+  }
+
+  /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
+  async function give(name: string, token: string): Promise<void> {
+    owed.set(token, name);
+    await run(scripts.leave, [name, token]).then(() => owed.delete(token), ignore);
+  }
+
+  async function enter(words: string, signal: AbortSignal): Promise<() => void> {
+    const [name, token] = [parts.hash(words), randomUUID()];
+    try {
+      await take(name, token, signal);
+      signal.throwIfAborted();
+    } catch (thrown) {
+      void give(name, token);
+      throw signal.aborted ? signal.reason : thrown;
+    }
+    held.set(token, name);
+    return () => {
+      if (!held.delete(token)) return;
+      told.delete(name);
+      void give(name, token);
+    };
+  }
+
+  async function listen(name: string, from: number): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
+    const [isTaken, said] = toList(await run(scripts.hear, [name, String(from), String(from + saidAtOnce - 1)]));
+    return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
+  }
+
+  return {
+    settle() {
+      for (const [token, name] of owed) void give(name, token);
+    },
+    async open() {
+      timer ??= setInterval(() => void hold().catch(ignore), leaseMs / 3).unref();
+      await parts.subscribe(parts.key("freed"), (name) => {
+        for (const wake of waiting.get(name) ?? []) wake();
+      });
+      await parts.subscribe(parts.key("called-off"), (turnId) => {
+        for (const listener of listeners) listener(turnId);
+      });
+    },
+    enter,
+    async isTaken(words) {
+      return (await listen(parts.hash(words), 0)).isTaken;
+    },
+    tell(words, events) {
+      const name = parts.hash(words);
+      const before = told.get(name) ?? { events: 0, characters: 0 };
+      const text = JSON.stringify([before.events, events] satisfies Said);
+      const now = { events: before.events + events.length, characters: before.characters + text.length };
+      told.set(name, now);
+      if (now.characters <= maxToldCharacters) run(scripts.tell, [name, text, String(leaseMs * 2)]).catch(ignore);
+    },
+    async *hear(words, signal) {
+      const name = parts.hash(words);
+      let [heard, place] = [0, 0];
+      for (;;) {
+        signal.throwIfAborted();
+        const { isTaken, said } = await listen(name, place);
+        for (const [before, events] of said) {
+          if (before !== heard) continue;
+          heard += events.length;
+          yield events;
+        }
+        place += said.length;
+        if (!isTaken && said.length === 0) return;
+        if (said.length === 0) await wait(listenMs, undefined, { signal });
+      }
+    },
+    async callOff(words, turnId) {
+      await parts.send(["PUBLISH", parts.key("called-off"), turnId]);
+      const signal = AbortSignal.timeout(callOffMs);
+      const leave = await enter(words, signal).catch((thrown: unknown) => {
+        if (!signal.aborted) throw thrown;
+      });
+      leave?.();
+    },
+    onCalledOff: (listener) => void listeners.add(listener),
+    async close() {
+      clearInterval(timer);
+      const names = [...held];
+      held.clear();
+      await Promise.all(names.map(([token, name]) => give(name, token)));
+    },
+  };
+}
+
+/** Events, behind the number of those that were told before them. */
+type Said = readonly [before: number, events: readonly Event[]];
+
+interface Told {
+  readonly events: number;
+  readonly characters: number;
+}
+
+function ignore(): void {}
+
+/** Whoever waits is told, but a word can be lost. */
+const pollMs = 1_000;
+/** Whoever has not come for so long does not wait any more. */
+const goneMs = 4_000;
+const callOffMs = 5_000;
+/** How often somebody who hears looks for news. */
+const listenMs = 50;
+const saidAtOnce = 200;
+/** Of a longer answer the others hear the rest when it is over. */
+const maxToldCharacters = 4 * 1024 * 1024;

@@ -1,0 +1,127 @@
+/** How turns and sessions leave the Redis store: for good, and little by little, so that Redis has time for others. */
+import { shownSuffix } from "../../core/conversation/address.ts";
+import type { Keeping, PruneRules, Pruned } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { type Script, toList, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+
+/** What a caller deletes is invisible at once, and gone when the promise resolves. */
+export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "deleteSession"> {
+  return {
+    async deleteTurn(owner, turnId) {
+      const [changes, changed] = toList(await ground.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
+      if (changes === undefined) return false;
+      ground.noteChange(changes, toTexts(changed));
+      return true;
+    },
+    async deleteSession(owner, sessionId) {
+      const changes = await ground.write(scripts.doomSession, [owner, sessionId]);
+      if (changes === null) return false;
+      ground.noteChange(changes);
+      for (let isGone = false; !isGone;) isGone = (await removeDoomed(ground, sessionId, maxRemovedTurns)).isGone;
+      return true;
+    },
+  };
+}
+
+/** So many turns go in one script: a pause of some milliseconds. */
+const maxRemovedTurns = 200;
+
+/** Deletes at most so many turns of a session that is deleted already, or of any; and with the last of them the session. */
+export async function removeDoomed(
+  ground: Ground,
+  sessionId: string,
+  limit: number,
+): Promise<{ readonly turns: number; readonly isGone: boolean; readonly isNone: boolean }> {
+  const [turns, isGone, changes] = toList(await ground.write(scripts.removeDoomed, [sessionId, String(limit)]));
+  if (turns === undefined) return { turns: 0, isGone: true, isNone: true };
+  ground.noteChange(changes);
+  return { turns: Number(turns), isGone: isGone === 1, isNone: false };
+}
+
+/** Lets go of what the rules no longer keep: a bounded number at a time, the oldest first. */
+export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Pruned> {
+  /** Old roots with new turns below them stay: the next call goes on behind those that were looked at. */
+  let skippedRoots = 0;
+
+  async function removeMarked(spent: Spent): Promise<void> {
+    while (spent.budget > 0) {
+      const { turns, isGone, isNone } = await removeDoomed(ground, "", Math.ceil(spent.budget));
+      if (isNone) return;
+      spent.turns += turns;
+      spent.budget -= turns + 1;
+      if (isGone) spent.sessions += 1;
+    }
+  }
+
+  async function removeIdle(before: number, spent: Spent): Promise<void> {
+    if (spent.budget <= 0) return;
+    await ground.write(scripts.doomIdle, [toScore(before), String(Math.ceil(spent.budget))]);
+    await removeMarked(spent);
+  }
+
+  async function removeSurplus(max: number, spent: Spent): Promise<void> {
+    if (spent.budget <= 0) return;
+    await ground.write(scripts.doomSurplus, [String(max), String(Math.ceil(spent.budget))]);
+    await removeMarked(spent);
+  }
+
+  /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
+  async function removeLoose(before: number, spent: Spent): Promise<boolean> {
+    while (spent.budget > 0) {
+      const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
+      const [root] = toTexts(await ground.send("ZRANGEBYSCORE", ground.key("loose"), ...range));
+      if (root === undefined) {
+        skippedRoots = 0;
+        return false;
+      }
+      const args = [root, String(before), String(Math.ceil(spent.budget))];
+      const [size, gone, changes] = toList(await ground.write(scripts.removeLoose, args));
+      if (gone === 0) {
+        skippedRoots += 1;
+        spent.budget -= 1 + Number(size) / readsPerRemoval;
+        continue;
+      }
+      ground.noteChange(changes);
+      spent.turns += Number(gone);
+      spent.budget -= Number(gone);
+    }
+    return true;
+  }
+
+  return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner }) => {
+    const spent: Spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
+    await removeMarked(spent);
+    if (idleBefore !== undefined) await removeIdle(idleBefore.getTime(), spent);
+    if (maxSessionsPerOwner !== undefined) await removeSurplus(maxSessionsPerOwner, spent);
+    const rootsLeft = idleBefore !== undefined && (await removeLoose(idleBefore.getTime(), spent));
+    const keysLeft = await removeOld(ground, scripts.removeKeys, keysBefore);
+    const piecesLeft = await removeOld(ground, scripts.removePieces, piecesBefore);
+    const more = spent.budget <= 0 || rootsLeft || keysLeft || piecesLeft;
+    return { sessions: spent.sessions, turns: spent.turns, more };
+  };
+}
+
+/** True: there may be more. */
+async function removeOld(ground: Ground, script: Script, before: Date | undefined): Promise<boolean> {
+  return (
+    before !== undefined && (await ground.write(script, [String(before.getTime()), String(maxSmall)])) === maxSmall
+  );
+}
+
+/** So many keys or pieces go in one call. */
+const maxSmall = 500;
+
+/** To look at a turn costs so much less than to delete it. */
+const readsPerRemoval = 20;
+
+interface Spent {
+  sessions: number;
+  turns: number;
+  budget: number;
+}
+
+/** Sessions are sorted by milliseconds, each of them in 1,024 parts. */
+function toScore(time: number): string {
+  return String(time * 1024);
+}

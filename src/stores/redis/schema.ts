@@ -1,0 +1,45 @@
+/** The version of what lies in Redis, and the secrets that live there. */
+import { randomBytes } from "node:crypto";
+import { GatewayError } from "../../core/errors.ts";
+import type { Address } from "./address.ts";
+import type { Reply } from "./script.ts";
+
+/** The version that this program reads and writes. */
+export const newestVersion = 1;
+
+export interface Secrets {
+  readonly hintKey: string;
+  readonly idempotencyKey: string;
+  /** How many changes there were. */
+  readonly changes: number;
+}
+
+type Send = (...command: readonly string[]) => Promise<Reply>;
+
+/** Marks a store that is new. Throws `store_unavailable` for one that is newer than we are, and leaves it as it was. */
+export async function prepareStore(send: Send, key: (name: string) => string, address: Address): Promise<Secrets> {
+  await send("SET", key("version"), String(newestVersion), "NX");
+  const version = Number(await send("GET", key("version")));
+  if (version !== newestVersion) {
+    throw new GatewayError(
+      "store_unavailable",
+      `The session store ${address.shown} has schema version ${version}, and this release knows versions up to ${newestVersion}. Start the newer release that wrote it, or name another store, e.g. with ?prefix=NAME (gateway.sessions.store).`,
+    );
+  }
+  return readSecrets(send, key);
+}
+
+export async function readSecrets(send: Send, key: (name: string) => string): Promise<Secrets> {
+  const hintKey = await readSecret(send, key, "hint");
+  const idempotencyKey = await readSecret(send, key, "idempotency");
+  return { hintKey, idempotencyKey, changes: Number((await send("GET", key("changes"))) ?? 0) };
+}
+
+/** Made when it is first asked for, the same ever after. */
+export async function readSecret(send: Send, key: (name: string) => string, name: string): Promise<string> {
+  const find = () => send("HGET", key("secrets"), name);
+  const found = await find();
+  if (found !== null) return String(found);
+  await send("HSETNX", key("secrets"), name, randomBytes(32).toString("base64url"));
+  return String(await find());
+}

@@ -1,0 +1,103 @@
+/** How a request finds its place in the Redis store. */
+import { type Path, toPath } from "../../core/place/path.ts";
+import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { type Reply, toList, toText, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+import { readStep, readTurn } from "./turn.ts";
+
+export function createSearch(ground: Ground): Search {
+  const { recent } = ground;
+
+  async function recall(turnId: string): Promise<Path | undefined> {
+    if (!ground.isFresh()) ground.seeChanges(await ground.send("GET", ground.key("changes")));
+    return recent.path(turnId);
+  }
+
+  /** What is not at hand of a path is read, a bounded part at a time, and then it is, as far as there is room. */
+  async function readPath(turnId: string): Promise<Path> {
+    const turns: PathTurn[] = [];
+    let rest: string | undefined = turnId;
+    for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
+      turns.push(turn);
+      rest = turn.parent;
+    }
+    let isWhole = true;
+    while (rest !== undefined) {
+      const [changes, found] = toList(await ground.read(scripts.readPath, rest, maxSteps, maxBytes));
+      const steps = toList(found).map(readStep);
+      // Whoever changes the tree between two parts may have changed the first: it is no longer believed afterwards.
+      isWhole = ground.seeChanges(changes) && isWhole;
+      for (const { turn, size } of steps) {
+        // One that runs will be another when it is over.
+        if (isWhole && turn.status !== "running") recent.add(turn, size);
+        turns.push(turn);
+      }
+      rest = steps.at(-1)?.turn.parent;
+    }
+    return recent.path(turnId) ?? toPath(turns.toReversed());
+  }
+
+  async function findAmong(
+    sessionId: string,
+    digests: readonly string[],
+    start: number,
+  ): Promise<FoundTurn | undefined> {
+    const found = toList(await ground.read(scripts.findByDigest, sessionId, ...digests));
+    const [index, id, hasChildren] = found;
+    if (id === undefined) return undefined;
+    return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
+  }
+
+  return {
+    async findSession(owner, hint) {
+      return ground.withHints(async (hash, key) => {
+        const [changes, id, session] = toList(await ground.read(scripts.findSession, hash(owner, hint), key));
+        ground.seeChanges(changes);
+        return toSession(toText(id) ?? "", session);
+      });
+    },
+    async readSession(sessionId) {
+      return toSession(sessionId, await ground.send("HMGET", ground.key(`s:${sessionId}`), "owner", "tip", "resends"));
+    },
+    async findTurn(owner, turnId) {
+      const [changes, turn] = toList(await ground.read(scripts.findTurn, turnId, owner));
+      ground.seeChanges(changes);
+      return turn === undefined ? undefined : readTurn(turn, turnId);
+    },
+    async readPath(turnId) {
+      return (await recall(turnId)) ?? readPath(turnId);
+    },
+    recallPath: recall,
+    async findByDigest(sessionId, digests) {
+      // Most callers show what they heard last, and it is the first digest: the others are seldom worth their list.
+      for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
+        const found = await findAmong(sessionId, digests.slice(start, start + length), start);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    },
+    async findByExchange(sessionId, exchange) {
+      return toTexts(await ground.read(scripts.findByExchange, sessionId, exchange));
+    },
+    async countThreads(sessionId) {
+      return Math.min(Number(await ground.send("HGET", ground.key(`s:${sessionId}`), "ends")), 2);
+    },
+    async findKey(owner, key) {
+      const kept = toText(await ground.read(scripts.findKey, ground.hashKey(owner, key)));
+      if (kept === undefined) return undefined;
+      const [fingerprint, turnId, created]: [string, string, number] = JSON.parse(kept);
+      return { fingerprint, turnId, createdAt: new Date(created) };
+    },
+  };
+}
+
+/** So many turns of a path are read at once, so that Redis has time for others. */
+const maxSteps = "500";
+const maxBytes = "4000000";
+
+function toSession(id: string, reply: Reply | undefined): Session | undefined {
+  const [owner, tip, resends] = toList(reply);
+  if (owner === undefined || owner === null) return undefined;
+  return { id, owner: String(owner), tip: toText(tip), resends: toText(resends) !== undefined };
+}

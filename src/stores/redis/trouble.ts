@@ -1,0 +1,53 @@
+/** Says why Redis cannot be used now, and what helps. */
+import { GatewayError } from "../../core/errors.ts";
+import { unavailable } from "../refusals.ts";
+
+/** Strangers read it at `/readyz`, so it does not name the server; its cause is for the log. */
+export function cannotUse(thrown: unknown): GatewayError {
+  const reason = thrown instanceof Error ? (troubles.get(codeOf(thrown)) ?? unknownTrouble) : unknownTrouble;
+  return unavailable(`The session store cannot be used now: ${reason}`, thrown);
+}
+
+export function isUnreachable(cause?: unknown): GatewayError {
+  return unavailable(`The session store cannot be used now: ${unreachable}`, cause);
+}
+
+/** At the start, for the operator alone. What was refused on purpose is told as it is. */
+export function cannotOpen(thrown: unknown, shown: string): GatewayError {
+  if (thrown instanceof GatewayError && thrown.cause === undefined) return thrown;
+  const cause = thrown instanceof GatewayError ? thrown.cause : thrown;
+  const reason = cause instanceof Error ? cause.message.replace(/\.$/, "") : String(cause);
+  return new GatewayError(
+    "store_unavailable",
+    `The session store ${shown} cannot be opened: ${reason}. Check that Redis runs there, and the name and password (gateway.sessions.store).`,
+    { cause },
+  );
+}
+
+/** The first word of what Redis answers when it refuses. */
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof Error ? (/^[A-Z]{2,}\b/.exec(thrown.message)?.[0] ?? "") : "";
+}
+
+const itGoesOn = "The gateway goes on by itself";
+const unreachable = `Redis cannot be reached. ${itGoesOn} once it can be.`;
+const credentials =
+  "Redis refuses the gateway's name or password. Check gateway.sessions.store and the server's users.";
+const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
+
+const troubles = new Map<string, string>([
+  ["BUSY", `Redis is busy with a script of someone else. ${itGoesOn} once it has ended.`],
+  ["CLUSTERDOWN", `the cluster of Redis is down. ${itGoesOn} once it is back.`],
+  ["CROSSSLOT", "Redis is a cluster, which is not supported. Name a server without one (gateway.sessions.store)."],
+  ["LOADING", `Redis is still loading its data. ${itGoesOn} once it has.`],
+  ["MASTERDOWN", `Redis has lost its primary. ${itGoesOn} once it is back.`],
+  ["MISCONF", `Redis cannot write to its disk. ${itGoesOn} once it can.`],
+  ["MOVED", "Redis is a cluster, which is not supported. Name a server without one (gateway.sessions.store)."],
+  ["NOAUTH", credentials],
+  ["NOLEASE", `the gateway was away from Redis for too long. ${itGoesOn} in a moment.`],
+  ["NOPERM", "Redis does not allow the gateway's user what it needs. Give it all commands on its keys and channels."],
+  ["NOREPLICAS", `Redis has too few replicas to write. ${itGoesOn} once they are back.`],
+  ["OOM", `Redis is out of memory. ${itGoesOn} once there is room again.`],
+  ["READONLY", `Redis may only be read, as it is a replica. ${itGoesOn} once it is the primary, or name that one.`],
+  ["WRONGPASS", credentials],
+]);

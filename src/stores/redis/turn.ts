@@ -1,0 +1,108 @@
+/** Turns as scripts take them and as Redis gives them back. */
+import type { PathTurn, StoredTurn } from "../../core/store.ts";
+import { type TurnRow, sizeOf, toPathTurn, toRow, toTurn } from "../row.ts";
+import { type Reply, toList, toText } from "./script.ts";
+
+/** What one turn is among the arguments of a script; nothing is an empty text. */
+export type TurnParts = readonly [
+  id: string,
+  meta: string,
+  input: string,
+  output: string,
+  told: string,
+  pieces: string,
+  memo: string,
+];
+
+export function toParts(turn: StoredTurn): TurnParts {
+  const [
+    id,
+    owner,
+    session,
+    parent,
+    created,
+    model,
+    status,
+    input,
+    output,
+    usage,
+    digest,
+    exchange,
+    gap,
+    ended,
+    ...rest
+  ] = toRow(turn);
+  const [told, pieces, memo] = rest;
+  const places = [session ?? "", parent ?? "", status, gap, digest ?? "", exchange ?? "", String(created)];
+  // Half a surrogate pair is not a character: Redis gets UTF-8, and its JSON reader refuses the escape.
+  const texts = [owner.toWellFormed(), model.toWellFormed()] as const;
+  const meta = [texts[0], ...places, "", ended === null ? "" : String(ended), texts[1], usage ?? ""];
+  return [id, JSON.stringify(meta), input, output, told ?? "", pieces ?? "", memo ?? ""];
+}
+
+/** How many characters its items have. */
+export function sizeOfParts([, , input, output]: TurnParts): number {
+  return input.length + output.length;
+}
+
+export function readTurn(reply: Reply | undefined, id: string): StoredTurn {
+  return toTurn(readRow(reply, id));
+}
+
+/** A turn of a list, in which its id comes last. */
+export function readListedTurn(reply: Reply): StoredTurn {
+  return readTurn(reply, String(toList(reply).at(-1)));
+}
+
+/** A step of a path, in which its id comes last, with how many characters its items have. */
+export function readStep(reply: Reply): { readonly turn: PathTurn; readonly size: number } {
+  const [m, i, o, id] = toList(reply);
+  const row = readRow([m ?? null, i ?? null, o ?? null], String(id));
+  return { turn: toPathTurn(row), size: sizeOf(row) };
+}
+
+function readRow(reply: Reply | undefined, id: string): TurnRow {
+  const [m, input, output, told, pieces, memo] = toList(reply);
+  const [owner, session, parent, status, gap, digest, exchange, created, , ended, model, usage]: MetaTexts = JSON.parse(
+    String(m),
+  );
+  return [
+    id,
+    owner,
+    orNull(session),
+    orNull(parent),
+    Number(created),
+    model,
+    status,
+    String(input),
+    String(output),
+    orNull(usage),
+    orNull(digest),
+    orNull(exchange),
+    gap,
+    ended === "" ? null : Number(ended),
+    toText(told) ?? null,
+    toText(pieces) ?? null,
+    toText(memo) ?? null,
+  ];
+}
+
+function orNull(text: string): string | null {
+  return text === "" ? null : text;
+}
+
+/** What scripts know of a turn, in the order in which they know it. */
+type MetaTexts = [
+  owner: string,
+  session: string,
+  parent: string,
+  status: StoredTurn["status"],
+  gap: number,
+  digest: string,
+  exchange: string,
+  created: string,
+  number: string,
+  ended: string,
+  model: string,
+  usage: string,
+];

@@ -1,0 +1,340 @@
+/** What is true of a store in Redis beyond the contract of all stores: others beside it, trouble, and what is left. */
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createRedisStore, type RedisStoreOptions } from "../../src/stores/redis.ts";
+import { findFreePort } from "../gateway.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import {
+  fullTold,
+  gather,
+  keepBelow,
+  keepSession,
+  keepThread,
+  makeTurn,
+  pruneAll,
+  readTurns,
+  replay,
+} from "./making.ts";
+import { startProxy } from "./redis-proxy.ts";
+import { type RedisServer, startRedis } from "./redis-server.ts";
+
+const times = { leaseMs: 400, renewMs: 60, timeoutMs: 250, openingMs: 500 };
+
+async function open(context: TestContext, options: RedisStoreOptions): Promise<SessionStore> {
+  const store = await createRedisStore({ times, warn: () => {}, now: createLeapingClock(), ...options });
+  context.after(() => store.close());
+  return store;
+}
+
+/** What comes by itself, after a while. */
+async function until(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await wait(5);
+}
+
+/** Each look at it is a second later, so that nobody waits for what is tried only once a second. */
+function createLeapingClock(): () => Date {
+  let time = 0;
+  return () => new Date((time += 1_000));
+}
+
+const works = (store: SessionStore) => () =>
+  store.check().then(
+    () => true,
+    () => false,
+  );
+
+export function describeBeside(server: () => RedisServer): void {
+  describe("a gateway on Redis", () => {
+    test("is beside the command line, whose deletions it sees and whose archives it takes for its own", async (context) => {
+      const url = server().url();
+      const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
+      await gateway.claim();
+      const other = createMemoryStore();
+      const [kept] = await keepThread(other, 1);
+      await beside.importRecords(replay(await gather(other.exportRecords())));
+      assert.equal((await gateway.findSession("alice", "hint"))?.tip, kept!.id);
+      const turn = await keepBelow(gateway, kept!, {});
+      assert.equal((await readTurns(gateway, turn.id)).length, 2);
+      await beside.deleteTurn("alice", kept!.id);
+      assert.deepEqual(await readTurns(gateway, turn.id), [{ ...turn, parent: undefined, gap: true }]);
+      await beside.deleteSession("alice", kept!.session!);
+      assert.deepEqual(await readTurns(gateway, turn.id), []);
+      assert.equal(await gateway.findSession("alice", "hint"), undefined);
+    });
+  });
+}
+
+export function describeTrouble(server: () => RedisServer): void {
+  const unreachable = { code: "store_unavailable", retryAfterSeconds: 1, message: /Redis cannot be reached/ };
+
+  describe("trouble with Redis", () => {
+    test("a commit whose answer was lost is kept once, and its caller hears of it", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=lost` });
+      await store.claim();
+      const [first] = await keepThread(store, 1);
+      const turn = makeTurn({ session: first!.session, parent: first!.id });
+      const move = { id: first!.session!, expectedTip: first!.id, otherwise: "refuse", resends: false } as const;
+      proxy.mode = "lose";
+      assert.equal(await store.commit({ turns: [turn], session: move }), true);
+      assert.deepEqual(await readTurns(store, turn.id), [first, turn]);
+      assert.equal((await gather(store.exportRecords())).length, 4);
+    });
+
+    test("a commit whose answer never came is taken back when Redis is, as its caller was told that it failed", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=doubt` });
+      const witness = await open(context, { url: server().url("doubt") });
+      await store.claim();
+      const [first] = await keepThread(store, 1);
+      const turn = makeTurn({ session: first!.session, parent: first!.id });
+      const move = { id: first!.session!, expectedTip: first!.id, otherwise: "refuse", resends: false } as const;
+      proxy.mode = "refuse";
+      await assert.rejects(store.commit({ turns: [turn], session: move }), unreachable);
+      await assert.rejects(store.check(), unreachable);
+      assert.equal((await witness.findSession("alice", "hint"))?.tip, turn.id);
+      proxy.mode = "pass";
+      await until(works(store));
+      assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+    });
+
+    test("a commit that was on its way for too long arrives in vain", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=late` });
+      await store.claim();
+      const first = await keepSession(store, {});
+      const turn = makeTurn({ session: first.session, parent: first.id });
+      proxy.mode = "hold";
+      await assert.rejects(store.commit({ turns: [turn] }), unreachable);
+      proxy.mode = "pass";
+      await until(works(store));
+      await proxy.deliver();
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+    });
+
+    test("a server that stands still is left after a while, and nothing that it did not answer is kept", async (context) => {
+      const store = await open(context, { url: server().url() });
+      await store.claim();
+      const before = await keepSession(store, {});
+      server().signal("SIGSTOP");
+      const turn = makeTurn({ session: before.session, parent: before.id });
+      try {
+        await Promise.all([
+          assert.rejects(store.commit({ turns: [turn] }), unreachable),
+          assert.rejects(
+            createRedisStore({ url: server().url(), times }),
+            /Redis has answered nothing for 250 ms\. Check/,
+          ),
+        ]);
+      } finally {
+        server().signal("SIGCONT");
+      }
+      await until(works(store));
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+      assert.deepEqual(await store.findTurn("alice", before.id), before);
+    });
+
+    test("what was acknowledged is there after Redis was killed, and the gateway goes on by itself", async (context) => {
+      const own = await startRedis("--appendonly", "yes", "--appendfsync", "always");
+      context.after(() => own.remove());
+      const store = await open(context, { url: own.url("aof") });
+      await store.claim();
+      const thread = await keepThread(store, 20);
+      await own.stop("SIGKILL");
+      await assert.rejects(store.commit({ turns: [makeTurn({})] }), unreachable);
+      await assert.rejects(store.findTurn("alice", thread[0]!.id), unreachable);
+      await own.start();
+      await until(works(store));
+      assert.deepEqual(await store.findTurn("alice", thread[19]!.id), thread[19]);
+      const next = await keepBelow(store, thread[19]!, {});
+      await store.close();
+      const again = await open(context, { url: own.url("aof") });
+      assert.equal((await readTurns(again, next.id)).length, 21);
+    });
+
+    const refusals: readonly (readonly [what: string, begin: string[], end: string[], says: RegExp])[] = [
+      ["is full", ["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], /Redis is out of memory/],
+      ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis may only be read/],
+    ];
+    for (const [what, begin, end, message] of refusals) {
+      test(`while Redis ${what} nothing is kept, and it is known why; then it goes on`, async (context) => {
+        let time = 0;
+        const store = await open(context, { url: server().url(), now: () => new Date(time) });
+        const before = makeTurn({});
+        await store.commit({ turns: [before] });
+        await store.check();
+        assert.equal(await server().ask(...begin), "+OK\r\n");
+        try {
+          await assert.rejects(store.commit({ turns: [makeTurn({})] }), { code: "store_unavailable", message });
+          await assert.rejects(store.check(), { code: "store_unavailable", message });
+          time += 1_000;
+          await assert.rejects(store.check(), { code: "store_unavailable", message });
+          assert.deepEqual(await store.findTurn("alice", before.id), before);
+        } finally {
+          await server().ask(...end);
+        }
+        time += 1_000;
+        await store.check();
+        await store.commit({ turns: [makeTurn({})] });
+      });
+    }
+
+    test("what gives room works while Redis is full, and the lease is kept", async (context) => {
+      const store = await open(context, { url: server().url("full") });
+      await store.claim();
+      const [first, second, third] = await keepThread(store, 3);
+      await keepBelow(store, second!, {});
+      await server().ask("CONFIG", "SET", "maxmemory", "1");
+      try {
+        const [lease = ""] = /\{full\}:lease:\S+/.exec(await server().ask("KEYS", "{full}:lease:*")) ?? [];
+        assert.equal(await server().ask("DEL", lease), ":1\r\n");
+        await until(async () => (await server().ask("EXISTS", lease)) === ":1\r\n");
+        assert.equal(await store.deleteTurn("alice", third!.id), true);
+        assert.equal(await store.deleteTurn("alice", second!.id), true);
+        assert.equal(await store.deleteSession("alice", first!.session!), true);
+      } finally {
+        await server().ask("CONFIG", "SET", "maxmemory", "0");
+      }
+    });
+
+    test("a server that became a replica is left, as its name may lead to another by then", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=moved` });
+      await server().ask("REPLICAOF", "127.0.0.1", "1");
+      try {
+        await assert.rejects(store.commit({ turns: [makeTurn({})] }), { message: /may only be read/ });
+        await until(async () => proxy.connections === 2);
+      } finally {
+        await server().ask("REPLICAOF", "NO", "ONE");
+      }
+      await until(works(store));
+    });
+
+    test("scripts that Redis has forgotten are sent again", async (context) => {
+      const store = await open(context, { url: server().url() });
+      await server().ask("SCRIPT", "FLUSH");
+      const [first] = await keepThread(store, 3);
+      assert.equal((await store.findSession("alice", "hint"))?.id, first!.session);
+    });
+
+    test("a warning tells of settings with which turns could be lost", async (context) => {
+      const warnings: string[] = [];
+      await server().ask("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru");
+      try {
+        const store = await open(context, { url: server().url(), warn: (message) => warnings.push(message) });
+        assert.deepEqual(warnings, []);
+        await store.claim();
+      } finally {
+        await server().ask("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction");
+      }
+      assert.match(warnings[0]!, /`appendonly yes`.*`appendfsync always`/);
+      assert.match(warnings[1]!, /allkeys-lru.*noeviction/);
+      assert.equal(warnings.length, 2);
+    });
+  });
+}
+
+export function describeOpening(server: () => RedisServer): void {
+  describe("opening a store in Redis", () => {
+    test("says in one sentence where nothing answers, and does not try for ever", async () => {
+      const url = `redis://me:hunter2@127.0.0.1:${await findFreePort()}/3`;
+      await assert.rejects(createRedisStore({ url, times }), ({ message }: Error) => {
+        assert.match(message, /^The session store redis:\/\/127\.0\.0\.1:\d+\/3 cannot be opened: .*ECONNREFUSED/);
+        return !message.includes("hunter2");
+      });
+    });
+
+    test("says at once that a password is wrong or missing, and does not tell it", async (context) => {
+      const own = await startRedis("--requirepass", "sesame");
+      context.after(() => own.remove());
+      const at = `127.0.0.1:${own.port}`;
+      for (const [credentials, code] of [
+        [":hunter2@", "WRONGPASS"],
+        ["me:hunter2@", "WRONGPASS"],
+        ["", "NOAUTH"],
+      ]) {
+        await assert.rejects(createRedisStore({ url: `redis://${credentials}${at}` }), ({ message }: Error) => {
+          assert.match(message, new RegExp(`cannot be opened: ${code}.*name and password`));
+          return !message.includes("hunter2");
+        });
+      }
+      const store = await open(context, { url: `redis://default:sesame@${at}` });
+      await store.commit({ turns: [makeTurn({})] });
+    });
+
+    test("needs a user with its keys, its channels and the commands that are not dangerous", async (context) => {
+      const rights = ["~{mine}:*", "&{mine}:*", "+@all", "-@dangerous"];
+      await server().ask("ACL", "SETUSER", "modest", "on", ">a/b@c", ...rights);
+      const store = await open(context, { url: `redis://modest:a%2Fb%40c@127.0.0.1:${server().port}?prefix=mine` });
+      await store.claim();
+      const thread = await keepThread(store, 3);
+      await store.check();
+      await store.deleteTurn("alice", thread[1]!.id);
+      assert.equal((await readTurns(store, thread[2]!.id)).length, 2);
+      await assert.rejects(createRedisStore({ url: `redis://modest:a%2Fb%40c@127.0.0.1:${server().port}` }), /NOPERM/);
+    });
+
+    test("refuses what a newer release wrote, and leaves it as it is", async () => {
+      await server().ask("SET", "{newer}:version", "2");
+      await assert.rejects(createRedisStore({ url: server().url("newer") }), {
+        code: "store_unavailable",
+        message: /schema version 2, and this release knows versions up to 1\. Start the newer release/,
+      });
+      assert.equal(await server().ask("KEYS", "{newer}*"), "*1\r\n$15\r\n{newer}:version\r\n");
+    });
+
+    test("keeps stores apart by their prefixes, and by their databases", async (context) => {
+      const { port } = server();
+      const urls = [server().url("a"), server().url("b"), `redis://127.0.0.1:${port}/1?prefix=a`];
+      const stores = await Promise.all(urls.map((url) => open(context, { url })));
+      for (const store of stores) await store.claim();
+      const threads = await Promise.all(stores.map((store) => keepThread(store, 2)));
+      for (const [index, store] of stores.entries()) {
+        const records = await gather(store.exportRecords());
+        assert.equal(records.length, 4);
+        assert.equal((await store.findSession("alice", "hint"))?.tip, threads[index]![1]!.id);
+      }
+    });
+  });
+}
+
+export function describeLeftovers(server: () => RedisServer): void {
+  test("of everything that was deleted nothing is left in Redis", async (context) => {
+    let time = new Date("2026-02-03T04:00:00Z");
+    const store = await open(context, { url: server().url("left"), now: () => time });
+    const keys = async () => (await server().ask("KEYS", "{left}:*")).match(/\{left\}:\S+/g)!.toSorted();
+    await store.commit({ turns: [makeTurn({})] });
+    await pruneAll(store, { idleBefore: new Date("2027-01-01T00:00:00Z") });
+    const before = await keys();
+    const thread = await keepThread(store, 150);
+    for (let count = 0; count < 3; count += 1) {
+      const marks = { digest: `digest ${count % 2}`, exchange: `exchange ${count % 2}`, told: fullTold };
+      const turn = await keepBelow(store, thread[count]!, marks);
+      await keepBelow(store, turn, { owner: "alice" });
+    }
+    const keyed = makeTurn({ told: fullTold });
+    await store.commit({ turns: [keyed], key: { key: "key", fingerprint: "print" } });
+    await keepBelow(store, keyed, {});
+    const running = makeTurn({ status: "running" });
+    await store.begin(running, { key: "another", fingerprint: "print" });
+    await store.end({ ...running, status: "failed", session: thread[0]!.session, parent: thread[0]!.id });
+    await store.deleteTurn("alice", thread[1]!.id);
+    await keepSession(store, { owner: "bob" });
+    time = new Date("2026-02-04T04:00:00Z");
+    await pruneAll(store, { idleBefore: new Date("2027-01-01T00:00:00Z"), keysBefore: time, piecesBefore: time });
+    assert.deepEqual(await keys(), before);
+  });
+
+  test("a path that is not at hand is read in parts, whole and in order", async (context) => {
+    const store = await open(context, { url: server().url(), maxRecentSize: 0 });
+    const thread = await keepThread(store, 1_201);
+    assert.deepEqual(await readTurns(store, thread.at(-1)!.id), thread);
+  });
+}

@@ -1,0 +1,209 @@
+/** Several gateways on one Redis: whose turn it is, what they hear of each other, and what becomes of one that dies. */
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import type { Event } from "../../src/core/event.ts";
+import { interrupted } from "../../src/core/frame/replay.ts";
+import { nameOfRun, type Neighbours } from "../../src/core/neighbours.ts";
+import { createRedisStore } from "../../src/stores/redis.ts";
+import { startGateway, token } from "../gateway.ts";
+import { makeTurn } from "./making.ts";
+import { startProxy } from "./redis-proxy.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+const times = { leaseMs: 400, renewMs: 100, timeoutMs: 1_000, openingMs: 1_000 };
+const never = new AbortController().signal;
+
+async function openStores(context: TestContext, urls: readonly string[]) {
+  const stores = await Promise.all(urls.map((url) => createRedisStore({ url, times, warn: () => {} })));
+  for (const store of stores) {
+    context.after(() => store.close());
+    await store.claim();
+  }
+  return stores.map((store) => ({ store, neighbours: store.neighbours! }));
+}
+
+async function openTwo(context: TestContext, server: RedisServer) {
+  const url = server.url();
+  const [one, other] = await openStores(context, [url, url]);
+  return { one: one!, other: other! };
+}
+
+const said = (text: string): Event => ({ type: "item-delta", index: 0, kind: "text", part: 0, text });
+
+export function describeNeighbours(server: () => RedisServer): void {
+  describe("gateways on one Redis", () => {
+    test("have a name one after the other, in the order in which they came", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("thread", never);
+      const order: string[] = [];
+      const come = async (who: string, { enter }: Neighbours): Promise<void> => {
+        const go = await enter("thread", never);
+        order.push(who);
+        go();
+      };
+      const waiting: Promise<void>[] = [];
+      for (const [who, { neighbours }] of [
+        ["a", other],
+        ["b", one],
+        ["c", other],
+      ] as const) {
+        waiting.push(come(who, neighbours));
+        await wait(20);
+      }
+      assert.deepEqual(order, []);
+      assert.equal(await other.neighbours.isTaken("thread"), true);
+      leave();
+      await Promise.all(waiting);
+      assert.deepEqual(order, ["a", "b", "c"]);
+      assert.equal(await one.neighbours.isTaken("thread"), false);
+    });
+
+    test("hold on to a name for as long as they need it", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("thread", never);
+      await wait(2 * times.leaseMs);
+      assert.equal(await other.neighbours.isTaken("thread"), true);
+      leave();
+      (await other.neighbours.enter("thread", never))();
+    });
+
+    test("leave the line when they have waited long enough, and let the next one in", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("thread", never);
+      const caller = new AbortController();
+      const given = assert.rejects(other.neighbours.enter("thread", caller.signal), /enough/);
+      const next = one.neighbours.enter("thread", never);
+      caller.abort(new Error("enough"));
+      await given;
+      leave();
+      (await next)();
+    });
+
+    test("lose their names when they are cut off, and the next one goes on", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const [away, here] = await openStores(context, [
+        `redis://127.0.0.1:${proxy.port}?prefix=cut`,
+        server().url("cut"),
+      ]);
+      const leave = await away!.neighbours.enter("thread", never);
+      const next = here!.neighbours.enter("thread", never);
+      proxy.mode = "refuse";
+      proxy.cut();
+      const go = await next;
+      proxy.mode = "pass";
+      // What it gives back now is another's.
+      leave();
+      await wait(50);
+      assert.equal(await here!.neighbours.isTaken("thread"), true);
+      go();
+    });
+
+    test("hear what is told under a name, from its beginning to its end", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("run", never);
+      one.neighbours.tell("run", [said("one"), said(" two")]);
+      const heard: string[] = [];
+      for await (const events of other.neighbours.hear("run", never)) {
+        heard.push(events.map((event) => (event.type === "item-delta" ? event.text : "")).join(""));
+        if (heard.length > 1) continue;
+        one.neighbours.tell("run", [said(" three")]);
+        leave();
+      }
+      assert.deepEqual(heard, ["one two", " three"]);
+    });
+
+    test("call off each other's turns", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("run", never);
+      one.neighbours.onCalledOff((turnId) => turnId === "resp_1" && leave());
+      await other.neighbours.callOff("run", "resp_1");
+      assert.equal(await other.neighbours.isTaken("run"), false);
+    });
+
+    test("end only those running turns that nobody runs any more", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const [alive, left] = [makeTurn({ status: "running" }), makeTurn({ status: "running" })];
+      const leave = await one.neighbours.enter(nameOfRun(alive.id), never);
+      await one.store.begin(alive);
+      await one.store.begin(left);
+      assert.equal(await other.store.endRunning(interrupted, new Date()), 1);
+      const statusOf = async ({ id, owner }: typeof alive) => (await other.store.findTurn(owner, id))?.status;
+      assert.deepEqual([await statusOf(alive), await statusOf(left)], ["running", "failed"]);
+      leave();
+    });
+
+    test("leave nothing of what callers call their sessions in Redis", async (context) => {
+      const { one } = await openTwo(context, server());
+      const leave = await one.neighbours.enter('["ann","header:x-session-id:garden-7"]', never);
+      assert.doesNotMatch(await server().ask("KEYS", "*"), /garden/);
+      leave();
+    });
+  });
+
+  describe("whole gateways on one Redis", () => {
+    const open = (context: TestContext, store: string, delay = 0) =>
+      startGateway(context, { sessions: { store }, adapters: { echo: { type: "echo", delay_ms: delay } } });
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const json = async (answer: Promise<Response>): Promise<Record<string, string>> =>
+      (await (await answer).json()) as Record<string, string>;
+    const ask = (address: string, path: string, body?: object, more: object = {}) =>
+      fetch(`${address}${path}`, {
+        method: body === undefined ? "GET" : "POST",
+        headers: { ...headers, ...more },
+        ...(body !== undefined && { body: JSON.stringify({ model: "echo", ...body }) }),
+      });
+
+    test("answer parallel requests of one session one after the other, each seeing those before it", async (context) => {
+      const store = server().url();
+      const gateways = [await open(context, store, 1), await open(context, store, 1)];
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, async (_, index) => {
+          const { address } = gateways[index % 2]!;
+          const messages = [{ role: "user", content: `word ${index}` }];
+          const answer = await ask(address, "/v1/chat/completions", { messages, user: "zoë" });
+          await answer.text();
+          return { status: answer.status, context: Number.parseInt(answer.headers.get("x-portico-context") ?? "", 10) };
+        }),
+      );
+      assert.deepEqual(
+        answers.map(({ context }) => context).toSorted((one, other) => one - other),
+        Array.from({ length: 12 }, (_, index) => 2 * index + 1),
+      );
+      assert.equal(
+        answers.every(({ status }) => status === 200),
+        true,
+      );
+    });
+
+    test("tell, stream and cancel a response that another of them runs in the background", async (context) => {
+      const store = server().url();
+      const [one, other] = [await open(context, store, 30), await open(context, store)];
+      const input = "one two three four five six";
+      const begun = await json(ask(one.address, "/v1/responses", { input, background: true }));
+      const polled = await json(ask(other.address, `/v1/responses/${begun["id"]}`));
+      assert.match(polled["status"]!, /queued|in_progress/);
+      const stream = await (await ask(other.address, `/v1/responses/${begun["id"]}?stream=true`)).text();
+      const again = await (await ask(one.address, `/v1/responses/${begun["id"]}?stream=true`)).text();
+      assert.equal(stream.replaceAll(/^:.*\n\n/gm, ""), again);
+      const over = await json(ask(other.address, `/v1/responses/${begun["id"]}`));
+      assert.equal(over["status"], "completed");
+      const endless = { input: "on ".repeat(500), background: true };
+      const long = await json(ask(one.address, "/v1/responses", endless));
+      const cancelled = await json(ask(other.address, `/v1/responses/${long["id"]}/cancel`, {}));
+      assert.equal(cancelled["status"], "cancelled");
+    });
+
+    test("answer a request once that comes to both with one key", async (context) => {
+      const store = server().url();
+      const [one, other] = [await open(context, store, 10), await open(context, store)];
+      const body = { messages: [{ role: "user", content: "one two three" }] };
+      const key = { "idempotency-key": "order-17" };
+      const answers = await Promise.all(
+        [one, other].map(({ address }) => json(ask(address, "/v1/chat/completions", body, key))),
+      );
+      assert.deepEqual(answers[0], answers[1]);
+    });
+  });
+}

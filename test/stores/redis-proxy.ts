@@ -1,0 +1,68 @@
+/** A way to Redis that can be cut: what goes through it arrives, and what comes back may not. */
+import { once } from "node:events";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
+
+export interface Proxy {
+  readonly port: number;
+  /**
+   * `lose`: the next answer is lost, with the connection. `refuse`: the same, and none is made again. `hold`: what is asked
+   * stays on its way, and no connection is made again.
+   */
+  mode: "pass" | "lose" | "refuse" | "hold";
+  /** How many were made. */
+  connections: number;
+  /** Cuts every connection. */
+  cut(): void;
+  /** What was held arrives after all. */
+  deliver(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function startProxy(target: number): Promise<Proxy> {
+  const sockets = new Set<Socket>();
+  const held = new Map<Socket, Buffer>();
+  const server = createServer((near) => {
+    if (proxy.mode === "refuse" || proxy.mode === "hold") return void near.destroy();
+    proxy.connections += 1;
+    const far = createConnection(target, "127.0.0.1");
+    const cut = () => {
+      near.destroy();
+      if (!held.has(far)) far.destroy();
+    };
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on("error", cut).on("close", cut);
+    }
+    near.on("data", (bytes) => {
+      if (proxy.mode === "hold") held.set(far, Buffer.concat([held.get(far) ?? Buffer.of(), bytes]));
+      else far.write(bytes);
+    });
+    far.on("data", (bytes) => {
+      if (proxy.mode === "pass") return void near.write(bytes);
+      if (proxy.mode === "lose") proxy.mode = "pass";
+      cut();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const proxy: Proxy = {
+    port: (server.address() as AddressInfo).port,
+    mode: "pass",
+    connections: 0,
+    cut() {
+      for (const socket of sockets) socket.destroy();
+    },
+    async deliver() {
+      for (const [far, bytes] of held) {
+        far.write(bytes);
+        await once(far, "data");
+      }
+    },
+    async close() {
+      proxy.cut();
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return proxy;
+}

@@ -1,0 +1,30 @@
+import { after, before, describe } from "node:test";
+import { createRedisStore } from "../../src/stores/redis.ts";
+import { describeStore } from "./contract.ts";
+import { describeGateway } from "./redis-gateway.ts";
+import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
+import { describeNeighbours } from "./redis-neighbours.ts";
+import { describeProperty } from "./redis-property.ts";
+import { type RedisServer, startRedis, whyNoRedis } from "./redis-server.ts";
+
+// All in one file, so that where Redis has to be installed first, one process does it.
+describe("Redis", { skip: whyNoRedis() ?? false }, () => {
+  let server: RedisServer;
+  before(async () => {
+    server = await startRedis();
+  });
+  after(() => server.remove());
+
+  describeStore("the Redis store", (now) => createRedisStore({ url: server.url(), now }));
+  for (const tell of [
+    describeBeside,
+    describeTrouble,
+    describeOpening,
+    describeLeftovers,
+    describeNeighbours,
+    describeGateway,
+    describeProperty,
+  ]) {
+    tell(() => server);
+  }
+});
