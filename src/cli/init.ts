@@ -53,13 +53,16 @@ function composeFile(token: string): string {
         "compat_responses": true, // POST /v1/responses
       },
 
+      // A page in the browser at /console: what goes on, what is kept, and a conversation to try. It asks for a token.
+      // "console": true,
+
       // A token for each app, each with sessions of its own.
       // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
 
       // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
-    // Opens the operator's routes, where what is kept is listed, exported and deleted.
+    // Opens the operator's routes, where what is kept is listed, exported and deleted, and those parts of the console.
     // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
 
     // What answers. Without it: OPENAI_API_KEY, ANTHROPIC_API_KEY, a local Ollama, else an echo.

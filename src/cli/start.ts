@@ -22,7 +22,7 @@ export const start: Command = {
   },
   maxPositionals: 0,
   notes: [
-    "Without a config file both endpoints are on at 127.0.0.1:8600, and a token is made on the first run.",
+    "Without a config file both endpoints and the console are on at 127.0.0.1:8600, and a token is made on the first run.",
     "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",
     "SIGHUP reads the configuration again: new requests see all of it, or, if anything is wrong, none. What needs a new start, such as another port, waits until running turns have ended. At a terminal SIGHUP stops, as its window was closed.",
   ],
@@ -127,16 +127,22 @@ function openAgain(settings: Settings, terminal: Terminal, house: House): Promis
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
   const { config, reason, kept } = settings;
-  const { compatChat, compatResponses } = config.http.endpoints;
+  const {
+    console: hasConsole,
+    endpoints: { compatChat, compatResponses },
+  } = config.http;
   const paths = [...(compatChat ? ["/v1/chat/completions"] : []), ...(compatResponses ? ["/v1/responses"] : [])];
   const lines = [
     address === undefined
       ? `Portico ${readVersion()} runs. No endpoint is on, so no listener is open.`
       : `Portico ${readVersion()} listens on ${address}`,
     `  endpoints  ${paths.length === 0 ? "none (switch them on in gateway.http.endpoints)" : paths.join(", ")}`,
+    ...(hasConsole && address !== undefined
+      ? [`  console    ${address.startsWith("unix:") ? "" : address}/console`]
+      : []),
     `  adapter    ${config.defaultAdapter}: ${reason}`,
     `  data       ${config.dataDir}`,
-    `  config     ${config.file ?? `no file, so both endpoints are on (\`${nameOf("init", env)}\` writes one)`}`,
+    `  config     ${config.file ?? `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`}`,
   ];
   if (kept !== undefined) {
     const text = kept.isNew ? `${kept.token}  (shown only now; kept in ${kept.file})` : `in ${kept.file}`;

@@ -52,6 +52,8 @@ export interface HttpConfig {
   /** The endpoints' own token; when it is there, the general one does not open them. */
   readonly authToken: string | undefined;
   readonly endpoints: { readonly compatChat: boolean; readonly compatResponses: boolean };
+  /** The page for the browser is served. */
+  readonly console: boolean;
   readonly tokens: readonly NamedToken[];
   readonly limits: Limits;
   readonly cors: { readonly origins: readonly string[] };
@@ -115,7 +117,11 @@ export interface AdapterConfig {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-export type StoreConfig = { readonly type: "memory" } | { readonly type: "sqlite"; readonly file: string };
+export type StoreConfig =
+  | { readonly type: "memory" }
+  | { readonly type: "sqlite"; readonly file: string }
+  /** The URL may hold a password. */
+  | { readonly type: "redis"; readonly url: string };
 
 export type Hint =
   /** `name` is in lower case. */

@@ -6,7 +6,7 @@ import { fillDefaults } from "./fill.ts";
 import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
 import { isObject, isSecret, type Path } from "./path.ts";
-import { ConfigError, misfit, problem, type Problem } from "./problem.ts";
+import { ConfigError, hideSecrets, misfit, problem, type Problem } from "./problem.ts";
 import { resolveReferences, type Shown, unresolved } from "./references.ts";
 import { findConflicts, findDangers } from "./rules.ts";
 import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
@@ -74,9 +74,10 @@ function readSource(text: string): unknown {
   throw new ConfigError([problem([], `not valid JSON: ${parsed.fault}`)]);
 }
 
-/** Without a file both endpoints are on: nobody has said otherwise, and only this machine can reach them. */
+/** Without a file both endpoints and the console are on: nobody has said otherwise, and only this machine can reach them. */
 function withoutFile(token: string): unknown {
-  return { gateway: { auth: { token }, http: { endpoints: { compat_chat: true, compat_responses: true } } } };
+  const endpoints = { compat_chat: true, compat_responses: true };
+  return { gateway: { auth: { token }, http: { endpoints, console: true } } };
 }
 
 /** A file that has no place for an override has a problem of its own there, which is told instead. */
@@ -182,7 +183,10 @@ function judgeMode(source: Source, written: unknown, modeOf: LoadSurroundings["m
 }
 
 function findPlainSecret(value: unknown, path: Path): Path | undefined {
-  if (typeof value === "string") return isSecret(path) && !value.includes("${") ? path : undefined;
+  // A URL may carry a password.
+  if (typeof value === "string") {
+    return (isSecret(path) || hideSecrets(value) !== value) && !value.includes("${") ? path : undefined;
+  }
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, entry] of Object.entries(value)) {
     const place = findPlainSecret(entry, [...path, Array.isArray(value) ? Number(key) : key]);

@@ -45,6 +45,7 @@ function kindOf(value: unknown): string {
 /** A URL may carry a password or a key, and so may an argument: `?key=…`, `--token=…`. */
 export function hideSecrets(text: string): string {
   return text
+    .replace(/^(rediss?:\/\/)\S*@/, "$1***@")
     .replaceAll(/(:\/\/)[^/?#\s]*@/g, "$1***@")
     .replaceAll(/([?&]|^--?)([^=&\s]+)=[^&#\s]*/g, (found, mark: string, name: string) =>
       namesSecret(name) ? `${mark}${name}=***` : found,

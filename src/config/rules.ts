@@ -1,6 +1,7 @@
 /** What no single key can tell: rules between keys, and settings that work but are dangerous. */
 import { createHash } from "node:crypto";
 import { allowedAddresses, faultOfAddress, isLoopback } from "./address.ts";
+import { endpointNames } from "./config.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 import type { Shown } from "./references.ts";
@@ -14,6 +15,7 @@ export function findConflicts(file: unknown, shown: Shown): readonly Problem[] {
     ...judgeRate(file, ["gateway", "http", "limits"]),
     ...judgeDefaultAdapter(file),
     ...judgeRoutes(file),
+    ...judgeStore(file, shown),
   ];
 }
 
@@ -27,6 +29,7 @@ export function findDangers(file: unknown, now: Date): readonly Problem[] {
       problem(["gateway", "http", "bind"], `${bind} can be reached from other machines over plain HTTP; ${remedy}`),
     );
   }
+  warnings.push(...judgeConsole(file));
   for (const { path, value } of tokensOf(file)) {
     if (value.length >= 16) continue;
     warnings.push(problem(path, "shorter than 16 characters, so it can be guessed; use a long random token"));
@@ -38,6 +41,18 @@ export function findDangers(file: unknown, now: Date): readonly Problem[] {
     );
   }
   return warnings;
+}
+
+/** A page that cannot be reached, or has nothing to show. */
+function judgeConsole(file: unknown): readonly Problem[] {
+  const path = ["gateway", "http", "console"];
+  if (valueAt(file, path) !== true) return [];
+  if (!endpointNames.some((name) => valueAt(file, ["gateway", "http", "endpoints", name]) === true)) {
+    return [problem(path, "no endpoint is on, so there is no listener to reach the console by")];
+  }
+  if (valueAt(file, ["gateway", "auth", "token"]) !== undefined) return [];
+  const remedy = "set gateway.auth.token to see the overview and the sessions";
+  return [problem(path, `no token opens the operator's routes, so a conversation can be tried and no more; ${remedy}`)];
 }
 
 function judgeAddress(file: unknown, shown: Shown): readonly Problem[] {
@@ -60,6 +75,31 @@ function judgeOrigins(file: unknown, shown: Shown): readonly Problem[] {
 
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
+}
+
+function judgeStore(file: unknown, shown: Shown): readonly Problem[] {
+  const path = ["gateway", "sessions", "store"];
+  const store = textAt(file, path);
+  if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return [];
+  const form = "redis://[user:password@]host[:port][/database][?prefix=NAME]";
+  const escaping = "other characters than letters and digits in a password as % and two digits";
+  return [misfit(path, shown(path, store), `${form}, or rediss:// for TLS; ${escaping}`)];
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { hostname, pathname, search, hash, username, password } = new URL(text);
+  const isPlace = hostname !== "" && /^\/?\d{0,5}$/.test(pathname) && hash === "";
+  return isPlace && /^(\?prefix=[\w.-]{1,64})?$/.test(search) && canDecode(username + password);
+}
+
+function canDecode(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 interface WrittenToken {

@@ -28,6 +28,7 @@ export function toConfig({ gateway }: FileShape, file: string | undefined): Conf
       port: http.port,
       authToken: http.auth_token,
       endpoints: { compatChat: http.endpoints.compat_chat, compatResponses: http.endpoints.compat_responses },
+      console: http.console,
       tokens: http.tokens.map(toNamedToken),
       limits: toLimits(http.limits),
       cors: { origins: http.cors.origins },
@@ -129,7 +130,8 @@ function toMs(duration: string): number | undefined {
 }
 
 function toStore(url: string): StoreConfig {
-  return url === "memory:" ? { type: "memory" } : { type: "sqlite", file: url.slice("sqlite:".length) };
+  if (url === "memory:") return { type: "memory" };
+  return url.startsWith("redis") ? { type: "redis", url } : { type: "sqlite", file: url.slice("sqlite:".length) };
 }
 
 function toHint(hint: string): Hint {

@@ -4,6 +4,8 @@ import type { Token } from "./auth.ts";
 export interface HttpSettings {
   readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
   readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
+  /** Whether the page for the browser is served. */
+  readonly console: boolean;
   readonly tokens: readonly Token[];
   /** Where a request may say which session it belongs to, in the order in which they count. */
   readonly hints: readonly Hint[];

@@ -33,6 +33,7 @@ test("A file that says nothing but a token gets every default.", async () => {
       port: 8600,
       authToken: longToken,
       endpoints: { compatChat: false, compatResponses: false },
+      console: false,
       tokens: [],
       limits: {
         maxBodyBytes: 20_971_520,
@@ -94,9 +95,10 @@ test("A file that says nothing but a token gets every default.", async () => {
   assert.deepEqual(warnings, []);
 });
 
-test("Without a file both endpoints are on, and the data folder is in the current one.", async () => {
+test("Without a file both endpoints and the console are on, and the data folder is in the current one.", async () => {
   const { config } = await loadConfig({ folder: "/home/me", generatedToken: longToken }, surroundings());
   assert.deepEqual(config.http.endpoints, { compatChat: true, compatResponses: true });
+  assert.equal(config.http.console, true);
   assert.deepEqual(
     [config.file, config.dataDir, config.auth.token, config.http.bind],
     [undefined, "/home/me/.portico", longToken, "127.0.0.1"],
@@ -243,6 +245,36 @@ test("Dangerous settings are warned of.", async () => {
       "gateway.http.auth_token: stands in a file that other users may read (mode 644); chmod 600 it, or refer to ${NAME} or a file",
     ],
   );
+});
+
+test("A store may be in Redis; its password is a secret like any other.", async () => {
+  const urls = ["redis://h", "rediss://me:a%2Fb@[::1]:6380/15?prefix=a.b-c", "redis://:${REDIS_PASSWORD}@h:1/0"];
+  const hash = { auth_token: "${TOKEN}" };
+  for (const url of urls) {
+    const env = { REDIS_PASSWORD: "x", TOKEN: longToken };
+    const { config, warnings } = await load(withHttp(hash, { sessions: { store: url } }), { env, modeOf: () => 0o644 });
+    assert.deepEqual(config.sessions.store, { type: "redis", url: url.replace("${REDIS_PASSWORD}", "x") });
+    const isPlain = url.includes("a%2Fb");
+    assert.deepEqual(
+      warnings.map(({ path }) => path),
+      isPlain ? ["gateway.sessions.store"] : [],
+    );
+  }
+});
+
+test("A console that nothing listens for, or that has little to show, is told.", async () => {
+  const endpoints = { compat_chat: true };
+  const warningsOf = async (http: object, gateway = {}) =>
+    (await load(withHttp({ console: true, ...http }, gateway))).warnings.map(
+      ({ path, message }) => `${path}: ${message}`,
+    );
+  assert.deepEqual(await warningsOf({}), [
+    "gateway.http.console: no endpoint is on, so there is no listener to reach the console by",
+  ]);
+  assert.deepEqual(await warningsOf({ endpoints }), [
+    "gateway.http.console: no token opens the operator's routes, so a conversation can be tried and no more; set gateway.auth.token to see the overview and the sessions",
+  ]);
+  assert.deepEqual(await warningsOf({ endpoints }, { auth: { token: `${longToken}-general` } }), []);
 });
 
 test("A file that only refers to its secrets may be read by others.", async () => {

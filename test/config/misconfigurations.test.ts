@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { longToken, problemsOf, withHttp } from "./house.ts";
 
-const httpKeys = "bind, port, auth_token, endpoints, tokens, limits, cors, websocket, expose_reasoning";
+const httpKeys = "bind, port, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
+const redisForm =
+  "redis://[user:password@]host[:port][/database][?prefix=NAME], or rediss:// for TLS; other characters than letters and digits in a password as % and two digits";
 const noToken =
   "gateway: no token is set, and nobody may enter without one; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
 
@@ -325,8 +327,18 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   ],
   [
     "a store that is not known",
-    withHttp({}, { sessions: { store: "redis://me:secret@host" } }),
-    'gateway.sessions.store: found the string "redis://***@host"; allowed: "memory:" or "sqlite:" and a file',
+    withHttp({}, { sessions: { store: "mysql://me:secret@host" } }),
+    'gateway.sessions.store: found the string "mysql://***@host"; allowed: "memory:", "sqlite:" and a file, or "redis://" and a server',
+  ],
+  [
+    "a Redis with a database that has a name",
+    withHttp({}, { sessions: { store: "redis://me:secret@host/turns" } }),
+    `gateway.sessions.store: found the string "redis://***@host/turns"; allowed: ${redisForm}`,
+  ],
+  [
+    "a Redis with a password that is not escaped",
+    withHttp({}, { sessions: { store: "rediss://me:se/cr#et@host" } }),
+    `gateway.sessions.store: found the string "rediss://***@host"; allowed: ${redisForm}`,
   ],
   [
     "a hint that is not known",

@@ -119,6 +119,11 @@ export const http = {
         },
       },
     },
+    console: {
+      type: "boolean",
+      default: false,
+      description: "Serves the console, a page for the browser, at `/console`. What it shows needs a token.",
+    },
     tokens: {
       type: "array",
       items: token,

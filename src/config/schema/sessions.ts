@@ -9,8 +9,8 @@ export const sessions = {
   properties: {
     store: {
       type: "string",
-      pattern: "^(memory:|sqlite:(?!:memory:).+)$",
-      title: '"memory:" or "sqlite:" and a file',
+      pattern: "^(memory:|sqlite:(?!:memory:).+|rediss?://.+)$",
+      title: '"memory:", "sqlite:" and a file, or "redis://" and a server',
       description: "Where turns are kept; `portico.db` in the data folder when absent.",
     },
     hints: {

@@ -1,0 +1,60 @@
+/** The tokens that the reader has entered. They live as long as the browser's tab, and never stand in a URL. */
+import { ask, Refusal } from "./api.js";
+
+/**
+ * What a token may open: the operator's routes, or the endpoints.
+ * @typedef {"operator" | "endpoints"} Door
+ */
+
+/** @type {readonly (readonly [Door, string])[]} */
+const doors = [
+  ["operator", "operator/sessions?limit=1"],
+  ["endpoints", "v1/models"],
+];
+
+/**
+ * @param {Door} door
+ * @returns {string | undefined}
+ */
+export function findToken(door) {
+  return sessionStorage.getItem(`portico ${door}`) ?? undefined;
+}
+
+/**
+ * Keeps a token for all that it opens, and tells what that is. Throws when it is not valid.
+ * @param {string} token
+ * @returns {Promise<readonly Door[]>}
+ */
+export async function enter(token) {
+  /** @type {Door[]} */
+  const opened = [];
+  // One after the other: failed attempts are counted, and one is enough to know.
+  for (const [door, path] of doors) if (await opens(path, token)) opened.push(door);
+  for (const door of opened) sessionStorage.setItem(`portico ${door}`, token);
+  return opened;
+}
+
+/**
+ * Forgets a token wherever it was kept, or all of them.
+ * @param {string} [token]
+ */
+export function leave(token) {
+  for (const [door] of doors) {
+    if (token === undefined || findToken(door) === token) sessionStorage.removeItem(`portico ${door}`);
+  }
+}
+
+/**
+ * Whether a token is let through, whatever becomes of the request then.
+ * @param {string} path
+ * @param {string} token
+ */
+async function opens(path, token) {
+  try {
+    await ask(path, token);
+    return true;
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal) || thrown.status === 401 || thrown.status === 429) throw thrown;
+    return thrown.status !== 403;
+  }
+}

@@ -1,0 +1,78 @@
+/** Asks the gateway that has served this page. Its refusals come in its own words. */
+
+/** The gateway has said no. */
+export class Refusal extends Error {
+  /**
+   * @param {string} message
+   * @param {number} status
+   * @param {string} code
+   */
+  constructor(message, status, code) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Nobody has answered. */
+export class Gone extends Error {
+  constructor() {
+    super("The gateway does not answer.");
+  }
+}
+
+/**
+ * An answer that is no refusal. Paths are relative, as a proxy may have the gateway under a path of its own.
+ * @param {string} path
+ * @param {string} [token]
+ * @param {RequestInit} [request]
+ * @returns {Promise<Response>}
+ */
+export async function ask(path, token, request = {}) {
+  const headers = new Headers(request.headers);
+  if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+  const response = await fetch(path, { ...request, headers, cache: "no-store" }).catch((thrown) => {
+    throw request.signal?.aborted ? thrown : new Gone();
+  });
+  if (response.ok) return response;
+  throw await readRefusal(response);
+}
+
+/**
+ * @template Body
+ * @param {string} path
+ * @param {string} [token]
+ * @param {RequestInit} [request]
+ * @returns {Promise<Body>}
+ */
+export async function askJson(path, token, request) {
+  return (await ask(path, token, request)).json();
+}
+
+/**
+ * Whether turns can be taken now.
+ * @typedef {object} Health
+ * @property {"ready" | "not-ready" | "gone"} state
+ * @property {string} words
+ * @property {Readonly<Record<string, string>>} adapters the state of each one's breaker
+ */
+
+const healthMs = 5_000;
+
+/** @returns {Promise<Health>} */
+export async function readHealth() {
+  try {
+    const { adapters } = await askJson("readyz", undefined, { signal: AbortSignal.timeout(healthMs) });
+    return { state: "ready", words: "Ready", adapters };
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return { state: "not-ready", words: thrown.message, adapters: {} };
+    return { state: "gone", words: "Does not answer", adapters: {} };
+  }
+}
+
+/** @param {Response} response */
+async function readRefusal(response) {
+  const body = await response.json().catch(() => undefined);
+  const { message = `The answer was ${response.status}, without a reason.`, code = "" } = body?.error ?? {};
+  return new Refusal(String(message), response.status, String(code));
+}

@@ -1,0 +1,189 @@
+/** The console: signs the reader in, shows the view that the address names, and watches whether the gateway is there. */
+/** @import { Health } from "./api.js" */
+/** @import { Door } from "./access.js" */
+import { findToken, leave } from "./access.js";
+import { Gone, readHealth, Refusal } from "./api.js";
+import { byId, make, say } from "./elements.js";
+import { openOverview } from "./overview.js";
+import { openSession } from "./session.js";
+import { openSessions } from "./sessions.js";
+import { showSignIn } from "./sign-in.js";
+import { openTry } from "./try.js";
+
+/**
+ * Where a view is shown.
+ * @typedef {object} Place
+ * @property {HTMLElement} root
+ * @property {string} argument what stands behind its name in the address, as it stands there
+ * @property {string} token
+ * @property {AbortSignal} signal the reader goes elsewhere
+ * @property {(thrown: unknown) => void} report tells what went wrong after it was shown
+ */
+
+/**
+ * Shows what is so now.
+ * @typedef {(health: Health) => Promise<void>} Refresh
+ */
+
+/**
+ * @typedef {object} View
+ * @property {string} title
+ * @property {Door} needs
+ * @property {boolean} [lasts] it stays as it is while the reader is elsewhere
+ * @property {(place: Place) => Promise<Refresh | undefined>} open
+ */
+
+/** @type {Readonly<Record<string, View>>} */
+const views = {
+  overview: { title: "Overview", needs: "operator", open: openOverview },
+  sessions: {
+    title: "Sessions",
+    needs: "operator",
+    open: (place) => (place.argument === "" ? openSessions(place) : openSession(place)),
+  },
+  try: { title: "Try it", needs: "endpoints", lasts: true, open: openTry },
+};
+
+const watchMs = 3_000;
+
+function start() {
+  const outer = byId("place", HTMLElement);
+  /** @type {Map<string, HTMLElement>} */
+  const lasting = new Map();
+  let leaving = new AbortController();
+  let ending = new AbortController();
+  let isStranded = false;
+  /** @type {Refresh | undefined} */
+  let refresh;
+
+  async function show() {
+    leaving.abort();
+    leaving = new AbortController();
+    const { signal } = leaving;
+    refresh = undefined;
+    isStranded = false;
+    say(byId("trouble", HTMLElement), undefined);
+    const { name, argument, view } = readAddress();
+    document.title = `${view.title} · Portico`;
+    const isKnown = findToken("operator") !== undefined || findToken("endpoints") !== undefined;
+    byId("bar", HTMLElement).hidden = !isKnown;
+    markCurrent(name);
+    const kept = lasting.get(name);
+    const root = kept ?? make("div", { class: `view ${name}` });
+    outer.replaceChildren(root);
+    if (kept !== undefined) return void kept.querySelector("h1")?.focus();
+    const token = findToken(view.needs);
+    if (token === undefined) return showSignIn(root, isKnown ? view.needs : undefined, begin);
+    root.append(make("p", { class: "quiet" }, "Loading…"));
+    /** @param {unknown} thrown */
+    const report = async (thrown) => {
+      if (signal.aborted) return;
+      isStranded = thrown instanceof Gone;
+      if (thrown instanceof Refusal && thrown.status === 401) {
+        leave(token);
+        await show();
+      }
+      tell(thrown);
+    };
+    try {
+      const opened = await view.open({ root, argument, token, signal: view.lasts ? ending.signal : signal, report });
+      if (view.lasts) lasting.set(name, root);
+      if (signal.aborted) return;
+      refresh = opened && ((health) => opened(health).catch(report));
+      root.querySelector("h1")?.focus();
+    } catch (thrown) {
+      root.replaceChildren(make("h1", {}, view.title));
+      await report(thrown);
+    }
+  }
+
+  /**
+   * Shows what the reader came for, or what a first token opens instead.
+   * @param {readonly Door[]} opened
+   */
+  function begin(opened) {
+    if (!opened.includes(readAddress().view.needs)) location.hash = "";
+    void show();
+  }
+
+  /** @param {Health} health */
+  async function hear(health) {
+    paint(health);
+    if (health.state !== "gone" && isStranded) return show();
+    await refresh?.(health);
+  }
+
+  async function watch() {
+    for (;;) {
+      if (document.hidden)
+        await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+      await hear(await readHealth());
+      await pause(watchMs);
+    }
+  }
+
+  addEventListener("hashchange", show);
+  byId("sign-out", HTMLElement).addEventListener("click", () => {
+    leave();
+    lasting.clear();
+    ending.abort();
+    ending = new AbortController();
+    void show();
+  });
+  void show();
+  void watch();
+}
+
+/**
+ * A while, or less for a reader who comes back to the page.
+ * @param {number} milliseconds
+ */
+function pause(milliseconds) {
+  const { promise, resolve } = Promise.withResolvers();
+  const timer = setTimeout(resolve, milliseconds);
+  addEventListener("focus", resolve, { once: true });
+  return promise.finally(() => {
+    clearTimeout(timer);
+    removeEventListener("focus", resolve);
+  });
+}
+
+/** The view that the address names; without one, the first that a token opens. */
+function readAddress() {
+  const [, given = "", argument = ""] = location.hash.split("/");
+  const usual = findToken("operator") === undefined && findToken("endpoints") !== undefined ? "try" : "overview";
+  const name = Object.hasOwn(views, given) ? given : usual;
+  const view = views[name];
+  if (view === undefined) throw new Error(`There is no view '${name}'.`);
+  return { name, argument, view };
+}
+
+/** @param {string} name */
+function markCurrent(name) {
+  for (const link of byId("views", HTMLElement).querySelectorAll("a")) {
+    if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** @param {Health} health */
+function paint({ state, words }) {
+  const place = byId("health", HTMLElement);
+  const text = state === "not-ready" ? "Not ready" : words;
+  place.dataset["state"] = state;
+  place.title = words;
+  const shown = place.querySelector("span");
+  // Only what changes is told to those who listen to the page.
+  if (shown !== null && shown.textContent !== text) shown.textContent = text;
+  byId("gone", HTMLElement).hidden = state !== "gone";
+}
+
+/** @param {unknown} thrown */
+function tell(thrown) {
+  const isKnown = thrown instanceof Refusal || thrown instanceof Gone;
+  // The notice of a gateway that is gone stands there already.
+  if (!(thrown instanceof Gone))
+    say(byId("trouble", HTMLElement), isKnown ? thrown.message : `The page is at a loss: ${thrown}`);
+}
+
+start();

@@ -1,0 +1,168 @@
+/** One session as a conversation: its current thread, its other ones, and what can be done with it. */
+/** @import { Place } from "./main.js" */
+/** @import { Item, ToolOutput } from "../core/item.ts" */
+/** @import { Session as KeptSession, StoredTurn, Told } from "../core/store.ts" */
+import { ask, askJson } from "./api.js";
+import { fill, make, makeButton, part } from "./elements.js";
+import { toElements } from "./items.js";
+import { threadOf, tipsOf } from "./tree.js";
+import { toCount, toDate, toNumber } from "./words.js";
+
+/**
+ * Times are texts on the wire, and what is told beside a turn is not needed here but for its place.
+ * @typedef {Omit<StoredTurn, "createdAt" | "told"> & { createdAt: string, told?: Omit<Told, "endedAt"> }} Turn
+ * @typedef {KeptSession & { createdAt: string, updatedAt: string, turns: readonly Turn[] }} Session
+ */
+
+/** So many turns are shown at first, and more of them at a time. */
+const shownTurns = 200;
+const maxThreads = 500;
+
+/**
+ * @param {Place} place
+ * @returns {Promise<undefined>}
+ */
+export async function openSession({ root, argument, token, signal, report }) {
+  /** @type {Session} */
+  const session = await askJson(`operator/sessions/${argument}`, token, { signal });
+  fill(root, "session");
+  describe(root, session);
+  const tips = tipsOf(session.turns, session.tip);
+  offerThreads(root, session, tips);
+  part(root, "export", HTMLElement).addEventListener("click", () => {
+    download(session.id, token, signal).catch(report);
+  });
+  const dialog = part(root, "dialog", HTMLDialogElement);
+  part(root, "delete", HTMLElement).addEventListener("click", () => dialog.showModal());
+  part(root, "keep", HTMLElement).addEventListener("click", () => dialog.close());
+  part(root, "confirm", HTMLElement).addEventListener("click", async () => {
+    dialog.close();
+    try {
+      await ask(`operator/sessions/${encodeURIComponent(session.id)}`, token, { method: "DELETE", signal });
+      location.hash = "#/sessions";
+    } catch (thrown) {
+      report(thrown);
+    }
+  });
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {Session} session
+ */
+function describe(root, { id, owner, createdAt, updatedAt, turns }) {
+  part(root, "id", HTMLElement).textContent = id;
+  const tokens = turns.reduce((sum, { usage }) => sum + (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0), 0);
+  part(root, "about", HTMLElement).textContent = [
+    `Owner ${owner}`,
+    toCount(turns.length, "turn"),
+    toCount(tokens, "token"),
+    `began ${toDate(createdAt)}`,
+    `last ${toDate(updatedAt)}`,
+  ].join(" · ");
+  part(root, "question", HTMLElement).textContent =
+    `All of its ${toCount(turns.length, "turn")} will be gone for good. Export it first if you may need it.`;
+}
+
+/**
+ * Shows the current thread, and lets the reader choose another.
+ * @param {HTMLElement} root
+ * @param {Session} session
+ * @param {readonly Turn[]} tips
+ */
+function offerThreads(root, { turns, tip }, tips) {
+  const choice = part(root, "thread", HTMLSelectElement);
+  choice.replaceChildren(
+    ...tips.slice(0, maxThreads).map((turn) => {
+      const name = `${toDate(turn.createdAt)}: ${beginningOf(turn)}`;
+      return make("option", { value: turn.id }, turn.id === tip ? `Current, ${name}` : name);
+    }),
+  );
+  part(root, "threads", HTMLElement).hidden = tips.length < 2;
+  choice.addEventListener("change", () => showThread(root, threadOf(turns, choice.value), shownTurns));
+  showThread(root, tips[0] === undefined ? [] : threadOf(turns, tips[0].id), shownTurns);
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {readonly Turn[]} thread
+ * @param {number} most how many of its turns, counted from its end
+ */
+function showThread(root, thread, most) {
+  const shown = thread.slice(-most);
+  const items = shown.flatMap(({ input, output }) => [...input, ...output]);
+  const outputs = new Map(items.flatMap((item) => (item.type === "tool-output" ? [[item.callId, item]] : [])));
+  const calls = new Set(items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
+  part(root, "talk", HTMLElement).replaceChildren(...shown.map((turn) => toEntry(turn, outputs, calls)));
+  const rest = thread.length - shown.length;
+  const words = `Show ${toCount(Math.min(rest, shownTurns), "earlier turn")} of ${toNumber(rest)}`;
+  const more = makeButton(words, () => {
+    const below = document.documentElement.scrollHeight - scrollY;
+    showThread(root, thread, most + shownTurns);
+    scrollTo({ top: document.documentElement.scrollHeight - below });
+  });
+  part(root, "earlier", HTMLElement).replaceChildren(...(rest === 0 ? [] : [more]));
+}
+
+/**
+ * @param {Turn} turn
+ * @param {ReadonlyMap<string, ToolOutput>} outputs
+ * @param {ReadonlySet<string>} calls
+ */
+function toEntry(turn, outputs, calls) {
+  const { input, output, told, gap } = turn;
+  const missing = gap === true ? [make("p", { class: "quiet" }, "Something before this was deleted.")] : [];
+  const failure = told?.failure === undefined ? [] : [make("p", { class: "notice bad" }, told.failure.message)];
+  const said = toElements([...input, ...output], outputs, calls);
+  return make("li", {}, ...missing, ...said, ...failure, toFoot(turn));
+}
+
+/** @param {Turn} turn */
+function toFoot({ status, model, usage, createdAt, told }) {
+  const words = [
+    statusWords[status],
+    ...(status === "shown" ? [] : [model]),
+    ...(usage === undefined ? [] : [`${toNumber(usage.inputTokens)} → ${toCount(usage.outputTokens, "token")}`]),
+    ...(told?.history === undefined ? [] : [`history ${told.history}`]),
+  ];
+  const time = make("time", { datetime: createdAt }, toDate(createdAt));
+  return make("p", { class: "foot" }, make("span", {}, `${words.filter(Boolean).join(" · ")} · `, time));
+}
+
+/** @type {Readonly<Record<Turn["status"], string>>} */
+const statusWords = {
+  completed: "",
+  incomplete: "cut short",
+  shown: "shown by the caller as said before",
+  running: "still running",
+  failed: "failed",
+  cancelled: "cancelled",
+};
+
+/** @param {Turn} turn */
+function beginningOf({ input, output }) {
+  const text = [...input, ...output].map(wordsOf).find((words) => words !== "") ?? "no text";
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+/** @param {Item} item */
+function wordsOf(item) {
+  if (item.type !== "message") return "";
+  const { content } = item;
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+/**
+ * Saves what the gateway exports of the session.
+ * @param {string} id
+ * @param {string} token
+ * @param {AbortSignal} signal
+ */
+async function download(id, token, signal) {
+  const response = await ask(`operator/export?session=${encodeURIComponent(id)}`, token, { signal });
+  const url = URL.createObjectURL(await response.blob());
+  make("a", { href: url, download: `${id}.jsonl` }).click();
+  // The browser takes it a moment later.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

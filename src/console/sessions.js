@@ -1,0 +1,71 @@
+/** The sessions that are kept, newest activity first, a page at a time. */
+/** @import { Place } from "./main.js" */
+/** @import { SessionSummary } from "../core/store.ts" */
+import { askJson } from "./api.js";
+import { fill, make, part, say } from "./elements.js";
+import { toCount, toDate, toDistance } from "./words.js";
+
+/**
+ * Times are texts on the wire.
+ * @typedef {Omit<SessionSummary, "createdAt" | "updatedAt"> & { createdAt: string, updatedAt: string }} Summary
+ * @typedef {{ readonly data: readonly Summary[], readonly hasMore: boolean }} Page
+ */
+
+/**
+ * @param {Place} place
+ * @returns {Promise<undefined>}
+ */
+export async function openSessions({ root, token, signal, report }) {
+  /** @type {string | undefined} */
+  let last;
+
+  /** @param {string} owner */
+  function read(owner) {
+    const query = new URLSearchParams({ limit: "50" });
+    if (owner !== "") query.set("owner", owner);
+    if (last !== undefined) query.set("after", last);
+    return /** @type {Promise<Page>} */ (askJson(`operator/sessions?${query}`, token, { signal }));
+  }
+
+  const first = await read("");
+  fill(root, "sessions");
+  const owner = part(root, "owner", HTMLInputElement);
+  const list = part(root, "list", HTMLElement);
+  const more = part(root, "more", HTMLButtonElement);
+
+  /** @param {Page} page */
+  function add({ data, hasMore }) {
+    list.append(...data.map(toRow));
+    last = data.at(-1)?.id;
+    more.hidden = !hasMore;
+    say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(owner.value));
+  }
+
+  /** @param {Page} page */
+  function begin(page) {
+    list.replaceChildren();
+    add(page);
+  }
+
+  more.addEventListener("click", () => read(owner.value).then(add, report));
+  part(root, "filter", HTMLFormElement).addEventListener("submit", (event) => {
+    event.preventDefault();
+    last = undefined;
+    read(owner.value).then(begin, report);
+  });
+  begin(first);
+}
+
+/** @param {Summary} session */
+function toRow({ id, owner, updatedAt, turns }) {
+  const time = make("time", { datetime: updatedAt, title: toDate(updatedAt) }, toDistance(updatedAt, new Date()));
+  const about = make("span", { class: "quiet" }, `${owner} · ${toCount(turns, "turn")} · `, time);
+  return make("li", {}, make("a", { class: "code", href: `#/sessions/${encodeURIComponent(id)}` }, id), about);
+}
+
+/** @param {string} owner */
+function noneWords(owner) {
+  return owner === ""
+    ? "No session is kept yet. One begins with the first request that names it, such as by the header X-Session-Id."
+    : `The owner '${owner}' has no session. Owners are the names of tokens; those without a name are 'default'.`;
+}

@@ -1,0 +1,58 @@
+/** Asks for a token, and says in words which one is meant where the reader has another already. */
+/** @import { Door } from "./access.js" */
+import { enter } from "./access.js";
+import { fill, part, say, toWords } from "./elements.js";
+
+/**
+ * @param {HTMLElement} root
+ * @param {Door | undefined} door what the reader's token does not open; nothing: there is none yet
+ * @param {(opened: readonly Door[]) => void} done
+ */
+export function showSignIn(root, door, done) {
+  fill(root, "sign-in");
+  const { title, words } = door === undefined ? first : others[door];
+  part(root, "title", HTMLElement).textContent = title;
+  part(root, "words", HTMLElement).replaceChildren(...toWords(words));
+  const token = part(root, "token", HTMLInputElement);
+  const button = part(root, "enter", HTMLButtonElement);
+  const refusal = part(root, "refusal", HTMLElement);
+  token.focus();
+  part(root, "form", HTMLFormElement).addEventListener("submit", async (event) => {
+    event.preventDefault();
+    say(refusal, undefined);
+    button.disabled = true;
+    try {
+      const opened = await enter(token.value.trim());
+      if (door === undefined ? opened.length > 0 : opened.includes(door)) return done(opened);
+      say(
+        refusal,
+        `This token is valid, but it opens ${opened.length === 0 ? "nothing that the console shows" : otherWords[opened[0] ?? "operator"]}.`,
+      );
+    } catch (thrown) {
+      say(refusal, thrown instanceof Error ? thrown.message : String(thrown));
+    }
+    button.disabled = false;
+    token.select();
+  });
+}
+
+const first = {
+  title: "Portico",
+  words:
+    "Sign in with the general token: `gateway.auth.token` of the configuration or, on a run without a config file, the one that was shown at the first start and is kept in `.portico/token`.",
+};
+
+const others = {
+  operator: {
+    title: "Another token, please",
+    words:
+      "The token that you signed in with opens the endpoints. The overview and the sessions need the general token: `gateway.auth.token` of the configuration.",
+  },
+  endpoints: {
+    title: "Another token, please",
+    words:
+      "The general token does not open the endpoints of this gateway, as they have a token of their own: `gateway.http.auth_token`, or one of `gateway.http.tokens`. A conversation needs that one.",
+  },
+};
+
+const otherWords = { operator: "the operator's routes only", endpoints: "the endpoints only" };

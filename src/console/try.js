@@ -1,0 +1,171 @@
+/** A conversation with the model, as any client has one: what is new and the session's name go out, the answer streams in. */
+/** @import { Place } from "./main.js" */
+/** @import { Answer } from "./answer.js" */
+/** @import { Dialect } from "./dialects.js" */
+import { beginAnswer } from "./answer.js";
+import { ask, askJson, Gone, Refusal } from "./api.js";
+import { chat, responses, toCurl } from "./dialects.js";
+import { fill, make, part } from "./elements.js";
+import { readEvents } from "./stream.js";
+import { toCount, toNumber } from "./words.js";
+
+/**
+ * @param {Place} place
+ * @returns {Promise<undefined>}
+ */
+export async function openTry({ root, token, signal }) {
+  const [dialect, models] = await Promise.all([findDialect(token, signal), readModels(token, signal)]);
+  fill(root, "try");
+  const model = offerModels(part(root, "models", HTMLElement), models);
+  const session = part(root, "session", HTMLInputElement);
+  const talk = part(root, "talk", HTMLElement);
+  const text = part(root, "text", HTMLTextAreaElement);
+  const form = part(root, "form", HTMLFormElement);
+  const stop = part(root, "stop", HTMLButtonElement);
+  const send = part(root, "send", HTMLButtonElement);
+  session.value = sessionStorage.getItem(sessionKey) ?? newName();
+
+  let stopping = new AbortController();
+  stop.addEventListener("click", () => stopping.abort());
+  part(root, "new", HTMLElement).addEventListener("click", () => {
+    stopping.abort();
+    session.value = newName();
+    talk.replaceChildren();
+    part(root, "empty", HTMLElement).hidden = false;
+    text.focus();
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const words = text.value.trim();
+    if (!send.disabled && words !== "") await say(words);
+  });
+
+  /** @param {string} words */
+  async function say(words) {
+    stopping = new AbortController();
+    part(root, "empty", HTMLElement).hidden = true;
+    text.value = "";
+    setBusy(true);
+    sessionStorage.setItem(sessionKey, session.value);
+    const answer = beginAnswer(talk, words);
+    const body = dialect.write(model.value, words);
+    const name = session.value;
+    try {
+      const response = await ask(dialect.path, token, {
+        method: "POST",
+        signal: AbortSignal.any([signal, stopping.signal]),
+        headers: { "content-type": "application/json", "x-session-id": name },
+        body: JSON.stringify(body),
+      });
+      answer.place(response.headers);
+      await hear(response, dialect, answer);
+    } catch (thrown) {
+      answer.fail(explain(thrown, stopping.signal.aborted));
+    }
+    answer.end(toCurl(new URL(dialect.path, location.href), name, body));
+    setBusy(false);
+    text.focus();
+  }
+
+  /** @param {boolean} busy */
+  function setBusy(busy) {
+    talk.setAttribute("aria-busy", String(busy));
+    send.disabled = busy;
+    send.hidden = busy;
+    stop.hidden = !busy;
+  }
+}
+
+const sessionKey = "portico session";
+
+/**
+ * @param {Response} response
+ * @param {Dialect} dialect
+ * @param {Answer} answer
+ */
+async function hear({ body }, dialect, answer) {
+  let isWhole = false;
+  if (body !== null) {
+    for await (const event of readEvents(body)) {
+      const { text, reasoning, refusal, failure, usage, ended } = dialect.read(event);
+      if (text !== undefined) answer.add("text", text);
+      if (reasoning !== undefined) answer.add("reasoning", reasoning);
+      if (refusal !== undefined) answer.add("refusal", refusal);
+      if (usage !== undefined) answer.note(`${toNumber(usage.input)} → ${toCount(usage.output, "token")}`);
+      if (failure !== undefined) answer.fail(failure);
+      isWhole ||= ended === true || failure !== undefined;
+    }
+  }
+  if (!isWhole) throw new Gone();
+}
+
+/**
+ * @param {unknown} thrown
+ * @param {boolean} isStopped
+ */
+function explain(thrown, isStopped) {
+  if (isStopped) return "Stopped. The gateway keeps nothing of this turn.";
+  if (thrown instanceof Refusal) return `${thrown.message} (${thrown.status} ${thrown.code})`;
+  return "The answer broke off: the gateway does not answer.";
+}
+
+/**
+ * The responses endpoint, or the other one where only that is on or open to this token.
+ * @param {string} token
+ * @param {AbortSignal} signal
+ * @returns {Promise<Dialect>}
+ */
+async function findDialect(token, signal) {
+  try {
+    await ask("v1/responses/resp_none", token, { signal });
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal) || thrown.status === 401) throw thrown;
+    if (thrown.code === "endpoint_disabled" || thrown.status === 403) return chat;
+  }
+  return responses;
+}
+
+/**
+ * None where the adapter cannot tell them: any name may be written then.
+ * @param {string} token
+ * @param {AbortSignal} signal
+ * @returns {Promise<readonly string[]>}
+ */
+async function readModels(token, signal) {
+  try {
+    /** @type {{ readonly data: readonly { readonly id: string }[] }} */
+    const { data } = await askJson("v1/models", token, { signal });
+    return data.map(({ id }) => id);
+  } catch (thrown) {
+    if (thrown instanceof Refusal && thrown.status !== 401) return [];
+    throw thrown;
+  }
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {readonly string[]} models
+ */
+function offerModels(place, models) {
+  const choice =
+    models.length === 0
+      ? make("input", {
+          form: "composer",
+          required: "",
+          spellcheck: "false",
+          placeholder: "its name",
+          "aria-label": "Model",
+        })
+      : make("select", { "aria-label": "Model" }, ...models.map((id) => make("option", { value: id }, id)));
+  place.replaceChildren(choice);
+  return choice;
+}
+
+function newName() {
+  return `console-${crypto.getRandomValues(new Uint32Array(1))[0]?.toString(36)}`;
+}

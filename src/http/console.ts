@@ -1,0 +1,67 @@
+/** The console: a page for the browser, sent as it stands in its folder. It holds no secret, so it needs no token. */
+import { hash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { extname } from "node:path";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { GatewayError } from "../core/errors.ts";
+
+export interface Console {
+  /** `GET /console`, the page, and `GET /console/{file}`, what belongs to it. */
+  send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
+}
+
+/** The files are read for the first reader, so that no start waits for them, and kept. */
+export function createConsole(): Console {
+  let reading: Promise<Files> | undefined;
+  return {
+    async send(request, reply) {
+      if (!request.terms.settings.console) {
+        throw new GatewayError(
+          "endpoint_disabled",
+          'The console is disabled. The operator can enable it with "gateway.http.console": true.',
+        );
+      }
+      const { "*": name = page } = request.params as { readonly "*"?: string };
+      // The page names its files from one step above, so that a proxy may have it under a path of its own.
+      if (name === "") return reply.code(308).header("location", "../console").send();
+      const file = (await (reading ??= readFiles())).get(name);
+      if (file === undefined) {
+        throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
+      }
+      reply.headers({ ...pageHeaders, "content-type": file.type, etag: file.etag });
+      if (request.headers["if-none-match"]?.includes(file.etag)) return reply.code(304).send();
+      return reply.send(file.body);
+    },
+  };
+}
+
+const page = "index.html";
+
+/** Only what comes from here may run, be shown or be asked, whatever a message tries. */
+const pageHeaders = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-cache",
+};
+
+type Files = ReadonlyMap<string, { readonly body: Buffer; readonly type: string; readonly etag: string }>;
+
+/** By their names, so that no other file can be asked for. */
+async function readFiles(): Promise<Files> {
+  const folder = new URL("../console/", import.meta.url);
+  const names = (await readdir(folder)).filter((name) => types[extname(name)] !== undefined);
+  const files = names.map(async (name) => {
+    const body = await readFile(new URL(name, folder));
+    const etag = `"${hash("sha256", body, "base64url").slice(0, 22)}"`;
+    return [name, { body, type: types[extname(name)] ?? "", etag }] as const;
+  });
+  return new Map(await Promise.all(files));
+}
+
+const types: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+};

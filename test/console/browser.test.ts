@@ -1,0 +1,289 @@
+/** The console in a real browser, against a real gateway. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { openPortico } from "../../src/index.ts";
+import { findFreePort } from "../gateway.ts";
+import { missing, openPage } from "./chromium.ts";
+
+const general = "sk-general-0123456789";
+const forEndpoints = "sk-endpoints-0123456789";
+
+function toSettings(port: number, endpoints = { compat_chat: true, compat_responses: true }, token = general) {
+  return {
+    gateway: {
+      auth: { token },
+      http: { port, auth_token: forEndpoints, endpoints, console: true },
+      adapters: { echo: { type: "echo", delay_ms: 10 } },
+      sessions: { store: "memory:" },
+      log: { level: "silent" },
+    },
+  };
+}
+
+test("The console in a browser", { skip: missing, timeout: 60_000 }, async (context: TestContext) => {
+  const port = await findFreePort();
+  const address = `http://127.0.0.1:${port}`;
+  let portico = await openPortico(toSettings(port));
+  context.after(() => portico.close());
+  const page = await openPage(context);
+  const shows = (text: string) => page.until(`document.body.innerText.includes(${JSON.stringify(text)})`);
+  const signIn = async (token: string) => {
+    await page.type("input[type=password]", token);
+    await page.click("button.main");
+  };
+  const say = async (text: string) => {
+    await page.type("textarea", text);
+    await page.click("button", "Send");
+  };
+  const ask = async (path: string, body: object, session?: string): Promise<Record<string, unknown>> => {
+    const response = await fetch(address + path, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${forEndpoints}`,
+        "content-type": "application/json",
+        ...(session !== undefined && { "x-session-id": session }),
+      },
+      body: JSON.stringify(body),
+    });
+    assert.equal(response.status, 200);
+    return (await response.json()) as Record<string, unknown>;
+  };
+
+  await context.test("a wrong token is refused in the words of the gateway", async () => {
+    await page.goto(`${address}/console`);
+    await signIn("sk-wrong");
+    await shows("The token is not valid. Check it against the gateway's configuration.");
+    assert.equal(await page.evaluate("sessionStorage.length"), 0);
+  });
+
+  await context.test("the general token opens the overview, and stands in no address", async () => {
+    await signIn(general);
+    await page.until(`document.querySelector("h1")?.textContent === "Overview"`);
+    await shows("Requests to the endpoints");
+    await shows("Takes turns");
+    await shows("Up for");
+    await page.until(`document.querySelector("#health").innerText === "Ready"`);
+    assert.equal(await page.evaluate("location.href"), `${address}/console`);
+  });
+
+  await context.test("where the endpoints have a token of their own, it asks for that one in words", async () => {
+    await page.click("#views a", "Try it");
+    await shows("The general token does not open the endpoints of this gateway");
+    await signIn(general);
+    await shows("This token is valid, but it opens the operator's routes only.");
+    await signIn(forEndpoints);
+    await page.until(`document.querySelector("select")?.value === "echo"`);
+  });
+
+  await context.test("a conversation streams, and each answer says what the model was shown", async () => {
+    const words = "one two three four five six seven eight nine ten eleven twelve";
+    await page.evaluate(`{
+      window.seen = new Set();
+      const look = () => window.seen.add(document.querySelector(".assistant .text")?.textContent ?? "");
+      new MutationObserver(look).observe(document.querySelector(".talk"), { subtree: true, childList: true, characterData: true });
+    }`);
+    await say(words);
+    await page.until(
+      `window.seen.has(${JSON.stringify(words)}) && document.querySelector("[aria-busy=false]") !== null`,
+    );
+    assert.ok(Number(await page.evaluate("window.seen.size")) > 3, "it came all at once");
+    await shows("history new");
+    await say("and thirteen");
+    await shows("history continued");
+    await shows("context 3 items");
+    await shows("26 → 2 tokens");
+    await page.click("summary", "curl");
+    await shows(`-d '{"model":"echo","input":"${words}","stream":true}'`);
+  });
+
+  await context.test(
+    "the overview tells what turns took: tokens, times, and how often the adapter was asked",
+    async () => {
+      await page.click("#views a", "Overview");
+      await page.until(`document.querySelector(".figures")?.innerText.includes("38")`);
+      const figures = await page.evaluate(
+        `Object.fromEntries([...document.querySelectorAll(".figures div")].map((each) => each.innerText.split("\\n").filter(Boolean)).map(([name, ...rest]) => [name, rest.join(" ")]))`,
+      );
+      const { "Up for": up, ...others } = figures as Record<string, string>;
+      assert.match(up ?? "", /^\d+ s since \w+ \d+/);
+      assert.equal(others["Turns running"], "0 0 waiting");
+      assert.equal(others["Tokens read"], "38 14 written");
+      const bounds = /^≤ [\d.]+ m?s p95 ≤ [\d.]+ m?s$/;
+      assert.match(others["First byte of a stream, p50"] ?? "", bounds);
+      assert.match(others["Whole turn, p50"] ?? "", bounds);
+      const row = `[...document.querySelectorAll("[data-part=adapters] tbody tr > *")].map((each) => each.innerText)`;
+      const [name, asked, failed, read, written, mean, breaker] = (await page.evaluate(row)) as string[];
+      assert.deepEqual([name, asked, failed, read, written, breaker], ["echo", "2", "0", "38", "14", "Takes turns"]);
+      assert.match(mean ?? "", /^[\d.]+ m?s$/);
+      await page.click("#views a", "Try it");
+    },
+  );
+
+  await context.test("an answer can be stopped, and a failure is told in the words of the gateway", async () => {
+    await say("REPEAT 1000 on and on");
+    await page.until(
+      `document.querySelector(".talk li:last-child .assistant .text")?.textContent.startsWith("on and")`,
+    );
+    await page.click("button", "Stop");
+    await shows("Stopped. The gateway keeps nothing of this turn.");
+    await say("FAIL after 2 one two three");
+    await shows("The echo adapter failed, because the user text told it to.");
+    await say("FAIL before");
+    await shows("(502 adapter_error)");
+  });
+
+  const hostile = `<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>`;
+
+  await context.test("what was said is text and nothing else, also when it looks like markup", async () => {
+    await say(hostile);
+    await page.until(
+      `document.querySelector(".talk li:last-child .assistant .text")?.textContent.includes("</script>")`,
+    );
+    await page.click(".talk li:last-child a", "Open the session");
+    await page.until(`document.querySelector("h1")?.textContent.startsWith("conv_")`);
+    await page.until(`document.querySelectorAll(".session .talk > li, .sessions .talk > li").length === 3`);
+    const texts = await page.evaluate(
+      `[...document.querySelectorAll(".said .text")].slice(-2).map((each) => each.textContent)`,
+    );
+    assert.deepEqual(texts, [hostile, hostile]);
+    assert.deepEqual(await page.evaluate("[window.hacked, document.images.length, document.scripts.length]"), [
+      null,
+      0,
+      1,
+    ]);
+  });
+
+  await context.test("a conversation stays while its reader looks elsewhere", async () => {
+    await page.click("#views a", "Try it");
+    await shows("context 3 items");
+    await page.click("#views a", "Sessions");
+    await shows("default · 3 turns");
+  });
+
+  await context.test("a session is deleted when its reader has confirmed it", async () => {
+    await page.click(".rows a");
+    await page.click("button.danger", "Delete…");
+    await page.until(`document.querySelector("dialog").open`);
+    await page.click("dialog button", "Keep it");
+    await page.click("button.danger", "Delete…");
+    await page.click("dialog button", "Delete");
+    await shows("No session is kept yet.");
+  });
+
+  await context.test("a session's threads, its reasoning, its calls and their outputs are shown", async () => {
+    const tools = [{ type: "function", name: "look", parameters: { type: "object" } }];
+    const first = await ask("/v1/responses", { model: "echo", input: "first", reasoning: { effort: "low" } }, "tree");
+    const called = await ask("/v1/responses", { model: "echo", tools, input: `CALL look {"at": "it"}` }, "tree");
+    const call = (called["output"] as { type: string; call_id?: string }[]).find(
+      ({ type }) => type === "function_call",
+    );
+    const output = { type: "function_call_output", call_id: call?.call_id, output: "a garden" };
+    const image = { type: "input_image", image_url: "https://pictures.example/garden.png" };
+    await ask("/v1/responses", { model: "echo", tools, input: [output, { role: "user", content: [image] }] }, "tree");
+    await ask("/v1/responses", { model: "echo", input: "a branch", previous_response_id: first["id"] });
+    await page.click("#views a", "Overview");
+    await page.click("#views a", "Sessions");
+    await page.click(".rows a");
+    await page.until(`document.querySelectorAll("[data-part=thread] option").length === 2`);
+    await page.evaluate(`{
+      const choice = document.querySelector("[data-part=thread]");
+      choice.value = [...choice.options].find(({ text }) => !text.includes("a branch")).value;
+      choice.dispatchEvent(new Event("change"));
+    }`);
+    await shows("Image: https://pictures.example/garden.png");
+    assert.equal(
+      await page.evaluate(`document.querySelector(".call").innerText.replace(/\\s+/g, " ")`),
+      `{"at": "it"} a garden`,
+    );
+    assert.equal(await page.evaluate(`document.querySelector("details.fold").innerText.trim()`), "Reasoning");
+    assert.equal(await page.evaluate(`document.querySelectorAll(".talk > li").length`), 3);
+  });
+
+  await context.test("of a session of thousands of turns the newest are shown, and the others on request", async () => {
+    await importLong(address, 3_000);
+    await page.evaluate(`location.hash = "#/sessions/conv_long"`);
+    await shows("Show 200 earlier turns of 2,800");
+    assert.equal(await page.evaluate(`document.querySelectorAll(".talk > li").length`), 200);
+    await page.click("button", "earlier turns");
+    await shows("of 2,600");
+    assert.equal(await page.evaluate(`document.querySelectorAll(".talk > li").length`), 400);
+  });
+
+  await context.test("a session is exported as a file of JSON Lines", async () => {
+    const { name, text } = await page.save(() => page.click("button", "Export"));
+    assert.equal(name, "conv_long.jsonl");
+    assert.match(text, /^{"type":"portico",.*\n{"type":"session","id":"conv_long"/);
+    assert.match(text, /\n{"type":"end"}\n$/);
+  });
+
+  await context.test("a gateway that goes away is told, and the page goes on when it is back", async () => {
+    await portico.close();
+    await page.evaluate(`dispatchEvent(new Event("focus"))`);
+    await shows("The gateway does not answer. This page goes on by itself as soon as it does.");
+    await page.click("#views a", "Overview");
+    portico = await openPortico(toSettings(port, { compat_chat: true, compat_responses: false }));
+    await page.evaluate(`dispatchEvent(new Event("focus"))`);
+    await shows("Takes turns");
+    await page.until(`document.querySelector("#gone").hidden`);
+  });
+
+  await context.test(
+    "a token that was taken away leads back to where one is entered, and is tried no more",
+    async () => {
+      const chatOnly = { compat_chat: true, compat_responses: false };
+      await portico.reload(toSettings(port, chatOnly, "sk-another-0123456789"));
+      await page.evaluate(`dispatchEvent(new Event("focus"))`);
+      await shows("The token is not valid.");
+      await shows("The overview and the sessions need the general token");
+      assert.equal(await page.evaluate(`sessionStorage.getItem("portico operator")`), null);
+    },
+  );
+
+  await context.test("where only chat completions is on, a conversation goes there", async () => {
+    await page.click("#sign-out");
+    await signIn(forEndpoints);
+    await page.until(`document.querySelector("select")?.value === "echo"`);
+    await say("hello there");
+    await shows("history new");
+    await shows("2 → 2 tokens");
+    await page.click("summary", "curl");
+    await shows("/v1/chat/completions");
+    await page.click("#views a", "Overview");
+    await shows("The overview and the sessions need the general token");
+  });
+
+  assert.deepEqual(
+    page.complaints.filter((text) => !/Failed to load resource/.test(text)),
+    [],
+  );
+});
+
+/** Takes in a session with one thread of so many turns. */
+async function importLong(address: string, length: number): Promise<void> {
+  const headers = { authorization: `Bearer ${general}`, "content-type": "application/x-ndjson" };
+  const archive = await (await fetch(`${address}/operator/export`, { headers })).text();
+  const at = "2026-01-01T00:00:00.000Z";
+  const turns = Array.from({ length }, (_, index) => ({
+    type: "turn",
+    id: `resp_long${index}`,
+    owner: "default",
+    session: "conv_long",
+    ...(index > 0 && { parent: `resp_long${index - 1}` }),
+    createdAt: at,
+    model: "echo",
+    input: [{ type: "message", role: "user", content: `Question ${index}` }],
+    output: [{ type: "message", role: "assistant", content: `Answer ${index}` }],
+    status: "completed",
+  }));
+  const tip = `resp_long${length - 1}`;
+  const session = { type: "session", id: "conv_long", owner: "default", tip, resends: false, metadata: {} };
+  const lines = [
+    JSON.parse(archive.split("\n")[0] ?? ""),
+    { ...session, createdAt: at, updatedAt: at },
+    ...turns,
+    { type: "end" },
+  ];
+  const body = lines.map((line) => JSON.stringify(line)).join("\n");
+  const taken = await fetch(`${address}/operator/import`, { method: "POST", headers, body });
+  assert.equal(taken.status, 200, await taken.text());
+}

@@ -1,0 +1,162 @@
+/** A browser for tests: Chromium without a window, driven over its DevTools protocol. */
+import { spawn } from "node:child_process";
+import { EventEmitter, on, once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { WebSocket } from "ws";
+
+const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const program = process.env["CHROMIUM"] ?? places.find((path) => existsSync(path));
+
+/** Why the tests in a browser cannot run here; false where they can. */
+export const missing = program === undefined ? "no Chromium here (set CHROMIUM to where it is)" : false;
+
+export interface Page {
+  goto(url: string): Promise<void>;
+  /** The value of an expression, once its promise is fulfilled. */
+  evaluate(expression: string): Promise<unknown>;
+  /** Waits until an expression is true in the page, looked at with every frame. */
+  until(condition: string): Promise<void>;
+  /** Waits for an element, found by its selector and a part of its text, and clicks it. */
+  click(selector: string, text?: string): Promise<void>;
+  /** Puts text into a field as typing would. */
+  type(selector: string, text: string): Promise<void>;
+  /** What is saved in consequence of an act: the name of the file, and its text. */
+  save(act: () => Promise<void>): Promise<{ readonly name: string; readonly text: string }>;
+  send(method: string, params?: object): Promise<Readonly<Record<string, unknown>>>;
+  /** What scripts have complained about, and what the browser has refused to load. */
+  readonly complaints: readonly string[];
+}
+
+/** Opens a browser with an empty profile; it is gone at the end of the tests. */
+export async function openPage(context: Pick<TestContext, "after">): Promise<Page> {
+  const profile = mkdtempSync(join(tmpdir(), "portico-chromium-"));
+  const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"];
+  const child = spawn(program ?? "", [...flags, `--user-data-dir=${profile}`, "about:blank"], {
+    stdio: ["ignore", "ignore", "pipe"],
+    // A group of its own, as the executable may be a script around the browser.
+    detached: true,
+  });
+  const ended = once(child, "close");
+  const socket = new WebSocket(await readAddress(child.stderr));
+  await once(socket, "open");
+  const { send, events, complaints } = createConversation(socket);
+  context.after(async () => {
+    socket.close();
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    await ended;
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  });
+  const { targetId } = await send("Target.createTarget", { url: "about:blank" });
+  const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
+  const inPage = (method: string, params = {}) => send(method, params, String(sessionId));
+  for (const domain of ["Page", "Runtime", "Log"]) await inPage(`${domain}.enable`);
+  return {
+    ...createPage(inPage),
+    complaints,
+    async save(act) {
+      await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile, eventsEnabled: true });
+      const signal = AbortSignal.timeout(patienceMs);
+      const begun = once(events, "Browser.downloadWillBegin", { signal });
+      const progress = on(events, "Browser.downloadProgress", { signal });
+      await act();
+      const [{ suggestedFilename: name }] = (await begun) as [{ suggestedFilename: string }];
+      for await (const [{ state }] of progress) {
+        if (state === "canceled") throw new Error(`The browser gave up saving ${name}.`);
+        if (state === "completed") break;
+      }
+      return { name, text: readFileSync(join(profile, name), "utf8") };
+    },
+  };
+}
+
+/** How long anything may take. */
+const patienceMs = 10_000;
+
+type Send = (method: string, params?: object, sessionId?: string) => Promise<Readonly<Record<string, unknown>>>;
+
+function createPage(send: Send): Omit<Page, "complaints" | "save"> {
+  async function evaluate(expression: string): Promise<unknown> {
+    const { result, exceptionDetails } = (await send("Runtime.evaluate", {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+      userGesture: true,
+    })) as { result: { value: unknown }; exceptionDetails?: { exception?: { description?: string } } };
+    if (exceptionDetails === undefined) return result.value;
+    throw new Error(`${expression}: ${exceptionDetails.exception?.description ?? "failed"}`);
+  }
+
+  async function until(condition: string): Promise<void> {
+    const found = await evaluate(`new Promise((resolve) => {
+      const late = performance.now() + ${patienceMs};
+      const look = () => (${condition}) ? resolve(true)
+        : performance.now() > late ? resolve(document.body.innerText) : requestAnimationFrame(look);
+      look();
+    })`);
+    if (found !== true) throw new Error(`It never came to ${condition}. The page says:\n${String(found)}`);
+  }
+
+  const find = (selector: string, text: string) =>
+    `[...document.querySelectorAll(${JSON.stringify(selector)})].find((each) => each.checkVisibility() && !each.disabled && each.textContent.includes(${JSON.stringify(text)}))`;
+
+  return {
+    evaluate,
+    until,
+    send,
+    async goto(url) {
+      await send("Page.navigate", { url });
+      await until(`location.href === ${JSON.stringify(url)} && document.readyState === "complete"`);
+    },
+    async click(selector, text = "") {
+      await until(`${find(selector, text)} !== undefined`);
+      await evaluate(`${find(selector, text)}.click()`);
+    },
+    async type(selector, text) {
+      await until(`${find(selector, "")} !== undefined`);
+      await evaluate(`${find(selector, "")}.focus()`);
+      await evaluate(`${find(selector, "")}.select()`);
+      await send("Input.insertText", { text });
+    },
+  };
+}
+
+/** Commands go out with a number, and their answers come back with it; what comes without one is an event. */
+function createConversation(socket: WebSocket) {
+  const events = new EventEmitter();
+  const waiting = new Map<number, PromiseWithResolvers<Readonly<Record<string, unknown>>>>();
+  const complaints: string[] = [];
+  let last = 0;
+  socket.on("message", (bytes: Buffer) => {
+    const { id, result, error, method, params } = JSON.parse(bytes.toString("utf8"));
+    if (method === "Runtime.exceptionThrown") complaints.push(params.exceptionDetails.exception?.description ?? "");
+    if (method === "Log.entryAdded" && params.entry.level === "error") complaints.push(params.entry.text);
+    if (method !== undefined) events.emit(method, params);
+    const asked = waiting.get(id);
+    waiting.delete(id);
+    if (error === undefined) asked?.resolve(result);
+    else asked?.reject(new Error(error.message));
+  });
+  const send: Send = (method, params = {}, sessionId = undefined) => {
+    const asked = Promise.withResolvers<Readonly<Record<string, unknown>>>();
+    waiting.set(++last, asked);
+    socket.send(JSON.stringify({ id: last, method, params, sessionId }));
+    return asked.promise;
+  };
+  return { send, events, complaints };
+}
+
+/** The browser says where it can be talked to. */
+async function readAddress(output: NodeJS.ReadableStream): Promise<string> {
+  let text = "";
+  for await (const piece of output) {
+    text += String(piece);
+    const [, address] = /DevTools listening on (\S+)/.exec(text) ?? [];
+    if (address === undefined) continue;
+    output.resume();
+    return address;
+  }
+  throw new Error(`Chromium did not start: ${text}`);
+}

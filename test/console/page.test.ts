@@ -1,0 +1,61 @@
+/** What the console's files must be: themselves alone, and never more than text of what others say. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const folder = join(import.meta.dirname, "../../src/console");
+const files = readdirSync(folder).map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
+const scripts = files.filter(({ name }) => name.endsWith(".js"));
+const page = files.find(({ name }) => name === "index.html")?.text ?? "";
+
+test("a guest in the house: the page imports its own files alone, and of the core only types", () => {
+  const imports = scripts.flatMap(({ name, text }) =>
+    [...text.matchAll(/^(\/\*\* @)?import .* from "([^"]+)"|\bimport\("([^"]+)"\)/gm)].map((match) => ({
+      name,
+      isType: match[1] !== undefined,
+      target: match[2] ?? match[3] ?? "",
+    })),
+  );
+  assert.ok(imports.length > 30, `only ${imports.length} imports were read`);
+  const names = new Set(scripts.map(({ name }) => `./${name}`));
+  assert.deepEqual(
+    imports.filter(({ isType, target }) => !names.has(target) && !(isType && /^\.\.\/core\/\w+\.ts$/.test(target))),
+    [],
+  );
+});
+
+test("no script makes markup of text, or text into a script", () => {
+  const risky =
+    /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|createContextualFragment|\beval\b|new Function/;
+  assert.deepEqual(
+    scripts.filter(({ text }) => risky.test(text)).map(({ name }) => name),
+    [],
+  );
+});
+
+test("the page has no script, style or address of its own that its headers would refuse", () => {
+  assert.doesNotMatch(page, /<style|\sstyle=|\son\w+=|<script(?![^>]* src=)|https?:/);
+  const linked = [...page.matchAll(/(?:src|href)="console\/([^"]+)"/g)].map(([, name]) => name);
+  assert.deepEqual(linked, ["style.css", "main.js"]);
+});
+
+test("every part of the page that a script asks for is in a template", () => {
+  const asked = scripts.flatMap(({ text }) =>
+    [...text.matchAll(/\bpart\([^,()]+, "([^"]+)"/g)].map(([, name = ""]) => name),
+  );
+  assert.ok(asked.length > 30);
+  assert.deepEqual(
+    asked.filter((name) => !page.includes(`data-part="${name}"`)),
+    [],
+  );
+});
+
+test("every script opens with a sentence that says what it is for, and is read in one sitting", () => {
+  assert.deepEqual(
+    scripts
+      .filter(({ text }) => !/^\/\*\* [A-Z].*[^*]\*\/\n/.test(text) || text.split("\n").length > 201)
+      .map(({ name }) => name),
+    [],
+  );
+});
