@@ -2,10 +2,12 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { adapterOptions } from "./adapters/index.ts";
-import type { Config } from "./config/config.ts";
-import { loadConfig } from "./config/load.ts";
+import { createChannel, type Message, type Talk } from "./channel.ts";
+import { loadConfig, type Loaded } from "./config/load.ts";
+import { createIds } from "./ids.ts";
 import { createPortico, type Portico as Composed, type Surroundings } from "./portico.ts";
 
+export type { Message, Talk } from "./channel.ts";
 export type { Delta } from "./core/delta.ts";
 export { GatewayError } from "./core/errors.ts";
 export type { Event } from "./core/event.ts";
@@ -17,6 +19,8 @@ export type { Surroundings } from "./portico.ts";
 
 /** A gateway that is open. */
 export interface Portico extends Omit<Composed, "reload"> {
+  /** What somebody says in a channel of the program's own, answered in the sessions that clients over HTTP share. */
+  talk(message: Message): Promise<Talk>;
   /**
    * Goes on with other settings: requests from now on see all of them, and what runs ends as it began. Throws, and changes
    * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
@@ -33,12 +37,27 @@ export async function openPortico(
   surroundings: Surroundings & { readonly folder?: string; readonly env?: NodeJS.ProcessEnv } = {},
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env } = surroundings;
-  const portico = await createPortico(await read(settings, folder, env), surroundings);
-  return { ...portico, reload: async (others) => portico.reload(await read(others, folder, env)) };
+  let current = await read(settings, folder, env);
+  const portico = await createPortico(current.config, surroundings);
+  const newId = createIds(surroundings.now ?? (() => new Date()));
+  return {
+    ...portico,
+    talk: createChannel({
+      gateway: portico.gateway,
+      hints: () => current.config.sessions.hints,
+      model: () => current.exampleModel,
+      newTurnId: () => newId("resp"),
+    }),
+    async reload(others) {
+      const next = await read(others, folder, env);
+      await portico.reload(next.config);
+      current = next;
+    },
+  };
 }
 
-async function read(settings: object, folder: string, env: NodeJS.ProcessEnv): Promise<Config> {
-  const { config } = await loadConfig(
+function read(settings: object, folder: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
+  return loadConfig(
     { file: join(folder, "portico.json"), text: JSON.stringify(settings) },
     {
       env,
@@ -49,5 +68,4 @@ async function read(settings: object, folder: string, env: NodeJS.ProcessEnv): P
       now: new Date(),
     },
   );
-  return config;
 }

@@ -25,7 +25,8 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
 /** Where turns are kept. */
 export function toStoreUrl(config: Config): string {
   const { store } = config.sessions;
-  return store.type === "memory" ? "memory:" : `sqlite:${store.file}`;
+  if (store.type === "memory") return "memory:";
+  return store.type === "redis" ? store.url : `sqlite:${store.file}`;
 }
 
 /** What the front door must be told. */
@@ -36,6 +37,7 @@ export function toHttpSettings(config: Config): HttpSettings {
       ? { path: http.bind.slice("unix:".length) }
       : { host: http.bind, port: http.port },
     endpoints: { chat: http.endpoints.compatChat, responses: http.endpoints.compatResponses },
+    console: http.console,
     tokens: toTokens(config),
     hints: config.sessions.hints.map((hint) =>
       hint.from === "user" ? { type: "user" } : { type: "header", name: hint.name },
@@ -47,17 +49,17 @@ export function toHttpSettings(config: Config): HttpSettings {
 }
 
 /** Changing an unnamed token loses no session: they are all the owner `default`. */
-const unnamed = "default";
+export const unnamedOwner = "default";
 
 function toTokens(config: Config): readonly Token[] {
   const { auth, http } = config;
   const tokens: Token[] = [];
   if (auth.token !== undefined) {
     const opens: readonly Endpoint[] = http.authToken === undefined ? ["operator", "chat", "responses"] : ["operator"];
-    tokens.push({ owner: unnamed, sha256: toDigest(auth.token), opens: new Set(opens) });
+    tokens.push({ owner: unnamedOwner, sha256: toDigest(auth.token), opens: new Set(opens) });
   }
   if (http.authToken !== undefined) {
-    tokens.push({ owner: unnamed, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
+    tokens.push({ owner: unnamedOwner, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
   }
   for (const { name, sha256, expiresAt, endpoints, rate } of http.tokens) {
     const opens = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));

@@ -2,12 +2,13 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { resolve } from "node:path";
+import { toNaming } from "../channel.ts";
 import type { Config } from "../config/config.ts";
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
 import { GatewayError } from "../core/errors.ts";
-import { type Naming, type Partner, toNaming } from "./chat/partner.ts";
+import type { Naming, Partner } from "./chat/partner.ts";
 import { type Arguments, type Command, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { configOption, readSettings } from "./settings.ts";

@@ -1,7 +1,8 @@
 /** A partner in this process: the gateway itself, without a listener. */
+import { toHint } from "../../channel.ts";
 import type { Config } from "../../config/config.ts";
-import { readHint } from "../../http/hint.ts";
 import { createIds } from "../../ids.ts";
+import { unnamedOwner } from "../../parts.ts";
 import { createPortico } from "../../portico.ts";
 import type { Naming, Partner } from "./partner.ts";
 
@@ -10,9 +11,6 @@ export interface LocalOptions {
   readonly model: string;
   readonly naming: Naming | undefined;
 }
-
-/** The unnamed tokens' owner, so that whoever calls with one of them later finds the session. */
-const owner = "default";
 
 /** Throws when another gateway has the store. */
 export async function openLocal({ config, model, naming }: LocalOptions): Promise<Partner> {
@@ -34,17 +32,10 @@ export async function openLocal({ config, model, naming }: LocalOptions): Promis
           stream: true,
           keep: "in-session",
         },
-        { turnId: newId("resp"), owner, ...toHint(naming, session), signal },
+        { turnId: newId("resp"), owner: unnamedOwner, ...toHint(naming, session), signal },
       );
       yield* events;
     },
     close: () => portico.close(),
   };
-}
-
-/** The same hint that a request over HTTP would carry. */
-function toHint(naming: Naming | undefined, session: string): ReturnType<typeof readHint> {
-  if (naming === undefined) return readHint([], {}, undefined);
-  if (naming.from === "user") return readHint([{ type: "user" }], {}, session);
-  return readHint([{ type: "header", name: naming.name }], { [naming.name]: session }, undefined);
 }

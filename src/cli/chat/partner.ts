@@ -21,8 +21,3 @@ export interface Said {
 
 /** Where a session's name stands in a request. */
 export type Naming = Hint;
-
-/** The header that every client knows, if it counts here, or else what counts first; nothing: no request can name a session. */
-export function toNaming(hints: readonly Hint[]): Naming | undefined {
-  return hints.find((hint) => hint.from === "header" && hint.name === "x-session-id") ?? hints[0];
-}

@@ -1,0 +1,95 @@
+/** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
+import type { Hint } from "./config/config.ts";
+import { GatewayError } from "./core/errors.ts";
+import type { Gateway, Reply } from "./core/gateway.ts";
+import type { Content } from "./core/item.ts";
+import type { Seeker } from "./core/place/place.ts";
+import type { About } from "./core/ports.ts";
+import { readHint } from "./http/hint.ts";
+import { unnamedOwner } from "./parts.ts";
+
+/** What somebody says in a channel. */
+export interface Message {
+  /** Text, or parts with images and files. */
+  readonly content: Content;
+  /** The conversation's name, which clients over HTTP send as X-Session-Id; without one nothing is remembered. */
+  readonly session?: string | undefined;
+  /** Whose it is; without one the owner of the tokens that have no name. */
+  readonly owner?: string | undefined;
+  readonly model?: string | undefined;
+  /** What the model is told for this turn, before all else. */
+  readonly instructions?: string | undefined;
+  /** Calls the turn off. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What is answered, piece by piece. It is heard once; whoever stops listening calls it off. */
+export interface Talk extends AsyncIterable<string> {
+  readonly about: About;
+  /** All of it, when it is over. */
+  text(): Promise<string>;
+}
+
+export interface ChannelParts {
+  readonly gateway: Pick<Gateway, "answer">;
+  readonly hints: () => readonly Hint[];
+  /** For messages that name none. */
+  readonly model: () => string;
+  readonly newTurnId: () => string;
+}
+
+/** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
+export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
+  return async ({ content, session, owner = unnamedOwner, model = parts.model(), instructions, signal }) => {
+    const reply = await parts.gateway.answer(
+      {
+        model,
+        items: [{ type: "message", role: "user", content }],
+        itemsParam: "content",
+        settings: { tools: [], ...(instructions !== undefined && { instructions }) },
+        stream: true,
+        keep: "in-session",
+      },
+      {
+        turnId: parts.newTurnId(),
+        owner,
+        ...toHint(toNaming(parts.hints()), session),
+        signal: signal ?? new AbortController().signal,
+      },
+    );
+    const pieces = hear(reply);
+    return {
+      about: reply.about,
+      [Symbol.asyncIterator]: () => pieces,
+      text: async () => (await Array.fromAsync(pieces)).join(""),
+    };
+  };
+}
+
+async function* hear({ events }: Reply): AsyncGenerator<string, void, void> {
+  for await (const batch of events) {
+    const text = batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
+    if (text !== "") yield text;
+    const last = batch.at(-1);
+    if (last?.type !== "turn-end") continue;
+    const { status, error } = last.answer;
+    if (status === "failed" || status === "cancelled")
+      throw error ?? new GatewayError("cancelled", "The turn was cancelled.");
+  }
+}
+
+function isSaid(kind: string): boolean {
+  return kind === "text" || kind === "refusal";
+}
+
+/** The header that every client knows, if it counts here, or else what counts first; nothing: no request can name a session. */
+export function toNaming(hints: readonly Hint[]): Hint | undefined {
+  return hints.find((hint) => hint.from === "header" && hint.name === "x-session-id") ?? hints[0];
+}
+
+/** The same hint that a request over HTTP would carry. */
+export function toHint(naming: Hint | undefined, session: string | undefined): Pick<Seeker, "hint" | "hintsAtTalk"> {
+  if (naming === undefined) return readHint([], {}, undefined);
+  if (naming.from === "user") return readHint([{ type: "user" }], {}, session);
+  return readHint([{ type: "header", name: naming.name }], { [naming.name]: session }, undefined);
+}

@@ -1,0 +1,74 @@
+/** Turns that a program brings itself, beside those that come over HTTP. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startGateway, token } from "./gateway.ts";
+
+const echo = { adapters: { echo: { type: "echo" } } };
+
+async function post(address: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(`${address}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...headers },
+    body: JSON.stringify({ model: "m", ...body }),
+  });
+}
+
+test("a channel and HTTP go on with the same conversation by its name", async (context) => {
+  const portico = await startGateway(context, echo);
+  const first = await portico.talk({ session: "room-1", content: "Hello from the channel." });
+  assert.equal(first.about.history, "new");
+  assert.equal(await first.text(), "Hello from the channel.");
+  const messages = [{ role: "user", content: "Hello over HTTP." }];
+  const { headers } = await post(portico.address, { messages }, { "x-session-id": "room-1" });
+  assert.equal(headers.get("x-portico-history"), "continued");
+  assert.equal(headers.get("x-portico-session"), first.about.session);
+  const third = await portico.talk({ session: "room-1", content: "And again." });
+  assert.equal(third.about.contextItems, 5);
+  assert.equal(await third.text(), "And again.");
+});
+
+test("what is answered is heard piece by piece", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 5 } } });
+  const pieces = await Array.fromAsync(await portico.talk({ content: "one two three" }));
+  assert.deepEqual(pieces.join(""), "one two three");
+  assert.ok(pieces.length > 1);
+});
+
+test("a message without a session is remembered nowhere, and another owner's session is another one", async (context) => {
+  const portico = await startGateway(context, echo);
+  const alone = await portico.talk({ content: "one" });
+  assert.equal(alone.about.history, "stateless");
+  await alone.text();
+  await (await portico.talk({ session: "s", content: "one" })).text();
+  const other = await portico.talk({ session: "s", owner: "bot", content: "two" });
+  assert.equal(other.about.history, "new");
+  await other.text();
+});
+
+test("whoever stops listening calls the turn off, and the session stays as it was", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
+  for await (const piece of await portico.talk({ session: "s", content: "one two three four" })) {
+    assert.equal(piece.startsWith("one"), true);
+    break;
+  }
+  const next = await portico.talk({ session: "s", content: "five" });
+  assert.equal(next.about.contextItems, 1);
+  assert.equal(await next.text(), "five");
+});
+
+test("a signal calls the turn off", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
+  const caller = new AbortController();
+  const talk = await portico.talk({ content: "one two three four", signal: caller.signal });
+  const text = talk.text();
+  caller.abort(new Error("enough"));
+  await assert.rejects(text);
+});
+
+test("what goes wrong is thrown with its code", async (context) => {
+  const portico = await startGateway(context, {
+    adapters: { away: { type: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "k", retry: { times: 0 } } },
+  });
+  const failing = portico.talk({ content: "Hello" }).then((talk) => talk.text());
+  await assert.rejects(failing, { name: "GatewayError", code: "adapter_error" });
+});
