@@ -6,9 +6,10 @@ import type { AdapterConfig, Config } from "./config/config.ts";
 import type { Adapter } from "./core/ports.ts";
 import { createModelNames } from "./core/route/models.ts";
 import { createRoute, type Lane, type Route } from "./core/route/route.ts";
+import type { Witness } from "./core/witness.ts";
 
 /** All of them or, if one cannot be made, none. */
-export async function createAdapterRoute(config: Config, now: () => Date): Promise<Route> {
+export async function createAdapterRoute(config: Config, now: () => Date, witness?: Witness): Promise<Route> {
   const lanes: Lane[] = [];
   try {
     for (const [name, chosen] of Object.entries(config.adapters)) {
@@ -18,7 +19,7 @@ export async function createAdapterRoute(config: Config, now: () => Date): Promi
       lanes.push({ name, adapter, models, contextWindow, maxAnswerCharacters, fallback, retry, breaker });
     }
     const { defaultAdapter: defaultLane, models: byModel } = config;
-    return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause });
+    return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause, witness });
   } catch (thrown) {
     await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
     throw thrown;

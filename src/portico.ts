@@ -9,6 +9,7 @@ import type { SessionStore } from "./core/store.ts";
 import { findFixed } from "./fixed.ts";
 import { createDoor, type Door } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
+import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
 import type { Decisions } from "./http/terms.ts";
 import { createIds } from "./ids.ts";
@@ -69,12 +70,11 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   try {
     const { log, setLevel } =
       surroundings.log === undefined ? openLog() : { log: surroundings.log, setLevel: undefined };
-    const store = tellRecovery(
-      openStore(toStoreUrl(config), (message) => log.error({}, message)),
-      log,
-    );
+    const metrics = createMetrics();
+    const opened = await openStore(toStoreUrl(config), (message) => log.error({}, message));
+    const store = timeCommits(tellRecovery(opened, log), metrics.committed);
     closers.push(() => store.close());
-    const adapter = createChangingRoute(await createAdapterRoute(config, now));
+    const adapter = createChangingRoute(await createAdapterRoute(config, now, metrics));
     closers.push(() => adapter.close());
     const { ready: tokenCounter } = createTokenCounter();
     const gateway = createGateway({
@@ -86,6 +86,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       newSessionId: () => newId("conv"),
       digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
       tokenCounter,
+      witness: metrics,
     });
     closers.push((overdue) => gateway.close(overdue));
     await store.claim();
@@ -116,6 +117,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
         now,
         newId,
         log,
+        metrics,
         operator: { store, prune: pruner.run, ...archiving },
       });
       closers.push(door.close);
@@ -125,7 +127,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     async function change(next: Config): Promise<void> {
       const fixed = findFixed(current, next);
       if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
-      const route = await createAdapterRoute(next, now);
+      const route = await createAdapterRoute(next, now, metrics);
       if (isClosed) {
         await route.close();
         throw new Error("The gateway is closed.");
@@ -168,6 +170,20 @@ function tellRecovery(store: SessionStore, log: DoorLog): SessionStore {
       }
       if (isInTrouble) log.info({}, "The session store can keep turns again.");
       isInTrouble = false;
+    },
+  };
+}
+
+function timeCommits(store: SessionStore, tell: (milliseconds: number) => void): SessionStore {
+  return {
+    ...store,
+    async commit(commit) {
+      const since = performance.now();
+      try {
+        return await store.commit(commit);
+      } finally {
+        tell(performance.now() - since);
+      }
     },
   };
 }

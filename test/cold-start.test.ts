@@ -59,7 +59,7 @@ test("A start loads neither what judges archives and schemas nor the vocabulary 
 
 test("A start loads none of the libraries that wait for a first line, a first reader or a first connection.", () => {
   assert.deepEqual(
-    loaded.filter((url) => /\/node_modules\/(pino|prom-client|ws)\//.test(url)),
+    loaded.filter((url) => /\/node_modules\/(pino|prom-client|ws|@redis)\/|\/src\/stores\/redis/.test(url)),
     [],
   );
 });

@@ -104,6 +104,7 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
       endpoints: { chat: true, responses: true },
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
+      console: false,
       corsOrigins: [],
       webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
       ...options.settings,

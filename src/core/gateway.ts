@@ -24,6 +24,7 @@ import { checkSize } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Turn } from "./turn.ts";
+import type { Witness } from "./witness.ts";
 
 export interface Gateway extends Recall {
   /**
@@ -36,8 +37,18 @@ export interface Gateway extends Recall {
   /** How many tokens the model would read if this were asked now; it waits for no other turn, and nothing is kept. */
   countTokens(ask: Ask, caller: Caller): Promise<TokenCount>;
   readonly conversations: ConversationDesk;
+  /** How much there is to do now. */
+  load(): Load;
   /** Lets the turns that go on without their callers end until `overdue` resolves, then calls them off. */
   close(overdue: Promise<void>): Promise<void>;
+}
+
+/** Turns, counted now. */
+export interface Load {
+  /** Those that wait for another one of their session to end. */
+  readonly waiting: number;
+  /** Those that go on without their callers: in the background, or with an idempotency key. */
+  readonly live: number;
 }
 
 export interface Caller extends Seeker {
@@ -87,6 +98,8 @@ export interface GatewayParts {
   readonly digest: (text: string) => string;
   /** Makes ready what counts the tokens of a text, about. */
   readonly tokenCounter: () => Promise<(text: string) => number>;
+  /** Absent: nobody counts. */
+  readonly witness?: Pick<Witness, "placed"> | undefined;
 }
 
 export interface GatewayLimits extends LiveLimits {
@@ -101,7 +114,7 @@ export interface GatewayLimits extends LiveLimits {
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, begun?: boolean) => Promise<Reply>;
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, limits, now, newSessionId, alwaysResends = () => false } = parts;
+  const { adapter, store, limits, now, newSessionId, alwaysResends = () => false, witness } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
   const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
@@ -139,7 +152,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       // Nobody shall pay a model for an answer that cannot be kept, and a stream that has begun has no status any more.
       if (kept) await store.check();
       const remarks: Remark[] = [];
-      const about: About = {
+      const about: About & { adapter?: string | undefined } = {
         id,
         createdAt: caller.createdAt ?? now(),
         model: ask.model,
@@ -150,10 +163,14 @@ export function createGateway(parts: GatewayParts): Gateway {
         truncation,
         remarks,
       };
+      witness?.placed(place.history);
       const isRetold = begun || caller.memo !== undefined || key !== undefined;
       const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun, isRetold };
       const turn: Turn = { id, model: ask.model, items, settings: ask.settings, stream: ask.stream };
-      const tell: Tell = (remark) => remarks.push(remark);
+      const tell: Tell = (remark) => {
+        if (remark.type === "asked") about.adapter = remark.adapter;
+        else remarks.push(remark);
+      };
       const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
       const over = Promise.withResolvers<void>();
       const finish = () => {
@@ -218,12 +235,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     },
     ...createRecall({ store, lives, elsewhere }),
     conversations: createConversations({ ...placing, limits, now }),
+    load: () => ({ waiting: queue.waiting(), live: lives.count() }),
     close: (overdue) => lives.close(overdue),
   };
 }
 
 /** Who takes no turn of a thread has nobody to wait for. */
-const noQueue: Queue = { enter: async () => () => {}, isFree: () => true };
+const noQueue: Queue = { enter: async () => () => {}, isFree: () => true, isIdle: () => true, waiting: () => 0 };
 
 /** An adapter knows which part it refuses, and the request where that part stands. */
 function nameParam({ pathOf, itemsParam }: Ask<Item>, failure: GatewayError): GatewayError {

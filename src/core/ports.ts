@@ -33,7 +33,9 @@ export type Remark =
   /** Something of the request that the adapter cannot take, e.g. `tool web_search`. */
   | { readonly type: "left-out"; readonly what: string }
   /** Something of the request that the adapter takes only with another value. */
-  | { readonly type: "changed"; readonly what: string; readonly to: string };
+  | { readonly type: "changed"; readonly what: string; readonly to: string }
+  /** The adapter that is asked now; it is for the operator's log, and no caller is told. */
+  | { readonly type: "asked"; readonly adapter: string };
 
 /** A wire dialect: it reads a body, and gives a voice that answers in the same dialect. */
 export interface Protocol {
@@ -74,6 +76,8 @@ export interface About {
   readonly truncation: "auto" | "disabled";
   /** They come until the first word is told. */
   readonly remarks: readonly Remark[];
+  /** The adapter that was asked last, where a turn goes to several; known with the first word. */
+  readonly adapter?: string | undefined;
 }
 
 /**

@@ -7,7 +7,7 @@ import { cutWhenStalled } from "./client.ts";
 import { sayCors } from "./cors.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
-import { createMetrics } from "./metrics.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toRouteUrl } from "./paths.ts";
 import { addRoutes, checkToken, unknownUrl } from "./router.ts";
@@ -37,6 +37,8 @@ export interface DoorParts extends Decisions {
   readonly now: () => Date;
   readonly newId: (prefix: "resp" | "req") => string;
   readonly log: DoorLog;
+  /** Where others count too; absent: the door counts for itself. */
+  readonly metrics?: Metrics | undefined;
   /** Absent: there are no routes for the operator. */
   readonly operator?: Operator | undefined;
 }
@@ -55,10 +57,9 @@ const partingMs = 1_000;
 const arrivingMs = 500;
 
 export function createDoor(parts: DoorParts): Door {
-  const { gateway, now } = parts;
+  const { gateway, now, metrics = createMetrics() } = parts;
   const { listen, limits } = parts.settings;
   const turns = createTurns(() => terms.limits.maxConcurrentTurns);
-  const metrics = createMetrics({ adapters: parts.adapters, turns: () => turns.count, ready: parts.ready });
   const journal = createJournal(parts.log, metrics.count);
   const lasting: Lasting = {
     gateway,
@@ -120,6 +121,8 @@ export function createDoor(parts: DoorParts): Door {
   app.decorateRequest("token");
   app.decorateRequest("about", undefined);
   app.decorateRequest("failure", undefined);
+  app.decorateRequest("firstByte", undefined);
+  app.decorateRequest("usage", undefined);
   app.decorateRequest("isUpgraded", false);
   sockets.install(app);
   app.addHook("onRequest", (request, reply, done) => {
@@ -147,7 +150,9 @@ export function createDoor(parts: DoorParts): Door {
   const silence = watchSilence(app.server);
   // Whatever a client expects of us, it gets an ordinary answer.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
-  const routes = toRoutes({ ...parts, turns, sockets, metrics });
+  const { adapters, ready } = parts;
+  const load = { turns: () => turns.count, load: () => gateway.load(), connections: () => sockets.count() };
+  const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read({ adapters, ready, ...load }) });
   addRoutes(app, routes);
 
   return {

@@ -2,7 +2,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
+import type { Usage } from "../core/turn.ts";
 import type { Metrics } from "./metrics.ts";
+import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
 
 /** Where the lines go. */
@@ -17,6 +19,10 @@ declare module "fastify" {
     about: About | undefined;
     /** Why it failed, told as a status or inside its stream. */
     failure: GatewayError | undefined;
+    /** When the turn that it asked for said its first word. */
+    firstByte: FirstByte | undefined;
+    /** What that turn took. */
+    usage: Usage | undefined;
     /** It has become a connection whose turns have lines of their own. */
     isUpgraded: boolean;
   }
@@ -42,6 +48,8 @@ interface Entry {
   readonly ms: number;
   readonly about?: About | undefined;
   readonly failure?: GatewayError | undefined;
+  readonly firstByte?: FirstByte | undefined;
+  readonly usage?: Usage | undefined;
 }
 
 /** Troubles that last, and how long the cause of one is not told again. */
@@ -64,18 +72,23 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
     return false;
   }
 
-  function write({ request, method, status, ms, about, failure }: Entry): void {
+  function write({ request, method, status, ms, about, failure, firstByte, usage }: Entry): void {
     // What was asked for at random must not become a name of its own.
-    count(request.routeOptions.url ?? "unknown", status, ms);
+    count(request.routeOptions.url ?? "unknown", status, ms, firstByte);
     const fields = {
       requestId: request.id,
       method,
       path: request.routeOptions.url ?? request.originalUrl.split("?", 1)[0],
       status,
       ms: Math.round(ms),
+      firstMs: firstByte && Math.round(firstByte.ms),
       owner: request.token?.owner,
       model: about?.model,
+      adapter: about?.adapter,
+      session: about?.session,
       history: about?.history,
+      inputTokens: usage?.inputTokens,
+      outputTokens: usage?.outputTokens,
       code: failure?.code,
       ...(about !== undefined && about.remarks.length > 0 && toRemarkFields(about.remarks)),
     };
@@ -86,8 +99,9 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
     write,
     follow(request, reply) {
       reply.raw.once("close", () => {
-        const { method, about, failure } = request;
-        write({ request, method, status: toStatus(request, reply), ms: reply.elapsedTime, about, failure });
+        const { method, about, failure, firstByte, usage } = request;
+        const status = toStatus(request, reply);
+        write({ request, method, status, ms: reply.elapsedTime, about, failure, firstByte, usage });
       });
     },
     report(error, request) {

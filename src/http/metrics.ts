@@ -1,74 +1,87 @@
-/** What the door counts, told in the form that Prometheus reads. */
+/** What is counted of the gateway, told in the form that Prometheus reads. */
+import type { Load } from "../core/gateway.ts";
+import type { History } from "../core/ports.ts";
+import type { Witness } from "../core/witness.ts";
+import { createAdapterCounts } from "./metrics/adapters.ts";
+import { type Family, toCounter, toGauge, toHistogram, writeFamilies } from "./metrics/family.ts";
+import { commitBounds, createHistogram } from "./metrics/histogram.ts";
+import { readProcess } from "./metrics/process.ts";
+import { createRequestCounts, type RequestCounts } from "./metrics/requests.ts";
 
 /** What is asked at the moment of the reading. */
 export interface MetricSources {
   readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState }[];
-  /** Turns that run now. */
+  /** Turns that callers wait for now. */
   readonly turns: () => number;
+  readonly load: () => Load;
+  /** WebSockets that are open now. */
+  readonly connections: () => number;
   /** Throws when turns cannot be kept. */
   readonly ready: () => Promise<void>;
 }
 
 type BreakerState = "closed" | "open" | "half-open";
 
-export interface Metrics {
-  /** An answer is over. */
-  count(path: string, status: number, ms: number): void;
-  read(): Promise<{ readonly contentType: string; readonly text: string }>;
+export interface Metrics extends Witness, Pick<RequestCounts, "count"> {
+  /** Keeping a turn took so long, whether it was kept or not. */
+  committed(ms: number): void;
+  read(sources: MetricSources): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-/** Counting costs a look into a map; the library that writes the form down is loaded for the first reader. */
-export function createMetrics({ adapters, turns, ready }: MetricSources): Metrics {
-  const requests = new Map<string, Count>();
+/** Counting costs a few looks into maps and writes nothing down: that is done for who reads it. */
+export function createMetrics(nowMs = () => performance.now()): Metrics {
+  const requests = createRequestCounts();
+  const adapters = createAdapterCounts(nowMs);
+  const histories: Record<History, number> = { new: 0, continued: 0, matched: 0, forked: 0, foreign: 0, stateless: 0 };
+  const commits = createHistogram(commitBounds);
   return {
-    count(path, status, ms) {
-      const key = `${status} ${path}`;
-      let found = requests.get(key);
-      if (found === undefined) requests.set(key, (found = { path, status, requests: 0, seconds: 0 }));
-      found.requests += 1;
-      found.seconds += ms / 1000;
-    },
-    async read() {
-      const { Counter, Gauge, Registry } = (await import("prom-client")).default;
-      const registry = new Registry();
-      const registers = [registry];
-      const labelNames = ["path", "status"];
-      const total = new Counter({ name: "portico_requests_total", help: "Requests answered.", labelNames, registers });
-      const seconds = new Counter({
-        name: "portico_request_seconds_total",
-        help: "Seconds from the first byte of a request to the end of its answer, in all.",
-        labelNames,
-        registers,
-      });
-      for (const { path, status, requests: count, seconds: spent } of requests.values()) {
-        total.inc({ path, status }, count);
-        seconds.inc({ path, status }, spent);
-      }
-      new Gauge({ name: "portico_turns_running", help: "Turns that run now.", registers }).set(turns());
-      const isReady = await ready().then(
-        () => 1,
-        () => 0,
-      );
-      new Gauge({ name: "portico_store_ready", help: "1: turns can be kept.", registers }).set(isReady);
-      const breaker = new Gauge({
-        name: "portico_adapter_breaker_state",
-        help: "1 for the state that an adapter's breaker is in.",
-        labelNames: ["adapter", "state"],
-        registers,
-      });
-      for (const { name, state } of adapters()) {
-        for (const each of states) breaker.set({ adapter: name, state: each }, each === state ? 1 : 0);
-      }
-      return { contentType: registry.contentType, text: await registry.metrics() };
+    count: requests.count,
+    asked: adapters.asked,
+    askedAgain: adapters.askedAgain,
+    handedOn: adapters.handedOn,
+    placed: (history) => void histories[history]++,
+    committed: commits.observe,
+    async read(sources) {
+      const states = sources.adapters();
+      return writeFamilies([
+        ...requests.read(),
+        ...readTurns(sources),
+        toCounter(
+          "portico_history_total",
+          "Turns by what became of their callers' history.",
+          Object.entries(histories).map(([history, count]) => [{ history }, count]),
+        ),
+        toHistogram("portico_commit_seconds", "How long it took to keep a turn.", [[{}, commits]]),
+        toGauge("portico_store_ready", "1: turns can be kept.", await readReady(sources)),
+        ...adapters.read(states.map(({ name }) => name)),
+        toGauge(
+          "portico_adapter_breaker_state",
+          "1 for the state that an adapter's breaker is in.",
+          states.flatMap(({ name: adapter, state }) =>
+            breakerStates.map((each) => [{ adapter, state: each }, each === state ? 1 : 0] as const),
+          ),
+        ),
+        ...(await readProcess()),
+      ]);
     },
   };
 }
 
-interface Count {
-  readonly path: string;
-  readonly status: number;
-  requests: number;
-  seconds: number;
+function readTurns({ turns, load, connections }: MetricSources): readonly Family[] {
+  const { waiting, live } = load();
+  return [
+    toGauge("portico_turns_running", "Turns that run now.", turns()),
+    toGauge("portico_turns_waiting", "Turns that wait now for another one of their session.", waiting),
+    toGauge("portico_background_turns_running", "Turns that go on now without their callers.", live),
+    toGauge("portico_websocket_connections", "WebSockets that are open now.", connections()),
+  ];
 }
 
-const states: readonly BreakerState[] = ["closed", "open", "half-open"];
+function readReady({ ready }: MetricSources): Promise<number> {
+  return ready().then(
+    () => 1,
+    () => 0,
+  );
+}
+
+const breakerStates: readonly BreakerState[] = ["closed", "open", "half-open"];

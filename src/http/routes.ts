@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import { compact } from "./compact.ts";
+import { createConsole } from "./console.ts";
 import * as conversations from "./conversations.ts";
 import type { DoorParts } from "./door.ts";
 import type { Metrics } from "./metrics.ts";
@@ -18,11 +19,12 @@ import type { WebSockets } from "./websocket.ts";
 export interface RouteParts extends DoorParts {
   readonly turns: Turns;
   readonly sockets: WebSockets;
-  readonly metrics: Metrics;
+  readonly readMetrics: () => ReturnType<Metrics["read"]>;
 }
 
 export function toRoutes(parts: RouteParts): readonly Route[] {
   const { turns } = parts;
+  const page = createConsole();
   const since = parts.now();
 
   return [
@@ -123,12 +125,14 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
       path: "/metrics",
       methods: {
         async GET(_request, reply) {
-          const { contentType, text } = await parts.metrics.read();
+          const { contentType, text } = await parts.readMetrics();
           return reply.header("content-type", contentType).send(text);
         },
       },
       endpoints: ["operator"],
     },
+    { path: "/console", methods: { GET: page.send }, endpoints: [] },
+    { path: "/console/*", methods: { GET: page.send }, endpoints: [] },
     ...(parts.operator === undefined ? [] : toOperatorTable(parts.operator)),
     { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
     {

@@ -2,6 +2,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type GatewayError, toGatewayError } from "../core/errors.ts";
+import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame/frame.ts";
 import type { Reply } from "../core/gateway.ts";
 import type { About, Remark, Voice } from "../core/ports.ts";
@@ -29,8 +30,10 @@ export async function tellWhole(
     const last = batch.at(-1);
     if (last?.type === "turn-end") answer = last.answer;
   }
+  if (!isRepeated) reply.request.usage = answer?.usage;
   if (answer?.error !== undefined) throw answer.error;
   if (answer === undefined) throw new Error("a turn ended without an answer");
+  if (!isRepeated) reply.request.firstByte = { ms: reply.elapsedTime, isStreamed: false };
   return sendJson(about, voice.whole(about, answer), reply, isRepeated);
 }
 
@@ -46,12 +49,14 @@ export interface Streamed {
   readonly voice: Voice;
   readonly numbering: Numbering | undefined;
   readonly unplaced: Pick<About, "id" | "model">;
+  /** It was asked for by an earlier request, and counted then. */
+  readonly isRecalled?: boolean | undefined;
 }
 
 /** Sends the answer event by event. What fails before the first byte is thrown, what fails later is told in the stream. */
 export async function tellStream(
   parts: TellParts,
-  { answering, voice, numbering, unplaced }: Streamed,
+  { answering, voice, numbering, unplaced, isRecalled = false }: Streamed,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   let placed: Reply | undefined;
@@ -70,6 +75,7 @@ export async function tellStream(
   try {
     placed = await answering;
     const { about, events } = placed;
+    const isNew = !isRecalled && placed.isRepeated !== true;
     reply.request.about = about;
     let step = await events.next();
     const say = voice.stream(about);
@@ -77,6 +83,7 @@ export async function tellStream(
     for (; !step.done; step = await events.next()) {
       const text = number(say(step.value));
       spoke = true;
+      if (isNew) note(reply, step.value);
       const last = step.value.at(-1);
       if (last?.type !== "turn-end") await writer.write(text);
       else {
@@ -100,6 +107,14 @@ export async function tellStream(
     await placed?.events.return();
   }
   return reply;
+}
+
+/** Notes for the journal what a batch of events says of its turn; that it waits in a queue is nothing yet. */
+function note(reply: FastifyReply, events: readonly Event[]): void {
+  const { request } = reply;
+  const last = events.at(-1);
+  if (last?.type === "turn-end") request.usage = last.answer.usage;
+  if (last?.type !== "turn-queued") request.firstByte ??= { ms: reply.elapsedTime, isStreamed: true };
 }
 
 /** What can be said of a turn that failed before it had a place. */

@@ -18,6 +18,8 @@ export interface WebSockets {
   check(request: FastifyRequest, reply: FastifyReply): void;
   /** Makes a request a connection. */
   talk(request: FastifyRequest, reply: FastifyReply): void;
+  /** How many connections there are. */
+  count(): number;
   /** Lets running responses end, then closes their connections. */
   retire(): void;
   /** Ends all connections at once. */
@@ -66,6 +68,7 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
         socket.once("close", () => connections.delete(connection));
       });
     },
+    count: () => connections.size,
     retire() {
       const parting = { closeCode: 1001, reason: drainingError(), isAlwaysTold: false };
       for (const connection of connections) connection.retire(parting);

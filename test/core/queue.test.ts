@@ -67,3 +67,25 @@ test("leaving twice lets only one in", async () => {
   leaveSecond();
   (await third)();
 });
+
+test("those who wait are counted, for their turn here and for the neighbours'", async () => {
+  const others = Promise.withResolvers<() => void>();
+  const alone = createQueue(() => 16);
+  const shared = createQueue(() => 16, { enter: () => others.promise });
+  for (const queue of [alone, shared]) assert.equal(queue.waiting(), 0);
+  const leave = await alone.enter("a", calm);
+  const caller = new AbortController();
+  const left = assert.rejects(alone.enter("a", caller.signal));
+  const next = alone.enter("a", calm);
+  assert.equal(alone.waiting(), 2);
+  caller.abort();
+  await left;
+  leave();
+  (await next)();
+  assert.equal(alone.waiting(), 0);
+  const entered = shared.enter("a", calm);
+  while (shared.waiting() !== 1) await new Promise(setImmediate);
+  others.resolve(() => {});
+  (await entered)();
+  assert.equal(shared.waiting(), 0);
+});

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { Delta } from "../../src/core/delta.ts";
 import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
-import type { Adapter, Remark } from "../../src/core/ports.ts";
+import type { Adapter, Remark, Tell } from "../../src/core/ports.ts";
 import { createRoute, type Lane } from "../../src/core/route/route.ts";
 import type { Tool, Turn } from "../../src/core/turn.ts";
 
@@ -72,13 +72,14 @@ export function toTurn(tools: readonly Tool[] = []): Turn {
   return { id: "resp_1", model: "asked", items: [], settings: { tools }, stream: true };
 }
 
-/** Everything that is heard of a turn. */
+/** Everything that a caller hears of a turn. */
 export async function hear({ route }: Opened, turn = toTurn(), signal = new AbortController().signal) {
   const words: string[] = [];
   const remarks: Remark[] = [];
   let error: GatewayError | undefined;
   try {
-    for await (const batch of route.stream(turn, signal, (remark) => remarks.push(remark))) {
+    const listen: Tell = (remark) => void (remark.type === "asked" || remarks.push(remark));
+    for await (const batch of route.stream(turn, signal, listen)) {
       for (const delta of batch) if (delta.type === "text") words.push(delta.text);
     }
   } catch (thrown) {

@@ -4,8 +4,10 @@ import { request as send } from "node:http";
 import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import { createJournal } from "../../src/http/journal.ts";
+import { openPortico } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { authorization, type Box, createBox, say } from "../scripted.ts";
+import { authorization, type Box, createBox, say, token, usage } from "../scripted.ts";
+import { dial } from "./websocket-client.ts";
 
 const headers = { authorization, "content-type": "application/json" };
 const ask = { model: "m", messages: [{ role: "user", content: "hi" }] };
@@ -17,6 +19,12 @@ interface Line {
   readonly model?: string;
   readonly history?: string;
   readonly owner?: string;
+  readonly ms: number;
+  readonly firstMs?: number;
+  readonly adapter?: string;
+  readonly session?: string;
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
 }
 
 /** The lines of requests, once there are so many. */
@@ -43,6 +51,69 @@ test("every request leaves one line, which says what became of it", async (conte
     { status: 200, path: "/v1/chat/completions", model: "m", history: "new", owner: "default" },
   );
   assert.doesNotMatch(JSON.stringify(box.logged), /sk-test|"u"/);
+});
+
+test("the line of a turn says when it began to answer, in which session, and what it took", async (context) => {
+  const box = createBox(context, [say("hel", "lo"), [{ type: "usage", usage }]]);
+  const address = await box.listen();
+  const post = (body: object, more: object = {}) =>
+    fetch(`${address}/v1/chat/completions`, {
+      method: "POST",
+      headers: { ...headers, ...more },
+      body: JSON.stringify({ ...ask, ...body }),
+    });
+  const sessions: (string | null)[] = [];
+  for (const stream of [false, true]) {
+    const response = await post({ user: "u", stream });
+    sessions.push(response.headers.get("x-portico-session"));
+    await response.text();
+  }
+  for (const { ms, firstMs = Number.NaN, session, inputTokens, outputTokens } of await lines(box, 2)) {
+    assert.ok(firstMs >= 0 && firstMs <= ms);
+    assert.deepEqual([inputTokens, outputTokens], [usage.inputTokens, usage.outputTokens]);
+    assert.ok(session !== undefined && sessions.includes(session));
+  }
+  const client = await dial(context, address);
+  client.create({ input: "hi" });
+  await client.answer();
+  const [, , overSocket] = await lines(box, 3);
+  assert.equal(overSocket?.inputTokens, usage.inputTokens);
+  assert.ok((overSocket?.firstMs ?? -1) >= 0);
+  for (let times = 0; times < 2; times++) await (await post({}, { "idempotency-key": "once" })).text();
+  const [, , , first, repeated] = await lines(box, 5);
+  assert.equal(first?.outputTokens, usage.outputTokens);
+  assert.deepEqual([repeated?.outputTokens, repeated?.firstMs], [undefined, undefined], "it was told already");
+});
+
+test("the line names the adapter that was asked last", async (context) => {
+  const logged: Line[] = [];
+  const log = {
+    info: (fields: object, message: string) => void (message === "request" && logged.push(fields as Line)),
+  };
+  const adapters = {
+    main: { type: "echo", retry: { times: 0 }, fallback: ["spare"], models: { m: "m" } },
+    spare: { type: "echo", retry: { times: 0 } },
+  };
+  const gateway = {
+    http: { port: 0, auth_token: token, endpoints: { compat_chat: true } },
+    sessions: { store: "memory:" },
+    adapters,
+    default_adapter: "main",
+  };
+  const portico = await openPortico({ gateway }, { env: {}, log: { ...log, error: () => {} } });
+  context.after(() => portico.close());
+  for (const content of ["hi", "FAIL before"]) {
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content }] });
+    await (await fetch(`${portico.address}/v1/chat/completions`, { method: "POST", headers, body })).text();
+  }
+  while (logged.length < 2) await new Promise(setImmediate);
+  assert.deepEqual(
+    logged.map(({ status, adapter }) => [status, adapter]),
+    [
+      [200, "main"],
+      [502, "spare"],
+    ],
+  );
 });
 
 test("a stream that fails on its way is logged with its code and its cause", async (context) => {

@@ -48,6 +48,7 @@ async function open(
     endpoints: { chat: true, responses: true },
     tokens: [toToken(general, { opens: new Set(["operator"]) }), toToken(forHttp), toToken(named, { owner: "an-app" })],
     hints: [],
+    console: false,
     corsOrigins: wanted.corsOrigins ?? [],
     limits: { ...defaultLimits, ...wanted.limits },
     webSocket: { enabled: false, maxConnections: 1, maxMinutes: 1 },

@@ -19,6 +19,7 @@ function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits
       endpoints: { chat: true, responses: true },
       tokens: [toToken(token)],
       hints: [{ type: "header", name: "x-session-id" }, { type: "user" }],
+      console: false,
       corsOrigins: [],
       webSocket: { enabled: true, maxConnections: 100, maxMinutes: 60 },
       ...settings,

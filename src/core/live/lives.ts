@@ -21,6 +21,8 @@ export interface Lives {
   callOff(turnId: string, reason: GatewayError): void;
   /** The turn that was begun with this key, while it runs; and after that, when its answer is kept nowhere else. */
   findKey(keyName: string): Joinable | undefined;
+  /** How many run now. */
+  count(): number;
   /** Lets those that run end until `overdue` resolves, then calls them off. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -101,6 +103,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date): Lives {
       const live = byTurn.get(turnId);
       return live?.owner === owner ? live : undefined;
     },
+    count: () => byTurn.size,
     callOff: (turnId, reason) => byTurn.get(turnId)?.turn.cancel(reason),
     findKey(keyName) {
       const held = remembered.get(keyName);

@@ -204,8 +204,10 @@ async function continueSession(
     return begin(begun);
   }
 
-  whenLeft.push(await queue.enter(name, signal));
-  let current = isFirst ? session : await store.findSession(owner, hint);
+  // Whoever came before the session was there goes first.
+  const isSettled = session !== undefined && queue.isIdle(name);
+  if (!isSettled) whenLeft.push(await queue.enter(name, signal));
+  let current = isSettled || isFirst ? session : await store.findSession(owner, hint);
   if (current === undefined) {
     const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
     beginning.first = ask;

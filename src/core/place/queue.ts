@@ -7,6 +7,10 @@ export interface Queue {
   enter(key: string, signal: AbortSignal): Promise<() => void>;
   /** Nobody would have to wait now. */
   isFree(key: string): boolean;
+  /** Nobody in this gateway has it, or waits for it. */
+  isIdle(key: string): boolean;
+  /** How many wait now. */
+  waiting(): number;
 }
 
 /** `maxWaiting` is asked whenever somebody has to wait: it may change. It counts those who wait in this gateway. */
@@ -43,12 +47,23 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
     };
   }
 
-  if (neighbours === undefined) return { isFree: (key) => !lines.has(key), enter: enterHere };
+  function waitingHere(): number {
+    let count = 0;
+    for (const line of lines.values()) count += line.length;
+    return count;
+  }
+
+  const isIdle = (key: string): boolean => !lines.has(key);
+  if (neighbours === undefined) return { isFree: isIdle, isIdle, enter: enterHere, waiting: waitingHere };
+  let waitingForOthers = 0;
   return {
     // Who waits elsewhere is not known here.
     isFree: () => false,
+    isIdle,
+    waiting: () => waitingHere() + waitingForOthers,
     async enter(key, signal) {
       const leaveHere = await enterHere(key, signal);
+      waitingForOthers++;
       try {
         const leaveAll = await neighbours.enter(key, signal);
         return () => {
@@ -58,6 +73,8 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
       } catch (thrown) {
         leaveHere();
         throw thrown;
+      } finally {
+        waitingForOthers--;
       }
     },
   };

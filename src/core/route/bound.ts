@@ -7,34 +7,22 @@ import type { Lane } from "./lane.ts";
 /** No model says so much, but an upstream gone mad says more. */
 const usualCharacters = 64 * 1024 * 1024;
 
-/** The same deltas. An adapter that says too much is left, and its turn fails. */
-export function bound(
-  deltas: AsyncIterator<readonly Delta[]>,
-  { name, maxAnswerCharacters = usualCharacters }: Pick<Lane, "name" | "maxAnswerCharacters">,
-): AsyncIterator<readonly Delta[]> {
-  let said = 0;
-  return {
-    async next() {
-      const step = await deltas.next();
-      if (step.done === true) return step;
-      for (const delta of step.value) said += sizeOf(delta);
-      if (said <= maxAnswerCharacters) return step;
-      await deltas.return?.();
-      throw new GatewayError(
-        "adapter_protocol",
-        `The adapter's answer is longer than ${maxAnswerCharacters} characters (gateway.adapters.${name}.max_answer_characters).`,
-        { wireCode: "adapter_answer_too_large" },
-      );
-    },
-    async return() {
-      await deltas.return?.();
-      return { done: true, value: undefined };
-    },
-  };
+/** How much a lane may say, in the measure of `sizeOf`. */
+export function boundOf({ maxAnswerCharacters = usualCharacters }: Pick<Lane, "maxAnswerCharacters">): number {
+  return maxAnswerCharacters;
+}
+
+/** The failure of a lane that has said more. */
+export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): GatewayError {
+  return new GatewayError(
+    "adapter_protocol",
+    `The adapter's answer is longer than ${boundOf(lane)} characters (gateway.adapters.${lane.name}.max_answer_characters).`,
+    { wireCode: "adapter_answer_too_large" },
+  );
 }
 
 /** What a delta leaves in memory, about. */
-function sizeOf(delta: Delta): number {
+export function sizeOf(delta: Delta): number {
   switch (delta.type) {
     case "text":
       return overhead + delta.text.length + (delta.logprobs?.length ?? 0) * logprobSize;

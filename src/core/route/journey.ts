@@ -1,5 +1,5 @@
 /** One turn on its way: the lanes of a path are asked one after the other, each again where that is safe, until one says a word. */
-import { bound } from "./bound.ts";
+import { attempt } from "./attempt.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
@@ -8,6 +8,7 @@ import type { Lane, RetrySettings, Station } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
 import type { Turn } from "../turn.ts";
+import type { Witness } from "../witness.ts";
 
 export interface Chance {
   readonly now: () => Date;
@@ -22,6 +23,7 @@ interface Journey extends Chance {
   readonly turn: Turn;
   readonly signal: AbortSignal;
   readonly tell: Tell;
+  readonly witness?: Witness | undefined;
 }
 
 type Deltas = AsyncIterator<readonly Delta[]>;
@@ -29,7 +31,7 @@ type First = IteratorResult<readonly Delta[]>;
 const over: First = { done: true, value: undefined };
 
 /** Until a lane says its first word others may be asked; from then on the caller pulls from that lane itself. */
-export function travel({ path, turn, signal, tell, now, random, wait }: Journey): Deltas {
+export function travel({ path, turn, signal, tell, now, random, wait, witness }: Journey): Deltas {
   /** The one that is asked now. */
   let deltas: Deltas | undefined;
   let pass: Pass | undefined;
@@ -46,6 +48,7 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
         return first;
       }
       failures.push(first);
+      if (station !== path.at(-1)) witness?.handedOn(station.lane.name);
     }
     throw failureToTell(failures);
   }
@@ -57,7 +60,7 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     const began = now().getTime();
     for (let times = 0; ; times++) {
       try {
-        return await ask(station);
+        return await ask(station, times > 0);
       } catch (thrown) {
         const failure = toGatewayError(thrown);
         const isOver = signal.aborted || isLeft;
@@ -78,7 +81,7 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     }
   }
 
-  async function ask({ lane, breaker }: Station): Promise<First> {
+  async function ask({ lane, breaker }: Station, isAgain: boolean): Promise<First> {
     signal.throwIfAborted();
     if (isLeft) return over;
     // What an adapter cannot take is only worth telling when that adapter answers.
@@ -87,8 +90,10 @@ export function travel({ path, turn, signal, tell, now, random, wait }: Journey)
     const { turn: suited, restore } = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw keptAway(lane, breaker.state(), now());
+    tell({ type: "asked", adapter: lane.name });
+    if (isAgain) witness?.askedAgain(lane.name);
     try {
-      const said = bound(lane.adapter.stream(suited, signal, hear)[Symbol.asyncIterator](), lane);
+      const said = attempt(lane, () => lane.adapter.stream(suited, signal, hear), signal, witness);
       deltas = restore === undefined ? said : change(said, restore);
       let first = await deltas.next();
       // A batch without a delta says nothing yet.

@@ -6,6 +6,7 @@ import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
 import type { Turn } from "../turn.ts";
+import type { Witness } from "../witness.ts";
 
 export type { Lane };
 
@@ -27,16 +28,18 @@ export interface RouteParts extends Chance {
   readonly defaultLane: string;
   /** A model's name, or the beginning of names (`gpt-*`), to the name of a lane. */
   readonly byModel?: Readonly<Record<string, string>> | undefined;
+  /** Absent: nobody counts. */
+  readonly witness?: Witness | undefined;
 }
 
 export function createRoute(parts: RouteParts): Route {
-  const { lanes, byModel = {}, now, random, wait } = parts;
+  const { lanes, byModel = {}, now, random, wait, witness } = parts;
   const stations = createStations(lanes, now);
   const pick = createPicker(parts, stations);
   return {
     stream(turn, signal, tell = ignore) {
       const { path } = pick(turn.model);
-      return { [Symbol.asyncIterator]: () => travel({ path, turn, signal, tell, now, random, wait }) };
+      return { [Symbol.asyncIterator]: () => travel({ path, turn, signal, tell, now, random, wait, witness }) };
     },
     contextWindow(model) {
       const { lane } = pick(model);

@@ -4,7 +4,7 @@ import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Reply } from "../../core/gateway.ts";
 import type { About, Protocol, Voice } from "../../core/ports.ts";
-import type { Ask } from "../../core/turn.ts";
+import type { Ask, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { parseBody } from "../body.ts";
 import { callerLeft } from "../client.ts";
@@ -48,6 +48,8 @@ export async function answerFrame(
     id: request.id,
     failure: undefined,
     about: undefined,
+    firstAt: undefined,
+    usage: undefined,
     lane: undefined,
     spoke: false,
     goesOn: false,
@@ -60,12 +62,13 @@ export async function answerFrame(
     parts.journal.report(error, course);
     if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane, course.about?.remarks)]);
   }
-  const { failure, about, spoke, goesOn } = course;
+  const { failure, about, usage, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
   if (goesOn && failure !== undefined) memory.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
   const ms = parts.now().getTime() - since;
-  parts.journal.write({ request, method: "response.create", status, ms, about, failure });
+  const firstByte = course.firstAt === undefined ? undefined : { ms: course.firstAt - since, isStreamed: true };
+  parts.journal.write({ request, method: "response.create", status, ms, about, failure, firstByte, usage });
 }
 
 /** What becomes known of a turn while it runs. */
@@ -74,6 +77,9 @@ interface Course {
   readonly id: string;
   failure: GatewayError | undefined;
   about: About | undefined;
+  /** When its first word was told, in milliseconds since 1970. */
+  firstAt: number | undefined;
+  usage: Usage | undefined;
   lane: string | undefined;
   /** Something of the response was sent. */
   spoke: boolean;
@@ -103,6 +109,7 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   for await (const batch of events) {
     // What is known of a turn is complete with its first word.
     say ??= voice.stream(about);
+    if (generates) note(course, batch, parts.now);
     await writer.write(toFrames(say(batch), course.lane));
     course.spoke = true;
     const last = batch.at(-1);
@@ -112,6 +119,13 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
       client.signal.throwIfAborted();
     }
   }
+}
+
+/** That it waits in a queue is nothing yet. */
+function note(course: Course, events: readonly Event[], now: () => Date): void {
+  const last = events.at(-1);
+  if (last?.type === "turn-end") course.usage = last.answer.usage;
+  if (last?.type !== "turn-queued") course.firstAt ??= now().getTime();
 }
 
 interface Asked {

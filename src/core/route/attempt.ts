@@ -1,0 +1,73 @@
+/** One attempt at a lane: what it says is bounded, and how it went is told to whoever counts. */
+import { boundOf, saidTooMuch, sizeOf } from "./bound.ts";
+import type { Delta } from "../delta.ts";
+import { toGatewayError } from "../errors.ts";
+import type { Lane } from "./lane.ts";
+import type { Usage } from "../turn.ts";
+import type { Attempt, Witness } from "../witness.ts";
+
+/** The deltas of a lane that is asked now. One that says too much is left, and its turn fails. */
+export function attempt(
+  lane: Pick<Lane, "name" | "maxAnswerCharacters">,
+  stream: () => AsyncIterable<readonly Delta[]>,
+  signal: AbortSignal,
+  witness?: Pick<Witness, "asked">,
+): AsyncIterator<readonly Delta[]> {
+  const mostSaid = boundOf(lane);
+  let said = 0;
+  let tell = witness?.asked(lane.name);
+  let usage: Usage | undefined;
+  let isShort = false;
+
+  function end(outcome: Attempt["outcome"], code?: Attempt["code"]): void {
+    // An adapter that is called off may end as it likes.
+    tell?.(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
+    tell = undefined;
+  }
+
+  function fail(thrown: unknown): void {
+    end("failed", toGatewayError(thrown).code);
+  }
+
+  function hear(batch: readonly Delta[]): void {
+    for (const delta of batch) {
+      said += sizeOf(delta);
+      if (delta.type === "usage") usage = delta.usage;
+      else if (delta.type === "finish") isShort = delta.reason === "length" || delta.reason === "content-filter";
+    }
+  }
+
+  function open(): AsyncIterator<readonly Delta[]> {
+    try {
+      return stream()[Symbol.asyncIterator]();
+    } catch (thrown) {
+      fail(thrown);
+      throw thrown;
+    }
+  }
+
+  const deltas = open();
+  return {
+    async next() {
+      try {
+        const step = await deltas.next();
+        if (step.done === true) {
+          end(isShort ? "incomplete" : "completed");
+          return step;
+        }
+        hear(step.value);
+        if (said <= mostSaid) return step;
+        await deltas.return?.();
+        throw saidTooMuch(lane);
+      } catch (thrown) {
+        fail(thrown);
+        throw thrown;
+      }
+    },
+    async return() {
+      end("cancelled");
+      await deltas.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+}

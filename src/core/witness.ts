@@ -1,0 +1,24 @@
+/** Who is told how turns go, so that it can be counted. It has a clock of its own, and neither throws nor holds anything up. */
+import type { ErrorCode } from "./errors.ts";
+import type { History } from "./ports.ts";
+import type { Usage } from "./turn.ts";
+
+export interface Witness {
+  /** A turn has its place. */
+  placed(history: History): void;
+  /** An adapter is asked; the function it gives is called once, when that attempt is over. */
+  asked(adapter: string): (attempt: Attempt) => void;
+  /** An adapter is asked again, as its failure may have passed. */
+  askedAgain(adapter: string): void;
+  /** The adapter could not answer, and its turn goes on to one behind it. */
+  handedOn(adapter: string): void;
+}
+
+/** What came of asking an adapter once. */
+export interface Attempt {
+  readonly outcome: "completed" | "incomplete" | "failed" | "cancelled";
+  /** Of a failure. */
+  readonly code?: ErrorCode | undefined;
+  /** As far as the adapter has told it. */
+  readonly usage?: Usage | undefined;
+}

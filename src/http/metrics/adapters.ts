@@ -1,0 +1,111 @@
+/** What is counted of adapters: turns and how they ended, time, tokens, and what was asked again or of another. */
+import type { Usage } from "../../core/turn.ts";
+import type { Attempt, Witness } from "../../core/witness.ts";
+import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
+import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
+
+export interface AdapterCounts extends Omit<Witness, "placed"> {
+  /** Those named are there even if they were never asked. */
+  read(names: readonly string[]): readonly Family[];
+}
+
+/** Labels are the names that the operator has given, never a model's, which callers choose. */
+export function createAdapterCounts(nowMs: () => number): AdapterCounts {
+  const byName = new Map<string, Count>();
+
+  function find(adapter: string): Count {
+    let found = byName.get(adapter);
+    if (found === undefined) byName.set(adapter, (found = createCount()));
+    return found;
+  }
+
+  return {
+    asked(adapter) {
+      const count = find(adapter);
+      const since = nowMs();
+      return (attempt) => add(count, attempt, nowMs() - since);
+    },
+    askedAgain: (adapter) => void find(adapter).retries++,
+    handedOn: (adapter) => void find(adapter).fallbacks++,
+    read(names) {
+      for (const name of names) find(name);
+      return toFamilies([...byName]);
+    },
+  };
+}
+
+interface Count {
+  readonly ended: Record<Exclude<Attempt["outcome"], "failed">, number>;
+  /** By the code of the failure. */
+  readonly failed: Map<string, number>;
+  readonly seconds: Histogram;
+  readonly tokens: Record<keyof Usage, number>;
+  retries: number;
+  fallbacks: number;
+}
+
+function createCount(): Count {
+  return {
+    ended: { completed: 0, incomplete: 0, cancelled: 0 },
+    failed: new Map(),
+    seconds: createHistogram(turnBounds),
+    tokens: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+    retries: 0,
+    fallbacks: 0,
+  };
+}
+
+function add(
+  { ended, failed, seconds, tokens }: Count,
+  { outcome, code = "internal_error", usage }: Attempt,
+  ms: number,
+) {
+  if (outcome === "failed") failed.set(code, (failed.get(code) ?? 0) + 1);
+  else ended[outcome]++;
+  seconds.observe(ms);
+  if (usage === undefined) return;
+  tokens.inputTokens += usage.inputTokens;
+  tokens.cachedTokens += usage.cachedTokens;
+  tokens.outputTokens += usage.outputTokens;
+  tokens.reasoningTokens += usage.reasoningTokens;
+}
+
+type Counts = readonly (readonly [adapter: string, count: Count])[];
+
+function toFamilies(counts: Counts): readonly Family[] {
+  return [
+    toCounter(
+      "portico_adapter_turns_total",
+      "Times that an adapter was asked, by what came of it.",
+      counts.flatMap(([adapter, { ended, failed }]) => [
+        ...Object.entries(ended).map(([outcome, count]) => [{ adapter, outcome }, count] as const),
+        ...Array.from(failed, ([code, count]) => [{ adapter, outcome: "failed", code }, count] as const),
+      ]),
+    ),
+    toHistogram(
+      "portico_adapter_seconds",
+      "From asking an adapter to its last word.",
+      counts.map(([adapter, { seconds }]) => [{ adapter }, seconds]),
+    ),
+    toCounter("portico_tokens_total", "Tokens, as the adapters tell them.", counts.flatMap(toTokens)),
+    toCounter(
+      "portico_adapter_retries_total",
+      "Times that an adapter was asked again.",
+      counts.map(([adapter, { retries }]) => [{ adapter }, retries]),
+    ),
+    toCounter(
+      "portico_adapter_fallbacks_total",
+      "Turns that went on to an adapter behind this one.",
+      counts.map(([adapter, { fallbacks }]) => [{ adapter }, fallbacks]),
+    ),
+  ];
+}
+
+function toTokens([adapter, { tokens }]: Counts[number]): readonly (readonly [Labels, number])[] {
+  return [
+    [{ adapter, kind: "input" }, tokens.inputTokens],
+    [{ adapter, kind: "cached" }, tokens.cachedTokens],
+    [{ adapter, kind: "output" }, tokens.outputTokens],
+    [{ adapter, kind: "reasoning" }, tokens.reasoningTokens],
+  ];
+}

@@ -1,0 +1,41 @@
+/** How long things took, sorted into buckets whose bounds never change: counting costs a few comparisons and no memory. */
+
+export interface Histogram {
+  /** The upper bound of each bucket, in seconds. */
+  readonly bounds: readonly number[];
+  /** How many fell into each bucket and into no smaller one; one more at the end for what is longer than every bound. */
+  readonly counts: readonly number[];
+  /** Seconds, of all together. */
+  readonly sum: number;
+  observe(milliseconds: number): void;
+}
+
+export function createHistogram(bounds: readonly number[]): Histogram {
+  const counts = Array.from({ length: bounds.length + 1 }, () => 0);
+  let sum = 0;
+  return {
+    bounds,
+    counts,
+    get sum() {
+      return sum;
+    },
+    observe(milliseconds) {
+      const seconds = milliseconds / 1000;
+      sum += seconds;
+      let index = 0;
+      for (const bound of bounds) {
+        if (seconds <= bound) break;
+        index++;
+      }
+      counts[index] = (counts[index] ?? 0) + 1;
+    },
+  };
+}
+
+/** From a word of a model at hand to an agent's long work. */
+export const turnBounds: readonly number[] = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+];
+
+/** From a page in the cache of a disk to a server that hardly answers. */
+export const commitBounds: readonly number[] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

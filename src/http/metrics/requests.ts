@@ -1,0 +1,79 @@
+/** What is counted of requests: how they ended and how long they took, by path. */
+import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
+import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
+
+/** When the first byte of what an answer says went out. */
+export interface FirstByte {
+  readonly ms: number;
+  /** Of a whole answer it is the last one too, nearly. */
+  readonly isStreamed: boolean;
+}
+
+export interface RequestCounts {
+  /** An answer is over. The path is a route's own, of which there are a few. */
+  count(path: string, status: number, ms: number, first?: FirstByte): void;
+  read(): readonly Family[];
+}
+
+export function createRequestCounts(): RequestCounts {
+  const byPath = new Map<string, Count>();
+  return {
+    count(path, status, ms, first) {
+      let count = byPath.get(path);
+      if (count === undefined) byPath.set(path, (count = { statuses: new Map(), seconds: {}, first: {} }));
+      count.statuses.set(status, (count.statuses.get(status) ?? 0) + 1);
+      // A request that has become a connection lasts as long as that; its turns count one by one.
+      if (status < okStatus) return;
+      (count.seconds[toOutcome(status)] ??= createHistogram(turnBounds)).observe(ms);
+      if (first === undefined) return;
+      (count.first[first.isStreamed ? "true" : "false"] ??= createHistogram(turnBounds)).observe(first.ms);
+    },
+    read: () => toFamilies([...byPath]),
+  };
+}
+
+interface Count {
+  readonly statuses: Map<number, number>;
+  readonly seconds: { [outcome in Outcome]?: Histogram };
+  /** By whether the answer was streamed. */
+  readonly first: { true?: Histogram; false?: Histogram };
+}
+
+/** A flood of refusals takes no time, and must not make answers look quick. */
+type Outcome = "answered" | "refused" | "failed" | "left";
+
+const okStatus = 200;
+/** Status of a request whose caller left before the end. */
+const callerLeft = 499;
+
+function toOutcome(status: number): Outcome {
+  if (status === callerLeft) return "left";
+  if (status >= 500) return "failed";
+  return status >= 400 ? "refused" : "answered";
+}
+
+function toFamilies(counts: readonly (readonly [path: string, count: Count])[]): readonly Family[] {
+  return [
+    toCounter(
+      "portico_requests_total",
+      "Requests answered.",
+      counts.flatMap(([path, { statuses }]) =>
+        Array.from(statuses, ([status, count]) => [{ path, status }, count] as const),
+      ),
+    ),
+    toHistogram(
+      "portico_request_seconds",
+      "From the first byte of a request to the end of its answer.",
+      counts.flatMap(([path, { seconds }]) => label(seconds, (outcome) => ({ path, outcome }))),
+    ),
+    toHistogram(
+      "portico_first_byte_seconds",
+      "From the first byte of a request for a turn to the first byte of what its answer says.",
+      counts.flatMap(([path, { first }]) => label(first, (stream) => ({ path, stream }))),
+    ),
+  ];
+}
+
+function label(found: Readonly<Record<string, Histogram>>, toLabels: (name: string) => Labels) {
+  return Object.entries(found).map(([name, histogram]) => [toLabels(name), histogram] as const);
+}
