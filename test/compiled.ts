@@ -1,4 +1,8 @@
-/** Keeps what was compiled for the other test files, as each of them runs in a process of its own. */
+/** Keeps what was compiled for the other test files and for the programs that they start, each of which is a process of its own. */
 import { enableCompileCache } from "node:module";
+import { fileURLToPath } from "node:url";
 
-enableCompileCache("node_modules/.cache/compiled");
+/** The folder, for the variable NODE_COMPILE_CACHE of a program: one that is killed keeps nothing itself. */
+export const compiled = fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url));
+
+enableCompileCache(compiled);

@@ -18,6 +18,7 @@ import { suite, test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { type ErrorCode, GatewayError } from "../src/core/errors.ts";
+import { compiled } from "./compiled.ts";
 
 const root = join(import.meta.dirname, "..");
 const manifest = JSON.parse(readPage("package.json")) as {
@@ -143,7 +144,7 @@ function createReader(context: TestContext) {
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
   // Port 1 has no Ollama, so that a developer's own is never asked.
   const path = `${join(folder, "bin")}${delimiter}${process.env.PATH ?? ""}`;
-  const env = { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
+  const env = { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
   const [, executable = "", command = ""] = manifest.scripts.start.split(" ");
   // What an installed package has in the reader's PATH.
   mkdirSync(join(folder, "bin"));

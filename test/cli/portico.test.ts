@@ -10,13 +10,14 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import test, { after } from "node:test";
 import { fileURLToPath } from "node:url";
+import { compiled } from "../compiled.ts";
 
 const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
 const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
 after(() => rmSync(root, { recursive: true, force: true }));
 
 // Port 1 has no Ollama, so that a developer's own is never asked.
-const env = { PATH: process.env.PATH ?? "", HOME: root, OLLAMA_HOST: "127.0.0.1:1" };
+const env = { PATH: process.env.PATH ?? "", HOME: root, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
 
 interface Ended {
   readonly code: number | null;

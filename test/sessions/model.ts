@@ -210,19 +210,29 @@ function toLine(
   item: Exclude<Item, { type: "reasoning" | "compaction" | "other" }>,
   numbers: ReadonlyMap<string, number>,
 ): { kind: string; text: string } {
+  let text = texts.get(item);
+  if (text === undefined) texts.set(item, (text = toText(item)));
   switch (item.type) {
     case "message":
-      return { kind: item.role, text: plain(item.content) };
+      return { kind: item.role, text };
     case "tool-call":
-      return {
-        kind: `call ${numbers.get(item.callId)} ${item.name}`,
-        text: JSON.stringify(sortKeys(JSON.parse(item.arguments))),
-      };
+      return { kind: `call ${numbers.get(item.callId)} ${item.name}`, text };
     case "tool-output":
-      return {
-        kind: `output ${numbers.get(item.callId) ?? `of an unknown call ${item.callId}`}`,
-        text: plain(item.output),
-      };
+      return { kind: `output ${numbers.get(item.callId) ?? `of an unknown call ${item.callId}`}`, text };
+  }
+}
+
+/** A long conversation is looked at again with every step. */
+const texts = new WeakMap<Item, string>();
+
+function toText(item: Parameters<typeof toLine>[0]): string {
+  switch (item.type) {
+    case "message":
+      return plain(item.content);
+    case "tool-call":
+      return JSON.stringify(sortKeys(JSON.parse(item.arguments)));
+    case "tool-output":
+      return plain(item.output);
   }
 }
 

@@ -1,16 +1,24 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
-import { createMemoryStore } from "../../src/stores/memory.ts";
-import { createNeighbourhood } from "../core/neighbourhood.ts";
-import { checkHistories, countRuns } from "./histories.ts";
+import { Worker } from "node:worker_threads";
+import { countRuns } from "./histories.ts";
+import type { Work } from "./histories-thread.ts";
+import type { Counts } from "./world.ts";
 
 test("every turn reaches the model exactly once and in order, whatever its client sends along", async () => {
-  const counts = await checkHistories(countRuns(), () => [{ store: createMemoryStore() }]);
+  const counts = await checkOnThread({ gateways: 1, numRuns: countRuns() });
   for (const history of ["new", "continued", "matched", "forked", "foreign", "stateless"] as const) {
     assert.ok((counts[history] ?? 0) >= countRuns() / 20, `'${history}' was seen ${counts[history] ?? 0} times only`);
   }
 });
 
 test("so it does when one request goes to one gateway and the next to another, on one store", async () => {
-  await checkHistories(countRuns(1 / 10), () => Array.from({ length: 2 }, createNeighbourhood()));
+  await checkOnThread({ gateways: 2, numRuns: countRuns(1 / 10) });
 });
+
+/** Throws what the thread throws. */
+async function checkOnThread(workerData: Work): Promise<Counts> {
+  const [counts] = await once(new Worker(new URL("histories-thread.ts", import.meta.url), { workerData }), "message");
+  return counts;
+}

@@ -5,6 +5,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
+import { compiled } from "../compiled.ts";
 import { token } from "../gateway.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -50,7 +51,8 @@ export function runNpm(context: TestContext, folder: string, ...args: readonly s
 
 /** Port 1 has no Ollama, so that a developer's own is never asked; no key of a provider is there. */
 function bareEnvironment(folder: string): NodeJS.ProcessEnv {
-  return { PATH: process.env["PATH"] ?? "", HOME: folder, OLLAMA_HOST: "127.0.0.1:1" };
+  const path = process.env["PATH"] ?? "";
+  return { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
 }
 
 function watch(context: TestContext, child: ReturnType<typeof spawn>, isGroup = false): Program {
