@@ -14,4 +14,4 @@ const { gateways, numRuns } = workerData as Work;
 const openSites = (): readonly Site[] =>
   gateways === 1 ? [{ store: createMemoryStore() }] : Array.from({ length: gateways }, createNeighbourhood());
 
-parentPort?.postMessage(await checkHistories(numRuns, openSites));
+parentPort?.postMessage(await checkHistories(numRuns, openSites), []);
