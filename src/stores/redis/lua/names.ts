@@ -1,8 +1,8 @@
 /** The Lua of the names that gateways on one store take from each other, each in turn. */
 
 /**
- * Takes a name for ARGV[2] if it is free and nobody waits in front; else it stands in the line. Who waits comes again and again,
- * and whoever has not come for ARGV[4] milliseconds does not wait any more.
+ * Takes a name if it is free and nobody waits in front, else stands in its line. Who waits comes again and again, and whoever has
+ * not come for a while does not wait any more.
  */
 export const enter = String.raw`
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
@@ -39,22 +39,19 @@ if redis.call('EXISTS', line) == 1 then redis.call('PUBLISH', KEYS[1] .. 'freed'
 return 1
 `;
 
-/** Holds on to the names, each followed by who has it, and to what is told under them; returns those that are lost. */
+/** Holds on to the names, each followed by who has it, and to what is told under them. */
 export const hold = String.raw`
-local lost = {}
 for at = 2, #ARGV, 2 do
   local held = KEYS[1] .. 'held:' .. ARGV[at]
   if redis.call('GET', held) == ARGV[at + 1] then
     redis.call('PEXPIRE', held, ARGV[1])
     redis.call('PEXPIRE', KEYS[1] .. 'told:' .. ARGV[at], ARGV[1] * 2)
-  else
-    lost[#lost + 1] = ARGV[at]
   end
 end
-return lost
+return 1
 `;
 
-/** Puts something behind what was told under a name, as number ARGV[2] of it. */
+/** Puts something behind what was told under a name. */
 export const tell = String.raw`
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end
