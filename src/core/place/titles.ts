@@ -44,9 +44,13 @@ function wordsOf(items: readonly Item[]): string {
   return items.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("\n");
 }
 
-/** The same instructions, though a date or a reminder in them may be another: they have most of their words in common. */
+/** The same instructions, though a time or a reminder in them may be another: they have most of their words in common. */
 function isAlike(one: string, other: string): boolean {
   if (one === other) return true;
-  const [ours, theirs] = [new Set(one.split(/\s+/)), new Set(other.split(/\s+/))];
+  const [ours, theirs] = [vocabularyOf(one), vocabularyOf(other)];
   return ours.intersection(theirs).size * 2 >= ours.union(theirs).size;
+}
+
+function vocabularyOf(text: string): ReadonlySet<string> {
+  return new Set(text.replaceAll(/\d+/g, "0").split(/\s+/));
 }
