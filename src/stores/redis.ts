@@ -4,7 +4,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { SessionStore } from "../core/store.ts";
 import { type Address, readAddress } from "./redis/address.ts";
 import { createArchive } from "./redis/archive.ts";
-import { createCheck } from "./redis/check.ts";
+import { createServerCheck } from "./redis/check.ts";
 import { type Connection, openConnection, toKeyPrefix } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
 import { type Doubts, createDoubts } from "./redis/doubts.ts";
@@ -80,7 +80,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
         await others.open();
         for (const loss of await findLosses(ground.send)) warn(loss);
       },
-      check: createCheck(ground, connection.isReady),
+      check: createServerCheck(ground, connection.isReady),
       async close() {
         if (!ground.isOpen()) return;
         ground.close();

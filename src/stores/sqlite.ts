@@ -1,7 +1,7 @@
 /** Turns in one SQLite file: durable when a commit resolves, in one fsync for all commits of an event-loop tick. */
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
-import { createCheck } from "./sqlite/check.ts";
+import { createFileCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
@@ -50,7 +50,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
     async claim() {
       lock ??= lockFile(file);
     },
-    check: createCheck(ground, checkFile),
+    check: createFileCheck(ground, checkFile),
     async close() {
       ground.group.close();
       await checkpoints.close();

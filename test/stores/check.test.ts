@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, wr
 import { dirname } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { createCheck } from "../../src/stores/sqlite/check.ts";
+import { createFileCheck } from "../../src/stores/sqlite/check.ts";
 import { createCheckpoints } from "../../src/stores/sqlite/checkpoints.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
 import { createGround } from "../../src/stores/sqlite/ground.ts";
@@ -29,7 +29,7 @@ function open(context: TestContext) {
   const countPages = () => Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
   const setMost = (pages: number) => database.exec(`PRAGMA max_page_count = ${pages}`);
   return {
-    check: createCheck(ground, () => {}),
+    check: createFileCheck(ground, () => {}),
     keep: (name: string, bytes: number) => ground.group.add(() => write.run(name, bytes)),
     keepNothing: () => ground.group.add(() => 0),
     /** How often the check itself has written. */

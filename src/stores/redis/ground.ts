@@ -1,6 +1,7 @@
 /** What all parts of the Redis store stand on: reading and writing, its secrets, and what is remembered of it. */
 import { GatewayError } from "../../core/errors.ts";
 import { type KeyedHash, createKeyedHash } from "../hash.ts";
+import type { Outcome } from "../check.ts";
 import { type Recent, createRecent } from "../recent.ts";
 import { isClosed } from "../refusals.ts";
 import type { Connection, Lost } from "./connection.ts";
@@ -37,13 +38,6 @@ export interface Ground {
 }
 
 type HintHash = (owner: string, hint: string) => string;
-
-interface Outcome {
-  /** When something was kept last. */
-  keptAt?: Date;
-  /** Why nothing was kept, the last time that it was so. */
-  failure?: { readonly at: Date; readonly error: GatewayError };
-}
 
 export interface GroundParts {
   readonly connection: Connection;

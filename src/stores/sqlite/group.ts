@@ -1,6 +1,6 @@
 /** Runs the writes of one event-loop tick in one transaction, so that they share one fsync. */
 import type { DatabaseSync } from "node:sqlite";
-import type { GatewayError } from "../../core/errors.ts";
+import type { Outcome } from "../check.ts";
 import { isClosed } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { cannotKeep, primaryCodeOf } from "./trouble.ts";
@@ -15,13 +15,6 @@ export interface Group {
   readonly outcome: Outcome;
   /** Runs what waits, and takes no more. */
   close(): void;
-}
-
-interface Outcome {
-  /** When something was kept last. */
-  keptAt?: Date;
-  /** Why nothing was kept, the last time that it was so. */
-  failure?: { readonly at: Date; readonly error: GatewayError };
 }
 
 /** Works are run in their order, each seeing what those before it wrote; `prepare` runs once before them, when nobody else can write. */
