@@ -23,7 +23,7 @@ import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
 import { checkSize } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
-import type { Ask, Turn } from "./turn.ts";
+import type { Ask, Trace, Turn } from "./turn.ts";
 import type { Witness } from "./witness.ts";
 
 export interface Gateway extends Recall {
@@ -56,6 +56,7 @@ export interface Caller extends Seeker {
   readonly turnId: string;
   /** When it was asked, if that is not now. */
   readonly createdAt?: Date | undefined;
+  readonly trace?: Trace | undefined;
   /** What its dialect needs to tell the answer again. */
   readonly memo?: (() => string) | undefined;
   /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
@@ -166,7 +167,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       witness?.placed(place.history);
       const isRetold = begun || caller.memo !== undefined || key !== undefined;
       const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun, isRetold };
-      const turn: Turn = { id, model: ask.model, items, settings: ask.settings, stream: ask.stream };
+      const { model, settings } = ask;
+      const turn: Turn = { id, model, items, settings, stream: ask.stream, trace: caller.trace };
       const tell: Tell = (remark) => {
         if (remark.type === "asked") about.adapter = remark.adapter;
         else remarks.push(remark);

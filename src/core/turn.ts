@@ -130,10 +130,18 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** What an adapter gets: history in front, the model resolved. */
 export interface Turn {
   readonly id: string;
+  /** The trace that its caller follows it by, to be passed on. */
+  readonly trace?: Trace | undefined;
   readonly model: string;
   readonly items: readonly Item[];
   readonly settings: Settings;
   readonly stream: boolean;
+}
+
+/** What a request is called by who follows it through several services. */
+export interface Trace {
+  readonly parent: string;
+  readonly state: string | undefined;
 }
 
 /** What came of a turn. */

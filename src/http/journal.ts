@@ -6,6 +6,7 @@ import type { Usage } from "../core/turn.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
+import { traceIdOf } from "./trace.ts";
 
 /** Where the lines go. */
 export interface DoorLog {
@@ -77,6 +78,7 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
     count(request.routeOptions.url ?? "unknown", status, ms, firstByte);
     const fields = {
       requestId: request.id,
+      traceId: traceIdOf(request.headers),
       method,
       path: request.routeOptions.url ?? request.originalUrl.split("?", 1)[0],
       status,

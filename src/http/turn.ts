@@ -10,6 +10,7 @@ import { readLastEventId } from "./numbering.ts";
 import type { Hint } from "./settings.ts";
 import { sendJson, tellStream, tellWhole, type TellParts } from "./tell.ts";
 import type { Turns } from "./turns.ts";
+import { readTrace } from "./trace.ts";
 
 export interface TurnParts extends TellParts {
   readonly gateway: Gateway;
@@ -42,6 +43,7 @@ export async function answerTurn(
       owner,
       ...hinted,
       signal: client.signal,
+      trace: readTrace(headers),
       memo: voice.memo,
       key,
       resumes: last,

@@ -7,6 +7,7 @@ import type { Given } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
 import { defineAdapter } from "../type.ts";
 import { createReach } from "../media/reach.ts";
+import { toTraceHeaders } from "../trace.ts";
 import { createSecretScrubber, toFailure } from "./failure.ts";
 import { fetchFiles, type MediaRules } from "./media.ts";
 import { readParts } from "./parts.ts";
@@ -46,7 +47,8 @@ export function createAiSdk(
         const model = await provider.model(turn.model);
         const call = writeRequest(turn, model, providerOptions, leaveOut, media);
         const prompt = await fetchFiles(call.prompt, turn.items, model, media, leaveOut, abortSignal);
-        return model.doStream(toVersion({ ...call, prompt, abortSignal }, model.specificationVersion));
+        const traced = turn.trace && { headers: toTraceHeaders(turn.trace) };
+        return model.doStream(toVersion({ ...call, ...traced, prompt, abortSignal }, model.specificationVersion));
       };
       try {
         for await (const parts of readParts(open, limits, signal)) {

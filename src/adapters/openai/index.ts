@@ -1,5 +1,6 @@
 /** The openai adapter: speaks chat completions, or responses, to any compatible server. */
 import { GatewayError } from "../../core/errors.ts";
+import { toTraceHeaders } from "../trace.ts";
 import type { Delta } from "../../core/delta.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
@@ -77,7 +78,7 @@ export function createOpenai(
         {
           method: "POST",
           path: wire.path,
-          headers,
+          headers: turn.trace === undefined ? headers : { ...toTraceHeaders(turn.trace), ...headers },
           body: wire.writeRequest(turn, tell, { sendsReasoning, customTools }),
           totalMs: turn.stream ? undefined : totalMs,
         },

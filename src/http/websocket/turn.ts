@@ -1,4 +1,5 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
+import { readTrace } from "../trace.ts";
 import type { FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
@@ -141,7 +142,15 @@ function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked)
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
   const turnId = parts.newTurnId();
-  return parts.gateway.answer(memory.complete(ask), { turnId, owner, ...hinted, signal, memory, memo });
+  return parts.gateway.answer(memory.complete(ask), {
+    turnId,
+    owner,
+    ...hinted,
+    signal,
+    trace: readTrace(request.headers),
+    memory,
+    memo,
+  });
 }
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
