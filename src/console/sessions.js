@@ -57,10 +57,11 @@ export async function openSessions({ root, token, signal, report }) {
 }
 
 /** @param {Summary} session */
-function toRow({ id, owner, updatedAt, turns }) {
+function toRow({ id, owner, updatedAt, turns, beginning }) {
   const time = make("time", { datetime: updatedAt, title: toDate(updatedAt) }, toDistance(updatedAt, new Date()));
   const about = make("span", { class: "quiet" }, `${owner} · ${toCount(turns, "turn")} · `, time);
-  return make("li", {}, make("a", { class: "code", href: `#/sessions/${encodeURIComponent(id)}` }, id), about);
+  const link = make("a", { href: `#/sessions/${encodeURIComponent(id)}`, title: id }, beginning ?? "Without words");
+  return make("li", {}, link, about);
 }
 
 /** @param {string} owner */

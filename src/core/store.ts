@@ -251,6 +251,8 @@ export interface SessionSummary {
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly turns: number;
+  /** What its caller said first, in short; nothing where that was no text. */
+  readonly beginning: string | undefined;
 }
 
 export type ArchiveRecord =

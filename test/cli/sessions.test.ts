@@ -51,9 +51,9 @@ test("sessions are listed as a table, newest activity first, or as JSON", async 
   assert.equal(code, 0);
   const width = first!.session!.length;
   assert.deepEqual(printed.split("\n"), [
-    `${"ID".padEnd(width)}  OWNER  TURNS  CREATED               LAST ACTIVITY`,
-    `${"conv_bob".padEnd(width)}  bob    1      2026-01-01 01:00:00Z  2026-01-01 01:00:00Z`,
-    `${first!.session}  alice  2      2026-01-01 00:00:00Z  2026-01-01 00:00:00Z`,
+    `${"ID".padEnd(width)}  OWNER  TURNS  CREATED               LAST ACTIVITY         FIRST WORDS`,
+    `${"conv_bob".padEnd(width)}  bob    1      2026-01-01 01:00:00Z  2026-01-01 01:00:00Z  Why is the sky blue?`,
+    `${first!.session}  alice  2      2026-01-01 00:00:00Z  2026-01-01 00:00:00Z  Why is the sky blue?`,
   ]);
   const json = await sessions(folder, "list", "--json", "--owner", "bob");
   assert.deepEqual(JSON.parse(json.printed), [
@@ -63,6 +63,7 @@ test("sessions are listed as a table, newest activity first, or as JSON", async 
       createdAt: "2026-01-01T01:00:00.000Z",
       updatedAt: "2026-01-01T01:00:00.000Z",
       turns: 1,
+      beginning: "Why is the sky blue?",
     },
   ]);
   const page = await sessions(folder, "list", "--limit", "1");

@@ -158,6 +158,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await shows("context 3 items");
     await page.click("#views a", "Sessions");
     await shows("default · 3 turns");
+    await shows("one two three four");
   });
 
   await context.test("a session is deleted when its reader has confirmed it", async () => {

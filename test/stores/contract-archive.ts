@@ -1,6 +1,7 @@
 /** What every store must tell its callers of their conversations, and its operator of everything. */
 import assert from "node:assert/strict";
-import type { SessionStore } from "../../src/core/store.ts";
+import type { Content, Part } from "../../src/core/item.ts";
+import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import type { It } from "./contract-said.ts";
@@ -82,8 +83,32 @@ export function describeArchive(it: It): void {
     assert.deepEqual(await listAll(store, "nobody", 2), []);
     const [first] = await store.listSessions({ limit: 1 });
     const times = { createdAt: new Date(start + 40 * 60_000), updatedAt: clock.time };
-    assert.deepStrictEqual(first, { id: order[0], owner: "alice", ...times, turns: 2 });
+    const beginning = "Why is the sky blue?";
+    assert.deepStrictEqual(first, { id: order[0], owner: "alice", ...times, turns: 2, beginning });
     await assert.rejects(store.listSessions({ after: newSessionId(), limit: 1 }), { code: "not_found" });
+  });
+
+  it("lists sessions by their first words, in short", async (store) => {
+    const said = (content: Content): Partial<StoredTurn> => ({
+      input: [
+        { type: "message", role: "system", content: "Be brief." },
+        { type: "message", role: "user", content },
+        { type: "message", role: "user", content: "Later." },
+      ],
+    });
+    const image: Part = { type: "image", url: "https://example.com/a.png" };
+    const cases: readonly (readonly [Partial<StoredTurn>, string | undefined])[] = [
+      [said("  What grows\n\tin the shade? "), "What grows in the shade?"],
+      [said([image, { type: "text", text: "What is it?" }]), "What is it?"],
+      [said([image]), undefined],
+      [said(`${"é".repeat(119)}🌱🌱`), `${"é".repeat(119)}…`],
+      [{ input: [] }, undefined],
+    ];
+    for (const [turn, beginning] of cases) {
+      const { session } = await keepSession(store, turn);
+      const listed = await store.listSessions({ limit: 100 });
+      assert.equal(listed.find(({ id }) => id === session)?.beginning, beginning);
+    }
   });
 
   it("exports everything in an order in which every other store can take it in", async (store, clock) => {

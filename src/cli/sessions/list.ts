@@ -7,6 +7,8 @@ import { formatTime, toPlain } from "./text.ts";
 
 const usualLimit = "50";
 const maxLimit = 10_000;
+/** As much of a session's first words as a line of a terminal has room for. */
+const maxBeginning = 40;
 
 export const list: Command = {
   summary: "List the sessions, newest activity first.",
@@ -45,14 +47,15 @@ function readLimit(text: string): number {
 }
 
 function toTable(sessions: readonly SessionSummary[]): string {
-  const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt }) => [
+  const rows = sessions.map(({ id, owner, turns, createdAt, updatedAt, beginning = "" }) => [
     id,
     toPlain(owner),
     String(turns),
     formatTime(createdAt),
     formatTime(updatedAt),
+    toPlain(beginning).slice(0, maxBeginning),
   ]);
-  const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY"], ...rows];
+  const lines = [["ID", "OWNER", "TURNS", "CREATED", "LAST ACTIVITY", "FIRST WORDS"], ...rows];
   const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
   return lines
     .map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))

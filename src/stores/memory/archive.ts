@@ -1,5 +1,6 @@
 /** The operator's view of the memory store. */
 import type { Archive, ArchiveRecord, StoredTurn } from "../../core/store.ts";
+import { beginningOf } from "../beginning.ts";
 import { hasNoSession, hasOtherKey, isBrokenArchive } from "../refusals.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
@@ -25,6 +26,11 @@ export function createArchive(shelves: Shelves): Archive {
       const turn = turns.get(id);
       if (turn !== undefined && isWanted(turn.session) && known.has(turn.session)) yield { type: "turn", turn };
     }
+  }
+
+  function firstTurnOf(sessionId: string): StoredTurn | undefined {
+    const [first] = shelves.listed("session", sessionId);
+    return first === undefined ? undefined : turns.get(first);
   }
 
   function takeIn(records: readonly ArchiveRecord[]) {
@@ -101,6 +107,7 @@ export function createArchive(shelves: Shelves): Archive {
         createdAt: session.createdAt,
         updatedAt: session.updatedAt,
         turns: shelves.listed("session", session.id).size,
+        beginning: beginningOf(firstTurnOf(session.id)?.input),
       }));
     },
     exportRecords,

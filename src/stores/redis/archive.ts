@@ -1,5 +1,6 @@
 /** The operator's view of the Redis store: lists its sessions, and writes out what it holds page by page. */
 import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts";
+import { toBeginning } from "../beginning.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, type Script, toList, toText } from "./script.ts";
@@ -88,12 +89,13 @@ function toRecord(reply: Reply): ArchiveRecord {
 }
 
 function toSummary(reply: Reply): SessionSummary {
-  const [owner, created, updated, turns, id] = toList(reply);
+  const [owner, created, updated, turns, id, words] = toList(reply);
   return {
     id: String(id),
     owner: String(owner),
     createdAt: new Date(Number(created)),
     updatedAt: new Date(Number(updated)),
     turns: Number(turns),
+    beginning: toBeginning(toText(words)),
   };
 }

@@ -3,6 +3,7 @@ import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
+import { toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isThere } from "./search.ts";
 
@@ -110,9 +111,21 @@ function toRecords(rows: unknown): readonly Numbered[] {
   });
 }
 
+interface SummaryRow extends SessionRow {
+  readonly turns: number;
+  readonly beginning: string | null;
+}
+
 function toSummary(row: unknown): SessionSummary {
-  const { id, owner, created, updated, turns } = row as SessionRow & { readonly turns: number };
-  return { id, owner, createdAt: new Date(created), updatedAt: new Date(updated), turns };
+  const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
+  return {
+    id,
+    owner,
+    createdAt: new Date(created),
+    updatedAt: new Date(updated),
+    turns,
+    beginning: toBeginning(beginning),
+  };
 }
 
 function toBase64(bytes: Uint8Array): string {
@@ -152,10 +165,17 @@ function prepareArchive({ database }: Ground) {
   };
 }
 
+/** Of the first question only the beginning is read, as a history that was brought along may be long. */
 function toList(index: string, condition: string): string {
+  const first =
+    "SELECT input FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id ORDER BY rowid LIMIT 1";
   return `
     SELECT id, owner, created, updated, (
-      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id) AS turns
+      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id) AS turns, (
+      SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
+        SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
+        WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
+      FROM json_each((${first})) AS item WHERE item.value ->> '$.role' = 'user' LIMIT 1) AS beginning
     FROM sessions INDEXED BY ${index}
     WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
     ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit`;

@@ -77,6 +77,20 @@ return found
 
 /** A page of sessions, newest activity first, behind one of them. */
 export const listSessions = String.raw`
+-- A history that was brought along may be longer than is worth reading for a list.
+local function firstWords(turnId)
+  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < 100000 and call('HGET', turnKey(turnId), 'i')
+  for _, item in ipairs(input and cjson.decode(input) or {}) do
+    if item.role == 'user' then
+      if type(item.content) == 'string' then return string.sub(item.content, 1, 500) end
+      for _, part in ipairs(item.content) do
+        if part.type == 'text' then return string.sub(part.text, 1, 500) end
+      end
+      return ''
+    end
+  end
+  return ''
+end
 local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
 local from = '+inf'
 if ARGV[2] ~= '' then
@@ -87,7 +101,9 @@ end
 local page = {}
 for _, id in ipairs(call('ZREVRANGEBYSCORE', key, from, '-inf', 'LIMIT', 0, ARGV[3])) do
   local session = call('HMGET', sessionKey(id), 'owner', 'created', 'updated')
+  local first = call('ZRANGE', P .. 'st:' .. id, 0, 0)[1]
   session[4], session[5] = call('ZCARD', P .. 'st:' .. id), id
+  session[6] = first and firstWords(idOf(first)) or ''
   page[#page + 1] = session
 end
 return page
