@@ -211,8 +211,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
   });
 
   await context.test("a session is exported as a file of JSON Lines", async () => {
-    const { name, text } = await page.save(() => page.click("button", "Export"));
-    assert.equal(name, "conv_long.jsonl");
+    const text = await page.save("conv_long.jsonl", () => page.click("button", "Export"));
     assert.match(text, /^{"type":"portico",.*\n{"type":"session","id":"conv_long"/);
     assert.match(text, /\n{"type":"end"}\n$/);
   });

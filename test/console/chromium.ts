@@ -1,10 +1,11 @@
 /** A browser for tests: Chromium without a window, driven over its DevTools protocol. */
 import { spawn } from "node:child_process";
-import { EventEmitter, on, once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
 import { WebSocket } from "ws";
 
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -23,8 +24,8 @@ export interface Page {
   click(selector: string, text?: string): Promise<void>;
   /** Puts text into a field as typing would. */
   type(selector: string, text: string): Promise<void>;
-  /** What is saved in consequence of an act: the name of the file, and its text. */
-  save(act: () => Promise<void>): Promise<{ readonly name: string; readonly text: string }>;
+  /** The text of the file of this name that is saved in consequence of an act. */
+  save(name: string, act: () => Promise<void>): Promise<string>;
   send(method: string, params?: object): Promise<Readonly<Record<string, unknown>>>;
   /** What scripts have complained about, and what the browser has refused to load. */
   readonly complaints: readonly string[];
@@ -42,7 +43,7 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
   const ended = once(child, "close");
   const socket = new WebSocket(await readAddress(child.stderr));
   await once(socket, "open");
-  const { send, events, complaints } = createConversation(socket);
+  const { send, complaints } = createConversation(socket);
   context.after(async () => {
     socket.close();
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -56,18 +57,16 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
   return {
     ...createPage(inPage),
     complaints,
-    async save(act) {
-      await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile, eventsEnabled: true });
-      const signal = AbortSignal.timeout(patienceMs);
-      const begun = once(events, "Browser.downloadWillBegin", { signal });
-      const progress = on(events, "Browser.downloadProgress", { signal });
+    async save(name, act) {
+      const file = join(profile, name);
+      await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile });
       await act();
-      const [{ suggestedFilename: name }] = (await begun) as [{ suggestedFilename: string }];
-      for await (const [{ state }] of progress) {
-        if (state === "canceled") throw new Error(`The browser gave up saving ${name}.`);
-        if (state === "completed") break;
+      // It has another name until all of it is there.
+      for (const late = performance.now() + patienceMs; !existsSync(file); await wait(20)) {
+        if (performance.now() < late) continue;
+        throw new Error(`${name} was never saved. There is: ${readdirSync(profile).join(", ")}`);
       }
-      return { name, text: readFileSync(join(profile, name), "utf8") };
+      return readFileSync(file, "utf8");
     },
   };
 }
@@ -125,7 +124,6 @@ function createPage(send: Send): Omit<Page, "complaints" | "save"> {
 
 /** Commands go out with a number, and their answers come back with it; what comes without one is an event. */
 function createConversation(socket: WebSocket) {
-  const events = new EventEmitter();
   const waiting = new Map<number, PromiseWithResolvers<Readonly<Record<string, unknown>>>>();
   const complaints: string[] = [];
   let last = 0;
@@ -133,7 +131,6 @@ function createConversation(socket: WebSocket) {
     const { id, result, error, method, params } = JSON.parse(bytes.toString("utf8"));
     if (method === "Runtime.exceptionThrown") complaints.push(params.exceptionDetails.exception?.description ?? "");
     if (method === "Log.entryAdded" && params.entry.level === "error") complaints.push(params.entry.text);
-    if (method !== undefined) events.emit(method, params);
     const asked = waiting.get(id);
     waiting.delete(id);
     if (error === undefined) asked?.resolve(result);
@@ -145,7 +142,7 @@ function createConversation(socket: WebSocket) {
     socket.send(JSON.stringify({ id: last, method, params, sessionId }));
     return asked.promise;
   };
-  return { send, events, complaints };
+  return { send, complaints };
 }
 
 /** The browser says where it can be talked to. */
