@@ -104,10 +104,12 @@ export function describeArchive(it: It): void {
       [said(`${"é".repeat(119)}🌱🌱`), `${"é".repeat(119)}…`],
       [{ input: [] }, undefined],
     ];
+    const odd = await keepSession(store, said("half a pair: \ud83c"));
     for (const [turn, beginning] of cases) {
       const { session } = await keepSession(store, turn);
       const listed = await store.listSessions({ limit: 100 });
       assert.equal(listed.find(({ id }) => id === session)?.beginning, beginning);
+      assert.ok(listed.some(({ id }) => id === odd.session));
     }
   });
 

@@ -80,7 +80,9 @@ export const listSessions = String.raw`
 -- A history that was brought along may be longer than is worth reading for a list.
 local function firstWords(turnId)
   local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < 100000 and call('HGET', turnKey(turnId), 'i')
-  for _, item in ipairs(input and cjson.decode(input) or {}) do
+  -- Redis refuses to read half a surrogate pair, which a caller may have sent.
+  local isRead, items = pcall(cjson.decode, input or '[]')
+  for _, item in ipairs(isRead and items or {}) do
     if item.role == 'user' then
       if type(item.content) == 'string' then return string.sub(item.content, 1, 500) end
       for _, part in ipairs(item.content) do
