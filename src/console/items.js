@@ -6,15 +6,12 @@ import { toNumber } from "./words.js";
 /**
  * The elements of some items. An output stands beside its call, where that is shown too.
  * @param {readonly Item[]} items
- * @param {ReadonlyMap<string, ToolOutput>} outputs by the id of their call
- * @param {ReadonlySet<string>} calls the ids of those that are shown
+ * @param {ReadonlyMap<Item, ToolOutput>} outputs by their call
+ * @param {ReadonlySet<Item>} beside the outputs that stand there
  * @returns {readonly HTMLElement[]}
  */
-export function toElements(items, outputs, calls) {
-  return items.flatMap((item) => {
-    if (item.type === "tool-output" && calls.has(item.callId)) return [];
-    return [toElement(item, outputs)];
-  });
+export function toElements(items, outputs, beside) {
+  return items.filter((item) => !beside.has(item)).map((item) => toElement(item, outputs));
 }
 
 /**
@@ -43,7 +40,7 @@ const maxShown = 20_000;
 
 /**
  * @param {Item} item
- * @param {ReadonlyMap<string, ToolOutput>} outputs
+ * @param {ReadonlyMap<Item, ToolOutput>} outputs
  */
 function toElement(item, outputs) {
   switch (item.type) {
@@ -56,7 +53,7 @@ function toElement(item, outputs) {
     case "reasoning":
       return fold("Reasoning", [...item.summary, item.text].filter(Boolean).join("\n\n") || "It cannot be read here.");
     case "tool-call": {
-      const output = outputs.get(item.callId);
+      const output = outputs.get(item);
       const answer = output === undefined ? [make("p", { class: "quiet" }, "No output yet.")] : toOutput(output);
       const name = item.group === undefined ? item.name : `${item.group}.${item.name}`;
       const call = make("pre", {}, item.arguments);

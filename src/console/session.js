@@ -5,7 +5,7 @@
 import { ask, askJson } from "./api.js";
 import { fill, make, makeButton, part } from "./elements.js";
 import { toElements } from "./items.js";
-import { threadOf, tipsOf } from "./tree.js";
+import { pairOutputs, threadOf, tipsOf } from "./tree.js";
 import { toCount, toDate, toNumber } from "./words.js";
 
 /**
@@ -91,9 +91,9 @@ function offerThreads(root, { turns, tip }, tips) {
 function showThread(root, thread, most) {
   const shown = thread.slice(-most);
   const items = shown.flatMap(({ input, output }) => [...input, ...output]);
-  const outputs = new Map(items.flatMap((item) => (item.type === "tool-output" ? [[item.callId, item]] : [])));
-  const calls = new Set(items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])));
-  part(root, "talk", HTMLElement).replaceChildren(...shown.map((turn) => toEntry(turn, outputs, calls)));
+  const outputs = pairOutputs(items);
+  const beside = new Set(outputs.values());
+  part(root, "talk", HTMLElement).replaceChildren(...shown.map((turn) => toEntry(turn, outputs, beside)));
   const rest = thread.length - shown.length;
   const words = `Show ${toCount(Math.min(rest, shownTurns), "earlier turn")} of ${toNumber(rest)}`;
   const more = makeButton(words, () => {
@@ -106,14 +106,14 @@ function showThread(root, thread, most) {
 
 /**
  * @param {Turn} turn
- * @param {ReadonlyMap<string, ToolOutput>} outputs
- * @param {ReadonlySet<string>} calls
+ * @param {ReadonlyMap<Item, ToolOutput>} outputs
+ * @param {ReadonlySet<Item>} beside
  */
-function toEntry(turn, outputs, calls) {
+function toEntry(turn, outputs, beside) {
   const { input, output, told, gap } = turn;
   const missing = gap === true ? [make("p", { class: "quiet" }, "Something before this was deleted.")] : [];
   const failure = told?.failure === undefined ? [] : [make("p", { class: "notice bad" }, told.failure.message)];
-  const said = toElements([...input, ...output], outputs, calls);
+  const said = toElements([...input, ...output], outputs, beside);
   return make("li", {}, ...missing, ...said, ...failure, toFoot(turn));
 }
 

@@ -1,4 +1,5 @@
-/** A session is a tree of turns: its threads, each from a root to a turn that nothing follows. */
+/** A session is a tree of turns: its threads, each from a root to a turn that nothing follows, and what belongs together in one. */
+/** @import { Item, ToolOutput } from "../core/item.ts" */
 
 /**
  * @typedef {{ readonly id: string, readonly parent?: string | undefined }} Node
@@ -37,4 +38,22 @@ export function threadOf(turns, tip) {
     turn = turn.parent === undefined ? undefined : byId.get(turn.parent);
   }
   return thread.toReversed();
+}
+
+/**
+ * The output of each call. An output is of the call just before it under its id, as models use ids again.
+ * @param {readonly Item[]} items
+ * @returns {ReadonlyMap<Item, ToolOutput>}
+ */
+export function pairOutputs(items) {
+  /** @type {Map<string, Item>} */
+  const calls = new Map();
+  /** @type {Map<Item, ToolOutput>} */
+  const outputs = new Map();
+  for (const item of items) {
+    if (item.type === "tool-call") calls.set(item.callId, item);
+    const call = item.type === "tool-output" ? calls.get(item.callId) : undefined;
+    if (call !== undefined && item.type === "tool-output") outputs.set(call, item);
+  }
+  return outputs;
 }

@@ -6,8 +6,9 @@ import { chat, responses, toCurl } from "../../src/console/dialects.js";
 import { boundOf, readMetrics } from "../../src/console/prometheus.js";
 import { readEvents } from "../../src/console/stream.js";
 import { summarise, totalOf } from "../../src/console/summary.js";
-import { threadOf, tipsOf } from "../../src/console/tree.js";
+import { pairOutputs, threadOf, tipsOf } from "../../src/console/tree.js";
 import { toSpan } from "../../src/console/words.js";
+import type { Item } from "../../src/core/item.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 
 suite("metrics", () => {
@@ -135,6 +136,21 @@ suite("the tree of a session", () => {
     assert.deepEqual(ids("d"), ["a", "d"]);
     assert.deepEqual(ids("e"), ["e"]);
     assert.deepEqual(ids("unknown"), []);
+  });
+
+  test("has each output beside the call just before it, though models use ids again", () => {
+    const call = (callId: string): Item => {
+      return { type: "tool-call", kind: "function", callId, name: "look", arguments: "{}" };
+    };
+    const output = (callId: string, said: string): Item => {
+      return { type: "tool-output", kind: "function", callId, output: said };
+    };
+    const [first, second, open] = [call("c0"), call("c0"), call("c1")];
+    const items = [first, output("c0", "one"), second, output("c0", "two"), output("gone", "three"), open];
+    assert.deepEqual(
+      [first, second, open].map((each) => pairOutputs(items).get(each)?.output),
+      ["one", "two", undefined],
+    );
   });
 
   test("never runs in a circle", () => {
