@@ -108,6 +108,6 @@ function parseJson(text: string): unknown {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
-  for (const inner of Object.values(value)) if (isDeeper(inner, levels - 1)) return true;
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true;
   return false;
 }

@@ -2,7 +2,7 @@
 import type { Item } from "../item.ts";
 import { type Path, talkFrom } from "./path.ts";
 import type { StoredTurn } from "../store.ts";
-import { type Run, toRuns } from "./runs.ts";
+import { type Run, sideOf, toRuns } from "./runs.ts";
 
 export interface Chain {
   /** The digest after each run, going on from another one; a thread begins with its session's id. */
@@ -28,14 +28,22 @@ export function createChain(digest: (text: string) => string): Chain {
     },
     mark(sessionId, path, input, output) {
       const parent = path.tip;
-      // The calls that the input answers stand in the answer before it.
-      const before = parent?.output.length ? parent.output : (parent?.input ?? []);
-      const runs = toRuns([...before, ...input, ...output]).filter((run) => run.end > before.length);
+      const items = input.concat(output);
+      const before = neededBefore(path, items);
+      const runs = toRuns(before.concat(items)).filter((run) => run.end > before.length);
       const from = parent === undefined ? sessionId : (parent.digest ?? digestOfPath(chain, sessionId, path));
       return { digest: chain.follow(from, runs).at(-1) ?? from, exchange: chain.exchangeOf(sessionId, runs) };
     },
   };
   return chain;
+}
+
+/** The calls that items answer stand in the answer before them, and so may the beginning of their first run. */
+function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly Item[] {
+  const sides = items.map(sideOf);
+  const first = sides.find((side) => side !== undefined);
+  if (tip === undefined || (first !== lastSide && !sides.includes("tools"))) return [];
+  return tip.output.length > 0 ? tip.output : tip.input;
 }
 
 /** For threads that were kept before turns had digests. */

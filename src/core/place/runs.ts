@@ -131,10 +131,18 @@ function canonOfPart(part: Part): string {
   }
 }
 
-const loose = /\r|[ \t]\n|\n\n|^\s|\s$/;
-
 function normalise(text: string): string {
-  return loose.test(text) ? squeeze(text).trim() : text;
+  return isLoose(text) ? squeeze(text).trim() : text;
+}
+
+/** Nearly no text is, and looking from line to line is quicker than a pattern for it all. */
+function isLoose(text: string): boolean {
+  if (text.trim() !== text || text.includes("\r")) return true;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
+    const before = text[at - 1];
+    if (before === " " || before === "\t" || text[at + 1] === "\n") return true;
+  }
+  return false;
 }
 
 /** Without blanks at the ends of lines. Blank lines do not count either: clients that merge messages put some between them. */
