@@ -6,6 +6,7 @@ import { createGateway, type Gateway } from "./core/gateway.ts";
 import { interrupted } from "./core/frame/replay.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
 import type { SessionStore } from "./core/store.ts";
+import type { Witness } from "./core/witness.ts";
 import { findFixed } from "./fixed.ts";
 import { createDoor, type Door } from "./http/door.ts";
 import type { DoorLog } from "./http/journal.ts";
@@ -19,6 +20,7 @@ import { toHttpSettings, toLimits, toStoreUrl } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
 import { createSeal } from "./seal.ts";
+import { findSpans } from "./spans.ts";
 import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
 import { createTokenCounter } from "./tokens.ts";
@@ -71,10 +73,12 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     const { log, setLevel } =
       surroundings.log === undefined ? openLog() : { log: surroundings.log, setLevel: undefined };
     const metrics = createMetrics();
+    const spans = await findSpans();
+    const witness = spans === undefined ? metrics : { ...metrics, asked: tellBoth(metrics, spans) };
     const opened = await openStore(toStoreUrl(config), (message) => log.error({}, message));
     const store = timeCommits(tellRecovery(opened, log), metrics.committed);
     closers.push(() => store.close());
-    const adapter = createChangingRoute(await createAdapterRoute(config, now, metrics));
+    const adapter = createChangingRoute(await createAdapterRoute(config, now, witness));
     closers.push(() => adapter.close());
     const { ready: tokenCounter } = createTokenCounter();
     const gateway = createGateway({
@@ -118,6 +122,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
         newId,
         log,
         metrics,
+        tracer: spans,
         operator: { store, prune: pruner.run, ...archiving },
       });
       closers.push(door.close);
@@ -127,7 +132,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     async function change(next: Config): Promise<void> {
       const fixed = findFixed(current, next);
       if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
-      const route = await createAdapterRoute(next, now, metrics);
+      const route = await createAdapterRoute(next, now, witness);
       if (isClosed) {
         await route.close();
         throw new Error("The gateway is closed.");
@@ -185,6 +190,21 @@ function timeCommits(store: SessionStore, tell: (milliseconds: number) => void):
         tell(performance.now() - since);
       }
     },
+  };
+}
+
+/** Attempts are counted, and followed by who gathers spans. */
+function tellBoth(counts: Pick<Witness, "asked">, spans: Pick<Witness, "asked">): Witness["asked"] {
+  return (adapter, turn) => {
+    const counted = counts.asked(adapter, turn);
+    const { trace, over } = spans.asked(adapter, turn);
+    return {
+      trace,
+      over(attempt) {
+        counted.over(attempt);
+        over(attempt);
+      },
+    };
   };
 }
 

@@ -16,6 +16,7 @@ import { watchSilence } from "./silence.ts";
 import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { type Decisions, type Lasting, toTerms } from "./terms.ts";
+import type { Tracer } from "./trace.ts";
 import { createTurns, drainingError } from "./turns.ts";
 import { createWebSockets, switchedOff } from "./websocket.ts";
 
@@ -39,6 +40,8 @@ export interface DoorParts extends Decisions {
   readonly log: DoorLog;
   /** Where others count too; absent: the door counts for itself. */
   readonly metrics?: Metrics | undefined;
+  /** Absent: nobody gathers spans. */
+  readonly tracer?: Tracer | undefined;
   /** Absent: there are no routes for the operator. */
   readonly operator?: Operator | undefined;
 }
@@ -60,7 +63,7 @@ export function createDoor(parts: DoorParts): Door {
   const { gateway, now, metrics = createMetrics() } = parts;
   const { listen, limits } = parts.settings;
   const turns = createTurns(() => terms.limits.maxConcurrentTurns);
-  const journal = createJournal(parts.log, metrics.count);
+  const journal = createJournal(parts.log, metrics.count, parts.tracer);
   const lasting: Lasting = {
     gateway,
     turns,
@@ -124,6 +127,7 @@ export function createDoor(parts: DoorParts): Door {
   app.decorateRequest("firstByte", undefined);
   app.decorateRequest("usage", undefined);
   app.decorateRequest("isUpgraded", false);
+  app.decorateRequest("span", undefined);
   sockets.install(app);
   app.addHook("onRequest", (request, reply, done) => {
     request.terms = terms;

@@ -6,7 +6,7 @@ import type { Usage } from "../core/turn.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
-import { traceIdOf } from "./trace.ts";
+import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
 
 /** Where the lines go. */
 export interface DoorLog {
@@ -26,12 +26,16 @@ declare module "fastify" {
     usage: Usage | undefined;
     /** It has become a connection whose turns have lines of their own. */
     isUpgraded: boolean;
+    /** Its part of a trace; nothing when nobody gathers spans. */
+    span: Span | undefined;
   }
 }
 
 export interface Journal {
   /** Writes the request's line when its answer is over. */
   follow(request: FastifyRequest, reply: FastifyReply): void;
+  /** One turn of a connection begins; nothing when nobody gathers spans. */
+  begin(request: FastifyRequest, method: string): Span | undefined;
   /** Writes the line of one turn among those of a connection. */
   write(entry: Entry): void;
   /**
@@ -51,6 +55,7 @@ interface Entry {
   readonly failure?: GatewayError | undefined;
   readonly firstByte?: FirstByte | undefined;
   readonly usage?: Usage | undefined;
+  readonly span?: Span | undefined;
 }
 
 /** Troubles that last, and how long the cause of one is not told again. */
@@ -59,7 +64,12 @@ const lastingMs = 60_000;
 /** There are a few kinds of them, unless a server words each of its refusals anew. */
 const maxKinds = 100;
 
-export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () => performance.now()): Journal {
+export function createJournal(
+  log: DoorLog,
+  count: Metrics["count"],
+  tracer?: Tracer,
+  nowMs = () => performance.now(),
+): Journal {
   /** When each trouble was told last. */
   const toldAt = new Map<string, number>();
 
@@ -73,12 +83,17 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
     return false;
   }
 
-  function write({ request, method, status, ms, about, failure, firstByte, usage }: Entry): void {
+  function begin({ id, headers, routeOptions }: FastifyRequest, method: string): Span | undefined {
+    return tracer?.begin({ id, method, path: routeOptions.url, headers });
+  }
+
+  function write({ request, method, status, ms, about, failure, firstByte, usage, span }: Entry): void {
     // What was asked for at random must not become a name of its own.
     count(request.routeOptions.url ?? "unknown", status, ms, firstByte);
+    span?.end({ status, about, failure });
     const fields = {
       requestId: request.id,
-      traceId: traceIdOf(request.headers),
+      traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
       method,
       path: request.routeOptions.url ?? request.originalUrl.split("?", 1)[0],
       status,
@@ -98,12 +113,14 @@ export function createJournal(log: DoorLog, count: Metrics["count"], nowMs = () 
   }
 
   return {
+    begin,
     write,
     follow(request, reply) {
+      request.span = begin(request, request.method);
       reply.raw.once("close", () => {
-        const { method, about, failure, firstByte, usage } = request;
+        const { method, about, failure, firstByte, usage, span } = request;
         const status = toStatus(request, reply);
-        write({ request, method, status, ms: reply.elapsedTime, about, failure, firstByte, usage });
+        write({ request, method, status, ms: reply.elapsedTime, about, failure, firstByte, usage, span });
       });
     },
     report(error, request) {

@@ -2,7 +2,7 @@
 import type { Load } from "../core/gateway.ts";
 import type { History } from "../core/ports.ts";
 import type { Witness } from "../core/witness.ts";
-import { createAdapterCounts } from "./metrics/adapters.ts";
+import { type AdapterCounts, createAdapterCounts } from "./metrics/adapters.ts";
 import { type Family, toCounter, toGauge, toHistogram, writeFamilies } from "./metrics/family.ts";
 import { commitBounds, createHistogram } from "./metrics/histogram.ts";
 import { readProcess } from "./metrics/process.ts";
@@ -22,7 +22,7 @@ export interface MetricSources {
 
 type BreakerState = "closed" | "open" | "half-open";
 
-export interface Metrics extends Witness, Pick<RequestCounts, "count"> {
+export interface Metrics extends Pick<Witness, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
   /** Keeping a turn took so long, whether it was kept or not. */
   committed(ms: number): void;
   read(sources: MetricSources): Promise<{ readonly contentType: string; readonly text: string }>;

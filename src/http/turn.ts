@@ -43,7 +43,7 @@ export async function answerTurn(
       owner,
       ...hinted,
       signal: client.signal,
-      trace: readTrace(headers),
+      trace: request.span?.trace ?? readTrace(headers),
       memo: voice.memo,
       key,
       resumes: last,

@@ -90,9 +90,9 @@ suite("metrics", () => {
       { outcome: "failed", code: "adapter_timeout" },
       { outcome: "failed", code: "adapter_error", usage },
     ] as const) {
-      const end = metrics.asked(name);
+      const asked = metrics.asked(name);
       nowMs += 200;
-      end(attempt);
+      asked.over(attempt);
     }
     const { text } = await metrics.read({
       ...idle,

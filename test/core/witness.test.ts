@@ -16,7 +16,7 @@ function listen() {
   const told: unknown[] = [];
   const witness: Witness = {
     placed: (history) => void told.push(history),
-    asked: (adapter) => (attempt: Attempt) => void told.push([adapter, attempt]),
+    asked: (adapter) => ({ over: (attempt: Attempt) => void told.push([adapter, attempt]) }),
     askedAgain: (adapter) => void told.push(`${adapter} again`),
     handedOn: (adapter) => void told.push(`${adapter} hands on`),
   };

@@ -176,6 +176,7 @@ test("a trouble that lasts is told again after a minute, and another one at once
   const journal = createJournal(
     { info: () => {}, error: (_fields, message) => void told.push(message) },
     () => {},
+    undefined,
     () => nowMs,
   );
   const report = (error: GatewayError) => {

@@ -3,26 +3,27 @@ import { boundOf, saidTooMuch, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
 import type { Lane } from "./lane.ts";
-import type { Usage } from "../turn.ts";
+import type { Turn, Usage } from "../turn.ts";
 import type { Attempt, Witness } from "../witness.ts";
 
 /** The deltas of a lane that is asked now. One that says too much is left, and its turn fails. */
 export function attempt(
   lane: Pick<Lane, "name" | "maxAnswerCharacters">,
-  stream: () => AsyncIterable<readonly Delta[]>,
+  turn: Turn,
+  stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
   signal: AbortSignal,
   witness?: Pick<Witness, "asked">,
 ): AsyncIterator<readonly Delta[]> {
   const mostSaid = boundOf(lane);
   let said = 0;
-  let tell = witness?.asked(lane.name);
+  let asked = witness?.asked(lane.name, turn);
   let usage: Usage | undefined;
   let isShort = false;
 
   function end(outcome: Attempt["outcome"], code?: Attempt["code"]): void {
     // An adapter that is called off may end as it likes.
-    tell?.(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
-    tell = undefined;
+    asked?.over(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
+    asked = undefined;
   }
 
   function fail(thrown: unknown): void {
@@ -39,7 +40,8 @@ export function attempt(
 
   function open(): AsyncIterator<readonly Delta[]> {
     try {
-      return stream()[Symbol.asyncIterator]();
+      const trace = asked?.trace;
+      return stream(trace === undefined ? turn : { ...turn, trace })[Symbol.asyncIterator]();
     } catch (thrown) {
       fail(thrown);
       throw thrown;

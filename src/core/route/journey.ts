@@ -93,7 +93,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     tell({ type: "asked", adapter: lane.name });
     if (isAgain) witness?.askedAgain(lane.name);
     try {
-      const said = attempt(lane, () => lane.adapter.stream(suited, signal, hear), signal, witness);
+      const said = attempt(lane, suited, (asked) => lane.adapter.stream(asked, signal, hear), signal, witness);
       deltas = restore === undefined ? said : change(said, restore);
       let first = await deltas.next();
       // A batch without a delta says nothing yet.

@@ -1,10 +1,11 @@
 /** What is counted of adapters: turns and how they ended, time, tokens, and what was asked again or of another. */
 import type { Usage } from "../../core/turn.ts";
-import type { Attempt, Witness } from "../../core/witness.ts";
+import type { Asked, Attempt, Witness } from "../../core/witness.ts";
 import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 
-export interface AdapterCounts extends Omit<Witness, "placed"> {
+export interface AdapterCounts extends Pick<Witness, "askedAgain" | "handedOn"> {
+  asked(adapter: string): Asked;
   /** Those named are there even if they were never asked. */
   read(names: readonly string[]): readonly Family[];
 }
@@ -23,7 +24,7 @@ export function createAdapterCounts(nowMs: () => number): AdapterCounts {
     asked(adapter) {
       const count = find(adapter);
       const since = nowMs();
-      return (attempt) => add(count, attempt, nowMs() - since);
+      return { over: (attempt) => add(count, attempt, nowMs() - since) };
     },
     askedAgain: (adapter) => void find(adapter).retries++,
     handedOn: (adapter) => void find(adapter).fallbacks++,

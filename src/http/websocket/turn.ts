@@ -1,16 +1,16 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
-import { readTrace } from "../trace.ts";
 import type { FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Reply } from "../../core/gateway.ts";
 import type { About, Protocol, Voice } from "../../core/ports.ts";
-import type { Ask, Usage } from "../../core/turn.ts";
+import type { Ask, Trace, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { parseBody } from "../body.ts";
 import { callerLeft } from "../client.ts";
 import { readHint } from "../hint.ts";
 import type { Journal } from "../journal.ts";
+import { readTrace } from "../trace.ts";
 import type { TurnParts } from "../turn.ts";
 import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
@@ -45,6 +45,8 @@ export async function answerFrame(
 ): Promise<void> {
   const { request, writer, memory } = line;
   const since = parts.now().getTime();
+  const span = parts.journal.begin(request, method);
+  const trace = span?.trace ?? readTrace(request.headers);
   const course: Course = {
     id: request.id,
     failure: undefined,
@@ -57,7 +59,7 @@ export async function answerFrame(
   };
   try {
     const { owner } = parts.admit(request);
-    await parts.turns.run(client, () => take(parts, line, frame, { owner, client, course }));
+    await parts.turns.run(client, () => take(parts, line, frame, { owner, client, course, trace }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     parts.journal.report(error, course);
@@ -69,8 +71,11 @@ export async function answerFrame(
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
   const ms = parts.now().getTime() - since;
   const firstByte = course.firstAt === undefined ? undefined : { ms: course.firstAt - since, isStreamed: true };
-  parts.journal.write({ request, method: "response.create", status, ms, about, failure, firstByte, usage });
+  parts.journal.write({ request, method, status, ms, about, failure, firstByte, usage, span });
 }
+
+/** What stands in the log where a request has its method. */
+const method = "response.create";
 
 /** What becomes known of a turn while it runs. */
 interface Course {
@@ -92,10 +97,11 @@ interface Taking {
   readonly owner: string;
   readonly client: AbortController;
   readonly course: Course;
+  readonly trace: Trace | undefined;
 }
 
 async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Taking): Promise<void> {
-  const { owner, client, course } = taking;
+  const { owner, client, course, trace } = taking;
   const { writer, memory } = line;
   if (frame.isBinary) throw binary();
   const value = parseBody(frame.text, parts.limits);
@@ -104,7 +110,7 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   const { ask, voice } = parts.protocol.parse(body, owner);
   course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
   const begin = generates ? answer : prepare;
-  const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal });
+  const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal, trace });
   course.about = about;
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
@@ -134,10 +140,11 @@ interface Asked {
   readonly voice: Voice;
   readonly owner: string;
   readonly signal: AbortSignal;
+  readonly trace: Trace | undefined;
 }
 
 function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked): Promise<Reply> {
-  const { ask, voice, owner, signal } = asked;
+  const { ask, voice, owner, signal, trace } = asked;
   const hinted = readHint(parts.hints, request.headers, ask.user);
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
@@ -147,7 +154,7 @@ function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked)
     owner,
     ...hinted,
     signal,
-    trace: readTrace(request.headers),
+    trace,
     memory,
     memo,
   });
