@@ -111,8 +111,9 @@ export interface GatewayLimits extends LiveLimits {
   readonly maxTurnsPerThread: number;
 }
 
-/** How a turn is begun: `begun` when the store knows it as running already. */
-export type BeginTurn = (ask: Ask<Item>, caller: Caller, begun?: boolean) => Promise<Reply>;
+/** How a turn is begun, and whether the store knows it as running before it is asked. */
+export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promise<Reply>;
+export type Known = "unknown" | "in background" | "by key";
 
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends = () => false, witness } = parts;
@@ -135,11 +136,12 @@ export function createGateway(parts: GatewayParts): Gateway {
   const lives = createLives(limits, now);
   const elsewhere = createElsewhere({ store, now });
   store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, wasCancelled()));
-  const inBackground = createBackground({ store, lives, begin, now });
+  const inBackground = createBackground({ store, lives, elsewhere, begin, now });
   const once = createKeyed({ store, lives, elsewhere, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
 
-  async function begin(ask: Ask<Item>, caller: Caller, begun = false): Promise<Reply> {
+  async function begin(ask: Ask<Item>, caller: Caller, known: Known = "unknown"): Promise<Reply> {
     const { turnId: id, owner, signal, key, memory } = caller;
+    const begun = known !== "unknown";
     const whenLeft: (() => void)[] = [];
     const leave = () => {
       for (const each of whenLeft.splice(0).toReversed()) each();
@@ -166,7 +168,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       };
       witness?.placed(place.history);
       const isRetold = begun || caller.memo !== undefined || key !== undefined;
-      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: begun, isRetold };
+      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: known === "in background", isRetold };
       const { model, settings } = ask;
       const turn: Turn = { id, model, items, settings, stream: ask.stream, trace: caller.trace };
       const tell: Tell = (remark) => {

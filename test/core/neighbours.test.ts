@@ -1,7 +1,9 @@
 /** Several gateways on one store: whose turn it is, what one of them runs, and what becomes of it when it dies. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
+import type { Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
@@ -17,6 +19,11 @@ function openTwo(script: Script = [say("quick")]) {
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const hint = "garden";
+/** Throws what the answer failed with. */
+async function answerOf(reply: Reply): Promise<void> {
+  const last = (await drain(reply)).at(-1);
+  if (last?.type === "turn-end" && last.answer.error !== undefined) throw last.answer.error;
+}
 const toJson = (events: readonly Event[]): unknown => JSON.parse(JSON.stringify(events));
 
 suite("gateways on one store", () => {
@@ -57,6 +64,89 @@ suite("gateways on one store", () => {
     assert.equal(repeated.about.id, first.about.id);
     assert.deepEqual(toJson(await drain(repeated)), toJson(await told));
     assert.equal(other.adapter.turns.length, 0);
+  });
+
+  test("a request with a key is heard from another gateway while it runs", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await one.answer({ keep: "in-session" }, { key, hint });
+    const told = drain(first);
+    await slow.begun;
+    const repeated = await other.answer({ keep: "in-session" }, { key, hint });
+    assert.equal(repeated.isRepeated, true);
+    assert.deepEqual(repeated.about, first.about);
+    const early = (await repeated.events.next()).value!;
+    assert.equal(textOf([...early]), "one");
+    slow.go();
+    const rest = await Array.fromAsync(repeated.events);
+    assert.deepEqual(toJson([...early, ...rest.flat()]), toJson(await told));
+    assert.equal(other.adapter.turns.length, 0);
+    assert.equal(textOf(await drain(await other.answer({ keep: "in-session" }, { key, hint }))), "one two");
+    // Its session goes on behind it, wherever.
+    assert.equal((await drain(await other.answer({ keep: "in-session" }, { hint }))).length > 0, true);
+    assert.equal(other.adapter.turns[0]?.items.length, 3);
+  });
+
+  test("a stream that was cut is taken up at another gateway while it runs", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({}, { key });
+    await slow.begun;
+    const resumes = { param: "Last-Event-ID", isOf: (turnId: string) => turnId === about.id };
+    const resumed = await other.answer({}, { key, resumes });
+    assert.equal(resumed.about.id, about.id);
+    slow.go();
+    assert.equal(textOf(await drain(resumed)), "one two");
+  });
+
+  test("the same key with another request is refused while the first one runs elsewhere", async () => {
+    const { slow, one, other } = openTwo();
+    const told = drain(await one.answer({}, { key }));
+    await slow.begun;
+    assert.equal(await codeOf(other.answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
+    slow.go();
+    await told;
+  });
+
+  test("a request with a key that fails elsewhere is told so, and tried again when it is sent again", async () => {
+    const join = createNeighbourhood();
+    const begun = Promise.withResolvers<void>();
+    const broken = Promise.withResolvers<void>();
+    const one = open(async function* fail() {
+      begun.resolve();
+      await broken.promise;
+      throw new GatewayError("adapter_error", "It broke.");
+    }, join().store);
+    const other = open([say("quick")], join().store);
+    const failed = codeOf(one.answer({}, { key }).then(drain));
+    await begun.promise;
+    const repeated = codeOf(other.answer({}, { key }).then(answerOf));
+    broken.resolve();
+    assert.equal(await failed, "adapter_error");
+    assert.equal(await repeated, "adapter_error");
+    assert.equal(other.adapter.turns.length, 0);
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+  });
+
+  test("a request with a key whose gateway dies is tried again when it is sent again", async () => {
+    const { slow, one, other, die } = openTwo();
+    const { about } = await one.answer({}, { key });
+    await slow.begun;
+    die();
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+    const { state } = (await other.gateway.recall("ann", about.id))!;
+    assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
+    // It was only asleep, and may not put its answer beside the one that was given.
+    slow.go();
+    await one.gateway.close(Promise.resolve());
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+  });
+
+  test("only what runs in the background is called off by its name", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await one.answer({}, { key });
+    await slow.begun;
+    assert.equal((await other.gateway.cancel("ann", first.about.id))?.state.status, "running");
+    slow.go();
+    assert.equal(textOf(await drain(first)), "one two");
   });
 
   test("the same key with another request is refused wherever it comes", async () => {

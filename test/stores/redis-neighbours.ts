@@ -206,5 +206,26 @@ export function describeNeighbours(server: () => RedisServer): void {
       );
       assert.deepEqual(answers[0], answers[1]);
     });
+
+    test("go on with a stream that was cut at another of them, while it runs", async (context) => {
+      const store = server().url();
+      const [one, other] = [await open(context, store, 20), await open(context, store)];
+      const words = Array.from({ length: 100 }, (_, index) => `word${index}`).join(" ");
+      const body = { messages: [{ role: "user", content: words }], stream: true, user: "cut" };
+      const key = { "idempotency-key": "cut-1" };
+      const begun = await ask(one.address, "/v1/chat/completions", body, key);
+      const reader = begun.body!.pipeThrough(new TextDecoderStream()).getReader();
+      let heard = "";
+      while (!heard.includes("word4")) heard += (await reader.read()).value!;
+      await reader.cancel();
+      const last = [...heard.matchAll(/^id: (.*)$/gm)].at(-1)![1]!;
+      const again = { ...key, "last-event-id": last };
+      const resumed = await ask(other.address, "/v1/chat/completions", body, again);
+      assert.equal(resumed.headers.get("x-portico-session"), begun.headers.get("x-portico-session"));
+      const pieces = await Array.fromAsync(resumed.body!.pipeThrough(new TextDecoderStream()));
+      assert.ok(!pieces[0]!.includes("[DONE]"), "it is heard word by word");
+      const contents = [...(heard + pieces.join("")).matchAll(/"delta":\{"content":"([^"]*)"/g)];
+      assert.equal(contents.map(([, text]) => text).join(""), words);
+    });
   });
 }

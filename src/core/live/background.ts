@@ -5,9 +5,9 @@ import { failedTurn } from "../frame/frame.ts";
 import type { BeginTurn, Caller } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { type Keepsake, toLoneTurn } from "../keep.ts";
+import type { Elsewhere } from "./elsewhere.ts";
 import type { Live, Lives } from "./lives.ts";
 import { findContinued, placedBy } from "../place/place.ts";
-import { nameOfRun } from "../neighbours.ts";
 import type { About } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
 import type { Ask } from "../turn.ts";
@@ -16,6 +16,7 @@ import { truncationOf } from "../window/fit.ts";
 export interface BackgroundParts {
   readonly store: SessionStore;
   readonly lives: Lives;
+  readonly elsewhere: Elsewhere;
   readonly begin: BeginTurn;
   readonly now: () => Date;
 }
@@ -23,7 +24,7 @@ export interface BackgroundParts {
 /** Resolves when the turn is sure to be known ever after; what it says can be followed, or asked for later. */
 export type InBackground = (ask: Ask<Item>, caller: Caller) => Promise<Live>;
 
-export function createBackground({ store, lives, begin, now }: BackgroundParts): InBackground {
+export function createBackground({ store, lives, elsewhere, begin, now }: BackgroundParts): InBackground {
   return async (ask, caller) => {
     const { owner, turnId, key, memo } = caller;
     // What it continues is looked for now, as only now its caller can be told that there is no such thing.
@@ -41,23 +42,15 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     };
     const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
-    /** How it ends they learn from the store. */
-    function tellOthers(events: readonly Event[]): void {
-      store.neighbours?.tell(
-        nameOfRun(turnId),
-        events.filter(({ type }) => type !== "turn-end"),
-      );
-    }
-
     async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
       const queued: readonly Event[] = [{ type: "turn-queued" }];
-      tellOthers(queued);
+      elsewhere.tell(turnId, queued);
       yield queued;
       try {
-        const reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, true);
+        const reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, "in background");
         Object.assign(about, reply.about);
         for await (const events of reply.events) {
-          tellOthers(events);
+          elsewhere.tell(turnId, events);
           yield events;
         }
       } catch (thrown) {
@@ -72,7 +65,7 @@ export function createBackground({ store, lives, begin, now }: BackgroundParts):
     let leave: (() => void) | undefined;
     // Of a turn that finds no room nothing may be kept: nobody would ever end it.
     const live = lives.start(life, undefined, async (signal) => {
-      leave = await store.neighbours?.enter(nameOfRun(turnId), signal);
+      leave = await elsewhere.announce(turnId, signal);
       await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
       return { about, events: tell(signal) };
     });

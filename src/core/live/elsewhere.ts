@@ -1,4 +1,4 @@
-/** Turns that another gateway runs on the same store: heard as they are told, and at the latest when they are over. */
+/** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
@@ -6,14 +6,20 @@ import { nameOfRun } from "../neighbours.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 
 export interface Elsewhere {
+  /** There may be others who want to hear of a turn that runs here. */
+  readonly hasListeners: boolean;
+  /** Makes a turn known as one that runs here, until the function is called. */
+  announce(turnId: string, signal: AbortSignal): Promise<(() => void) | undefined>;
+  /** Tells the others what it says. How it ends they learn from the store. */
+  tell(turnId: string, events: readonly Event[]): void;
   /** The turn as it is now; one that runs is run by another gateway, unless the store has no others. */
   look(turn: StoredTurn): Promise<StoredTurn | undefined>;
   /** Whether another gateway runs it. */
   isThere(turn: StoredTurn): boolean;
   /** All of its events, those told already and those to come. */
   follow(turn: StoredTurn, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
-  /** Has a turn called off, wherever it runs. */
-  callOff(owner: string, turnId: string): Promise<void>;
+  /** Has a turn called off, wherever it runs; if it is meant. */
+  callOff(owner: string, turnId: string, isMeant?: (turn: StoredTurn) => boolean): Promise<void>;
 }
 
 export interface ElsewhereParts {
@@ -36,6 +42,14 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
   }
 
   return {
+    hasListeners: neighbours !== undefined,
+    announce: async (turnId, signal) => neighbours?.enter(nameOfRun(turnId), signal),
+    tell(turnId, events) {
+      neighbours?.tell(
+        nameOfRun(turnId),
+        events.filter(({ type }) => type !== "turn-end"),
+      );
+    },
     look,
     isThere: ({ status }) => status === "running" && neighbours !== undefined,
     async *follow({ owner, id }, signal) {
@@ -53,10 +67,10 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
       if (rest.length === 0 || !isExact(turn)) throw toAnswer(turn).error ?? brokenOff();
       yield rest;
     },
-    async callOff(owner, turnId) {
+    async callOff(owner, turnId, isMeant = () => true) {
       if (neighbours === undefined) return;
       const turn = await store.findTurn(owner, turnId);
-      if (turn?.status === "running") await neighbours.callOff(nameOfRun(turnId), turnId);
+      if (turn?.status === "running" && isMeant(turn)) await neighbours.callOff(nameOfRun(turnId), turnId);
     },
   };
 }

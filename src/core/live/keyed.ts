@@ -1,10 +1,11 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
 import type { InBackground } from "./background.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import { failedTurn } from "../frame/frame.ts";
 import type { AskedKey, BeginTurn, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { isKept } from "../keep.ts";
-import { type Follow, join } from "./live.ts";
+import { isKept, type Keepsake, toLoneTurn } from "../keep.ts";
+import { type Follow, join, type Source } from "./live.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { Joinable, Lives } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
@@ -60,6 +61,41 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
+  /** Begins a turn that other gateways find by its key and hear while it runs. */
+  async function beginForAll(
+    ask: Ask<Item>,
+    caller: Caller,
+    key: AskedKey,
+    whenOver: ((() => void) | undefined)[],
+  ): Promise<Source> {
+    const { owner, turnId, memo, signal } = caller;
+    const { about, events } = await begin(ask, caller, "by key");
+    const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
+
+    async function* tell(): Reply["events"] {
+      try {
+        for await (const batch of events) {
+          elsewhere.tell(turnId, batch);
+          yield batch;
+        }
+      } catch (thrown) {
+        const [, { answer }] = failedTurn(toGatewayError(thrown), now());
+        // A store that fails now leaves the turn as running, and that is told as interrupted.
+        await store.end(toLoneTurn(keepsake, ask.items, answer)).catch(() => false);
+        throw thrown;
+      }
+    }
+
+    try {
+      whenOver.push(await elsewhere.announce(turnId, signal));
+      await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+    } catch (thrown) {
+      await events.return();
+      throw thrown;
+    }
+    return { about, events: tell() };
+  }
+
   return async (ask, caller, key) => {
     const { owner, turnId, memo } = caller;
     const keyName = JSON.stringify([owner, key.key]);
@@ -74,11 +110,12 @@ export function createKeyed(parts: KeyedParts): Once {
     let isRepeated = false;
     let input: readonly Item[] = [];
     const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
-    let leave: (() => void) | undefined;
+    const whenOver: ((() => void) | undefined)[] = [];
     const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
-      // Another gateway may be answering the same request: when it is done, its answer is found.
-      leave = await store.neighbours?.enter(`key ${keyName}`, signal);
-      const found = await findAnswer(owner, key);
+      // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
+      const known = elsewhere.hasListeners ? await findAnswer(owner, key) : undefined;
+      if (known === undefined) whenOver.push(await store.neighbours?.enter(`key ${keyName}`, signal));
+      const found = known ?? (await findAnswer(owner, key));
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
       const resolved = await resolve(ask, owner);
@@ -87,10 +124,12 @@ export function createKeyed(parts: KeyedParts): Once {
         const { turn: background } = await inBackground(resolved, { ...caller, signal });
         return { about: await background.placed, follow: background.follow };
       }
-      if (!isKept(ask, caller, false)) keepsInMemory();
-      return begin(resolved, { ...caller, signal });
+      const isOnlyHere = !isKept(ask, caller, false);
+      if (isOnlyHere) keepsInMemory();
+      if (isOnlyHere || !elsewhere.hasListeners) return begin(resolved, { ...caller, signal });
+      return beginForAll(resolved, { ...caller, signal }, key, whenOver);
     });
-    void turn.ended.then(() => leave?.());
+    void turn.ended.then(() => whenOver.forEach((leave) => leave?.()));
     return { ...(await join(turn, caller.signal)), isRepeated };
   };
 }

@@ -71,7 +71,7 @@ export function createRecall({ store, lives, elsewhere }: RecallParts): Recall {
       if (live?.background === true) {
         live.turn.cancel(wasCancelled());
         await live.turn.ended;
-      } else if (live === undefined) await elsewhere.callOff(owner, turnId);
+      } else if (live === undefined) await elsewhere.callOff(owner, turnId, isInBackground);
       return recall(owner, turnId);
     },
     async forget(owner, turnId) {
@@ -116,5 +116,9 @@ function recallAbout([turn, shown]: readonly [StoredTurn, StoredTurn?]) {
   const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
     each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
   );
-  return { about: toAbout(turn), memo: turn.told?.memo, background: turn.told?.background === true, input };
+  return { about: toAbout(turn), memo: turn.told?.memo, background: isInBackground(turn), input };
+}
+
+function isInBackground({ told }: StoredTurn): boolean {
+  return told?.background === true;
 }
