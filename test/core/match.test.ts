@@ -14,12 +14,13 @@ const system = (content: string): Item => ({ type: "message", role: "system", co
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
 const called = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "{}" });
 
-/** A model that answers `re: <the last user's words>`, and calls a tool when it hears `CALL`. */
-function createScene() {
+/** A model that answers `re: <the last user's words>`, calls a tool when it hears `CALL`, and only thinks when it hears `BLANK`. */
+function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean } = { hint: "user:u" }) {
   const adapter = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
     const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
-    if (heard !== "CALL") yield [{ type: "text", text: `re: ${heard}` }];
+    if (heard === "BLANK") yield [{ type: "reasoning", text: "Hm." }];
+    else if (heard !== "CALL") yield [{ type: "text", text: `re: ${heard}` }];
     else
       yield [
         { type: "tool-call", index: 0, callId: "c1", name: "f" },
@@ -43,7 +44,7 @@ function createScene() {
       keep: "in-session",
       ...rest,
     } as const;
-    const caller = { turnId: newId("resp"), owner: "ann", hint: "user:u", signal: new AbortController().signal };
+    const caller = { turnId: newId("resp"), owner: "ann", ...by, signal: new AbortController().signal };
     const { about, events } = await gateway.answer(ask, caller);
     await Array.fromAsync(events);
     return { history: about.history, seen: adapter.turns.at(-1)!.items, id: about.id };
@@ -123,6 +124,16 @@ test("one exchange is enough to find a thread when the session has but one", asy
   assert.deepEqual((await say([...talk("two"), user("three")])).seen, [...talk("one", "two"), user("three")]);
 });
 
+test("one exchange is enough in a session that stands for one conversation", async () => {
+  const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
+  await say([user("one")]);
+  await say([user("two")]);
+  const third = await say([...talk("two"), user("three")]);
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, [...talk("one", "two"), user("three")]);
+  assert.equal((await say([...talk("two", "three"), user("four")])).seen.length, 7);
+});
+
 test("one exchange is not enough when the session has several conversations", async () => {
   const say = createScene();
   await say([user("one")]);
@@ -141,6 +152,25 @@ test("a session whose clients send their history begins a new thread for a reque
   assert.equal(other.history, "new");
   assert.deepEqual(other.seen, [user("hello")]);
   assert.deepEqual((await say([...talk("hello"), user("more")])).seen, [...talk("hello"), user("more")]);
+});
+
+test("a blank answer is an answer: what was asked before it is not asked again", async () => {
+  for (const hint of [undefined, { hint: "header:x-session-id:kitchen", hintsAtTalk: true }]) {
+    const say = createScene(hint);
+    await say([user("BLANK")]);
+    const second = await say([system("Be brief."), user("BLANK"), assistant(""), user("two")]);
+    assert.equal(second.history, "matched");
+    const kinds = second.seen.map((item) =>
+      item.type === "message" ? `${item.role} ${item.content as string}` : item.type,
+    );
+    assert.deepEqual(
+      kinds.filter((kind) => kind !== "reasoning" && kind !== "assistant "),
+      ["system Be brief.", "user BLANK", "user two"],
+    );
+    const third = await say([user("BLANK"), assistant(""), user("two"), assistant("re: two"), user("three")]);
+    assert.equal(third.history, "matched");
+    assert.equal(third.seen.filter((item) => item.type === "message" && item.role === "user").length, 3);
+  }
 });
 
 test("the same sentence said twice is said twice", async () => {

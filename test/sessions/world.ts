@@ -11,6 +11,7 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import {
   type Client,
   createClients,
+  isOfOneTalk,
   type Kind,
   nextSending,
   type Sending,
@@ -142,8 +143,9 @@ function forgetExchange(client: Client, turnId: string): void {
 }
 
 /** Without a name there is no session: each request is on its own. */
-function sessionOf(sessions: Map<string, KnownSession>, { user, kind }: Client): KnownSession {
-  const session = sessions.get(user ?? "") ?? createKnownSession(kind === "stepping");
+function sessionOf(sessions: Map<string, KnownSession>, client: Client): KnownSession {
+  const { user } = client;
+  const session = sessions.get(user ?? "") ?? createKnownSession(isOfOneTalk(client));
   if (user !== undefined) sessions.set(user, session);
   return session;
 }
@@ -204,7 +206,7 @@ async function ask(
         turnId: words.fresh("resp_"),
         owner: "ann",
         hint: client.user,
-        hintsAtTalk: client.kind === "stepping",
+        hintsAtTalk: isOfOneTalk(client),
         signal: leaving.signal,
         key,
       },

@@ -56,6 +56,7 @@ export async function matchTail(
   chain: Chain,
   session: Session,
   shown: Shown,
+  isOneTalk: boolean,
 ): Promise<Match | undefined> {
   const history = historyOf(shown);
   const candidates = await findCandidates(store, chain, session, history);
@@ -64,7 +65,7 @@ export async function matchTail(
   const alike = paths.filter((path) => endsAlike(path, history));
   const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
-  const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session));
+  const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));
   if (!isSure) return undefined;
   const matching = called.length > 0 ? called : alike;
   const [path] = matching;
@@ -76,10 +77,11 @@ export async function matchTail(
 
 /**
  * Where nobody has shown a history yet, the first messages of several conversations may stand in one line, each taken for
- * the next of the one before it; and once one of them has parted from the others, there are two threads.
+ * the next of the one before it, unless the session is of one; and once one of them has parted from the others, there are two
+ * threads.
  */
-async function hasOneThread(store: SessionStore, { id, resends }: Session): Promise<boolean> {
-  return resends && (await store.countThreads(id)) === 1;
+async function hasOneThread(store: SessionStore, { id, resends }: Session, isOneTalk: boolean): Promise<boolean> {
+  return (resends || isOneTalk) && (await store.countThreads(id)) === 1;
 }
 
 /** An answer without what it answers can only be the newest one. */

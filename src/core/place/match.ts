@@ -28,14 +28,21 @@ export interface Match {
 
 /**
  * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then the
- * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
+ * longest beginning that a turn ends with. Otherwise the caller's account stands for itself. `isOneTalk`: the session is named by
+ * something that stands for one conversation.
  */
-export async function matchHistory(store: SessionStore, chain: Chain, session: Session, shown: Shown): Promise<Match> {
+export async function matchHistory(
+  store: SessionStore,
+  chain: Chain,
+  session: Session,
+  shown: Shown,
+  isOneTalk: boolean,
+): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
-  const tail = await matchTail(store, chain, session, shown);
+  const tail = await matchTail(store, chain, session, shown, isOneTalk);
   return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
 }
 
@@ -63,10 +70,11 @@ async function meet(
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const runs = runsBehind(shown, known.length);
   const digests = chain.follow(known.digest, runs);
-  // A turn ends with a word of the model, so only there can a thread be met; the longest beginning comes first.
+  // A turn ends with a word of the model, so only there can a thread be met, or where the history ends, be that word a blank one;
+  // the longest beginning comes first.
   const ends = runs
     .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
-    .filter(({ side }) => side === "model")
+    .filter(({ side }, index) => side === "model" || index === runs.length - 1)
     .toReversed();
   const candidates: readonly Pick<Beginning, "length" | "digest">[] = known.length === 0 ? ends : [...ends, known];
   const found = await store.findByDigest(

@@ -249,7 +249,7 @@ async function placeByHistory(
 ): Promise<Place> {
   const { hint } = seeker;
   if (shown.end === 0) return beginThread(shown, session, hint);
-  const match = await matchHistory(store, chain, session, shown);
+  const match = await matchHistory(store, chain, session, shown, seeker.hintsAtTalk === true);
   const resends = showsHistory(shown, seeker, match);
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
   return { ...match, session, move, by: "hint" };

@@ -147,8 +147,12 @@ function isLoose(text: string): boolean {
 
 /** Without blanks at the ends of lines. Blank lines do not count either: clients that merge messages put some between them. */
 export function squeeze(text: string): string {
-  const lines = text.split(/\r\n?|\n/).map((line) => line.trimEnd());
-  return lines.filter((line) => line !== "").join("\n");
+  const lines: string[] = [];
+  for (const each of text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n")) {
+    const line = each.trimEnd();
+    if (line !== "") lines.push(line);
+  }
+  return lines.join("\n");
 }
 
 /** The same arguments in whatever order and spacing they are written. */

@@ -13,7 +13,10 @@ export interface Shown {
 }
 
 export function readShown(items: readonly Item[]): Shown {
-  const last = items.findLastIndex((item) => sideOf(item) === "model" && isWord(item));
+  const isModels = (item: Item): boolean => sideOf(item) === "model";
+  const word = items.findLastIndex((item) => isModels(item) && isWord(item));
+  // An answer may have been blank, and whoever shows it shows what it answers.
+  const last = word === -1 ? items.findLastIndex(isModels) : word;
   if (last === -1) return { items, end: 0 };
   // Blank words behind it belong to the same run.
   let end = last + 1;
