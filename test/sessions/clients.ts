@@ -6,11 +6,10 @@ import { distort, type Distortion } from "./distortions.ts";
 
 /**
  * `delta` sends only what is new; `stepping` too, but shows the steps of its turn while it runs tools; `resending` sends its
- * whole history; `windowing` the end of it; `trimming` too, be it one exchange, in a session that is of its conversation alone;
- * `constant` its history, under a name that it shares with others; `nameless` its
+ * whole history; `windowing` the end of it; `constant` its history, under a name that it shares with others; `nameless` its
  * history without any name.
  */
-const kinds = ["delta", "stepping", "resending", "windowing", "trimming", "constant", "nameless"] as const;
+const kinds = ["delta", "stepping", "resending", "windowing", "constant", "nameless"] as const;
 export type Kind = (typeof kinds)[number];
 
 /** Which conversation goes on, and from where. */
@@ -153,7 +152,7 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
       after,
       input,
     };
-  const shown = showsAll(client) ? itemsUpTo(after) : lastExchanges(after, leastShown(client) + (step.choice % 3));
+  const shown = client.kind === "windowing" ? lastExchanges(after, 2 + (step.choice % 3)) : itemsUpTo(after);
   const all = [...shown, ...input];
   const answered = step.forgetsOpenCalls ? forgetOpenCalls(all) : all;
   // Without any word of the model it would be no history, and go on with the thread.
@@ -164,20 +163,6 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
     after,
     input,
   };
-}
-
-function showsAll({ kind }: Client): boolean {
-  return kind !== "windowing" && kind !== "trimming";
-}
-
-/** Fewer exchanges might be of somebody else. */
-function leastShown(client: Client): number {
-  return isOfOneTalk(client) ? 1 : 2;
-}
-
-/** Its session is named by what stands for one conversation. */
-export function isOfOneTalk({ kind }: Client): boolean {
-  return kind === "stepping" || kind === "trimming";
 }
 
 /** It leaves it to the gateway to remember what was said. */
@@ -208,7 +193,7 @@ function choosePoint(client: Client, { move, choice }: Step): Exchange | undefin
 function makeInput(client: Client, after: Exchange | undefined, step: Step, words: Words): readonly Item[] {
   const outputs = makeOutputs(client, after, step, words);
   const messages = Array.from({ length: outputs.length > 0 ? step.messages - 1 : step.messages }, (_, index) => {
-    const isCommon = step.flavour === "common" && index === 0 && after === undefined && showsAll(client);
+    const isCommon = step.flavour === "common" && index === 0 && after === undefined && client.kind !== "windowing";
     const text = isCommon ? "hi" : `${words.fresh("asks")}\nand more`;
     const image = { type: "image" as const, url: `https://images/${text.split("\n")[0]}` };
     const content = step.flavour === "image" && index === 0 ? [{ type: "text" as const, text }, image] : text;

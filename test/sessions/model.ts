@@ -113,7 +113,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     new Set(ending.map((said) => pathOf(said)[0])).size === 1 &&
     (called.length > 0 ||
       answers > 1 ||
-      ((session.resends || session.isTalk) && session.said.filter((said) => isEnd(session, said)).length === 1));
+      (session.resends && session.said.filter((said) => isEnd(session, said)).length === 1));
   if (wider !== undefined && isClear) return place(isEnd(session, wider) ? "matched" : "forked", wider, newFrom, true);
   if (known !== undefined) return place("forked", known, itemsIn(shown, longest));
   // Where nothing was said before, nothing can be foreign.

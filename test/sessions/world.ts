@@ -11,7 +11,6 @@ import { createMemoryStore } from "../../src/stores/memory.ts";
 import {
   type Client,
   createClients,
-  isOfOneTalk,
   type Kind,
   nextSending,
   type Sending,
@@ -143,9 +142,8 @@ function forgetExchange(client: Client, turnId: string): void {
 }
 
 /** Without a name there is no session: each request is on its own. */
-function sessionOf(sessions: Map<string, KnownSession>, client: Client): KnownSession {
-  const { user } = client;
-  const session = sessions.get(user ?? "") ?? createKnownSession(isOfOneTalk(client));
+function sessionOf(sessions: Map<string, KnownSession>, { user, kind }: Client): KnownSession {
+  const session = sessions.get(user ?? "") ?? createKnownSession(kind === "stepping");
   if (user !== undefined) sessions.set(user, session);
   return session;
 }
@@ -206,7 +204,7 @@ async function ask(
         turnId: words.fresh("resp_"),
         owner: "ann",
         hint: client.user,
-        hintsAtTalk: isOfOneTalk(client),
+        hintsAtTalk: client.kind === "stepping",
         signal: leaving.signal,
         key,
       },
