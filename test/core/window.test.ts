@@ -148,20 +148,24 @@ suite("what a part costs", () => {
 suite("for every conversation and window", () => {
   test("what is left is a part of it in the same order, within the budget, and all of it when all fits", () => {
     forAll((items, fixed, window, fitted) => {
+      const must = mustStay(items);
       const budget = window.tokens - window.reserve;
-      assert.equal(fitted?.omitted === 0, countItems(items, fixed, count) <= budget);
+      const isAllNeeded = must.length === items.length && countItems(items, fixed, count) <= window.tokens;
+      assert.equal(fitted?.omitted === 0, isAllNeeded || countItems(items, fixed, count) <= budget);
       if (fitted === undefined) return;
       assert.equal(fitted.omitted, items.length - fitted.items.length);
       assert.deepEqual(placesOf(items, fitted), [...new Set(placesOf(items, fitted))].toSorted(ascending));
-      assert.ok(countItems(fitted.items, fixed, count) <= budget);
+      assert.ok(countItems(fitted.items, fixed, count) <= window.tokens);
+      // Only what must stay may take of what is left for the answer.
+      if (fitted.items.length > must.length) assert.ok(countItems(fitted.items, fixed, count) <= budget);
       if (fitted.omitted === 0) assert.equal(fitted.items, items);
     });
   });
 
   test("the newest user message and all after it stay with the system messages, or nothing fits", () => {
     forAll((items, fixed, window, fitted) => {
-      const must = items.filter((item, index) => isSteering(item) || index >= newestStart(items));
-      const fits = countItems(must, fixed, count) <= window.tokens - window.reserve;
+      const must = mustStay(items);
+      const fits = countItems(must, fixed, count) <= window.tokens;
       assert.equal(fitted !== undefined, fits);
       if (fitted !== undefined) assert.deepEqual(new Set(must).difference(new Set(fitted.items)), new Set());
     });
@@ -212,6 +216,10 @@ suite("for every conversation and window", () => {
     assert.deepEqual([surelyFits([user("ää中")], [], 11), surelyFits([user("ää中")], [], 10)], [true, false]);
   });
 });
+
+function mustStay(items: readonly Item[]): readonly Item[] {
+  return items.filter((item, index) => isSteering(item) || index >= newestStart(items));
+}
 
 type Check = (items: readonly Item[], fixed: readonly string[], window: Window, fitted: Fitted | undefined) => void;
 

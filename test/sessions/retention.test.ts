@@ -138,6 +138,27 @@ suite("a conversation that is longer than the context window", () => {
     });
   });
 
+  test("leaves the model room for its answer, unless the newest message needs it", async () => {
+    const { ask } = open({ contextWindow: 120 });
+    const tokensOf = (seen: readonly Item[]) =>
+      seen.reduce((sum, item) => sum + 4 + (item.type === "message" ? String(item.content).length : 0), 0);
+    for (const word of words) {
+      const { seen } = await ask([user(`${word} ${"x".repeat(10)}`)]);
+      assert.ok(tokensOf(seen) <= 90, "a quarter of the window is left");
+    }
+    const { seen } = await ask([user("y".repeat(100))]);
+    assert.deepEqual(seen, [user("y".repeat(100))]);
+    // Whoever allows a longer answer than there is room for is not refused for it.
+    const brief = await ask([user("brief")], { settings: { tools: [], maxOutputTokens: 120 } });
+    assert.deepEqual(brief.seen, [user("brief")]);
+    const strict = ask(
+      [user("strict")],
+      { settings: { tools: [], maxOutputTokens: 120 }, truncation: "disabled" },
+      null,
+    );
+    await assert.rejects(strict, /an answer of fewer than 120 tokens/);
+  });
+
   test("is the model's own business where neither the caller nor a session asks for more", async () => {
     const { ask } = open({ contextWindow: 20 });
     const { seen, about } = await ask([...talk("one", "two"), user("three")], {}, null);

@@ -32,17 +32,26 @@ export async function fitContext(
   const tokens = adapter.contextWindow?.(ask.model);
   if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return { items, omitted: 0 };
   const fixed = fixedTexts(ask.settings);
-  const reserve = ask.settings.maxOutputTokens ?? 0;
+  const reserve = ask.settings.maxOutputTokens ?? (truncation === "auto" ? roomForAnswer(tokens) : 0);
   if (surelyFits(items, fixed, tokens - reserve)) return { items, omitted: 0 };
   const count = await tokenCounter();
   if (truncation === "disabled") {
-    if (countItems(items, fixed, count) <= tokens - reserve) return { items, omitted: 0 };
-    throw tooLong(tokens, ask, "Set 'truncation' to 'auto', or send less.");
+    const asked = countItems(items, fixed, count);
+    if (asked <= tokens - reserve) return { items, omitted: 0 };
+    const shorter = asked <= tokens ? `Ask for an answer of fewer than ${reserve} tokens, or` : "Either";
+    throw tooLong(tokens, ask, `${shorter} set 'truncation' to 'auto', or send less.`);
   }
   const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
   if (fitted === undefined) throw tooLong(tokens, ask, "Even the newest message alone is too long: send less.");
   return fitted;
 }
+
+/** A conversation that is cut anyway shall leave the model as much room as most answers take. */
+function roomForAnswer(tokens: number): number {
+  return Math.min(Math.floor(tokens / 4), usualAnswer);
+}
+
+const usualAnswer = 4_096;
 
 /** What the model reads beside the items. */
 export function fixedTexts({ instructions, tools, format }: Settings): readonly string[] {

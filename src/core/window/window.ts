@@ -4,7 +4,7 @@ import { type Content, type Extra, isSteering, type Item, type Part } from "../i
 export interface Window {
   /** How many tokens the model takes, question and answer together. */
   readonly tokens: number;
-  /** What of them is left for the answer. */
+  /** What of them is left for the answer, unless the newest message needs it. */
   readonly reserve: number;
 }
 
@@ -28,7 +28,7 @@ export function fitWindow(
   count: Count,
 ): Fitted | undefined {
   const kept = new Set<number>();
-  let left = window.tokens - window.reserve - countItems([], fixed, count);
+  let left = window.tokens - countItems([], fixed, count);
 
   /** Keeps all of them, or none. */
   function keep(indices: Iterable<number>): boolean {
@@ -49,6 +49,7 @@ export function fitWindow(
 
   const [newest = 0, ...older] = findStarts(items);
   if (!keep(findSteering(items)) || !keep(range(newest, items.length))) return undefined;
+  left -= window.reserve;
   keep([items.findLastIndex((item) => item.type === "compaction")]);
   keep([items.findIndex(isQuestion)]);
   let end = newest;
