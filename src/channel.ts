@@ -1,6 +1,7 @@
 /** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
 import type { Hint } from "./config/config.ts";
-import { GatewayError } from "./core/errors.ts";
+import type { Event } from "./core/event.ts";
+import { wasCancelled } from "./core/live/recall.ts";
 import type { Gateway, Reply } from "./core/gateway.ts";
 import type { Content } from "./core/item.ts";
 import type { Seeker } from "./core/place/place.ts";
@@ -41,6 +42,7 @@ export interface ChannelParts {
 /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
 export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
   return async ({ content, session, owner = unnamedOwner, model = parts.model(), instructions, signal }) => {
+    const caller = watchCaller(signal);
     const reply = await parts.gateway.answer(
       {
         model,
@@ -54,10 +56,10 @@ export function createChannel(parts: ChannelParts): (message: Message) => Promis
         turnId: parts.newTurnId(),
         owner,
         ...toHint(toNaming(parts.hints()), session),
-        signal: signal ?? new AbortController().signal,
+        signal: caller.signal,
       },
     );
-    const pieces = hear(reply);
+    const pieces = hear(reply, caller);
     return {
       about: reply.about,
       [Symbol.asyncIterator]: () => pieces,
@@ -66,16 +68,49 @@ export function createChannel(parts: ChannelParts): (message: Message) => Promis
   };
 }
 
-async function* hear({ events }: Reply): AsyncGenerator<string, void, void> {
-  for await (const batch of events) {
-    const text = batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
-    if (text !== "") yield text;
-    const last = batch.at(-1);
-    if (last?.type !== "turn-end") continue;
-    const { status, error } = last.answer;
-    if (status === "failed" || status === "cancelled")
-      throw error ?? new GatewayError("cancelled", "The turn was cancelled.");
+/** Whoever asked, and may call it off with a signal of its own, whose reason is no error of ours. */
+interface Caller {
+  readonly signal: AbortSignal;
+  /** What it may do now is of no interest any more. */
+  forget(): void;
+}
+
+function watchCaller(signal: AbortSignal | undefined): Caller {
+  const controller = new AbortController();
+  const leave = () => controller.abort(wasCancelled());
+  signal?.addEventListener("abort", leave);
+  if (signal?.aborted === true) leave();
+  return { signal: controller.signal, forget: () => signal?.removeEventListener("abort", leave) };
+}
+
+function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
+  let isHeard = false;
+  const leaveUnheard = () => {
+    if (!isHeard) void events.return();
+  };
+  // A turn that nobody has begun to hear has nothing running that would see the signal, but its session waits for it.
+  caller.signal.addEventListener("abort", leaveUnheard);
+  if (caller.signal.aborted) leaveUnheard();
+
+  async function* tell(): AsyncGenerator<string, void, void> {
+    isHeard = true;
+    try {
+      caller.signal.throwIfAborted();
+      for await (const batch of events) yield* saidIn(batch);
+    } finally {
+      caller.forget();
+    }
   }
+  return tell();
+}
+
+function* saidIn(batch: readonly Event[]): Generator<string, void, void> {
+  const text = batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
+  if (text !== "") yield text;
+  const last = batch.at(-1);
+  if (last?.type !== "turn-end") return;
+  const { status, error } = last.answer;
+  if (status === "failed" || status === "cancelled") throw error ?? wasCancelled();
 }
 
 function isSaid(kind: string): boolean {

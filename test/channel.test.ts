@@ -62,7 +62,25 @@ test("a signal calls the turn off", async (context) => {
   const talk = await portico.talk({ content: "one two three four", signal: caller.signal });
   const text = talk.text();
   caller.abort(new Error("enough"));
-  await assert.rejects(text);
+  await assert.rejects(text, { name: "GatewayError", code: "cancelled" });
+});
+
+test("a turn that is called off before anybody has heard of it keeps no one waiting", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
+  const caller = new AbortController();
+  const unheard = await portico.talk({ session: "s", content: "one", signal: caller.signal });
+  const waiting = portico.talk({ session: "s", content: "two" });
+  caller.abort();
+  const next = await waiting;
+  assert.equal(next.about.contextItems, 1);
+  assert.equal(await next.text(), "two");
+  await assert.rejects(unheard.text(), { name: "GatewayError", code: "cancelled" });
+  const late = portico.talk({ session: "s", content: "three", signal: caller.signal });
+  await assert.rejects(
+    late.then((talk) => talk.text()),
+    { code: "cancelled" },
+  );
+  assert.equal((await portico.talk({ session: "s", content: "four" })).about.contextItems, 3);
 });
 
 test("what goes wrong is thrown with its code", async (context) => {
