@@ -81,17 +81,26 @@ function judgeStore(file: unknown, shown: Shown): readonly Problem[] {
   const path = ["gateway", "sessions", "store"];
   const store = textAt(file, path);
   if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return [];
-  const form = "redis://[user:password@]host[:port][/database][?prefix=NAME]";
+  const form = "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N]";
   const escaping = "other characters than letters and digits in a password as % and two digits";
   return [misfit(path, shown(path, store), `${form}, or rediss:// for TLS; ${escaping}`)];
 }
 
+/** Several hosts are nodes of one cluster. */
 function isRedisUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { hostname, pathname, search, hash, username, password } = new URL(text);
-  const isPlace = hostname !== "" && /^\/?\d{0,5}$/.test(pathname) && hash === "";
-  return isPlace && /^(\?prefix=[\w.-]{1,64})?$/.test(search) && canDecode(username + password);
+  const [, before = "", hosts = "", after = ""] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? [];
+  return hosts.split(",").every((host) => isServerUrl(`${before}${host}${after}`));
 }
+
+function isServerUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { hostname, pathname, searchParams, hash, username, password } = new URL(text);
+  const isPlace = hostname !== "" && /^\/?\d{0,5}$/.test(pathname) && hash === "";
+  const isKnown = [...searchParams].every((setting) => redisSetting.test(setting.join("=")));
+  return isPlace && isKnown && canDecode(username + password);
+}
+
+const redisSetting = /^(prefix=[\w.-]{1,64}|replicas=\d)$/;
 
 function canDecode(text: string): boolean {
   try {

@@ -39,6 +39,7 @@ test("A file that says nothing but a token gets every default.", async () => {
         maxBodyBytes: 20_971_520,
         maxJsonDepth: 64,
         maxMessages: 4096,
+        maxTools: 4096,
         maxConcurrentTurns: 1000,
         maxQueuedPerThread: 16,
         headersTimeoutMs: 10_000,
@@ -248,7 +249,12 @@ test("Dangerous settings are warned of.", async () => {
 });
 
 test("A store may be in Redis; its password is a secret like any other.", async () => {
-  const urls = ["redis://h", "rediss://me:a%2Fb@[::1]:6380/15?prefix=a.b-c", "redis://:${REDIS_PASSWORD}@h:1/0"];
+  const urls = [
+    "redis://h",
+    "rediss://me:a%2Fb@[::1]:6380/15?prefix=a.b-c",
+    "redis://:${REDIS_PASSWORD}@h:1/0",
+    "redis://:${REDIS_PASSWORD}@one:7000,two,[::1]:7002?replicas=1&prefix=a",
+  ];
   const hash = { auth_token: "${TOKEN}" };
   for (const url of urls) {
     const env = { REDIS_PASSWORD: "x", TOKEN: longToken };

@@ -7,7 +7,7 @@ const httpKeys = "bind, port, auth_token, endpoints, console, tokens, limits, co
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 const redisForm =
-  "redis://[user:password@]host[:port][/database][?prefix=NAME], or rediss:// for TLS; other characters than letters and digits in a password as % and two digits";
+  "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; other characters than letters and digits in a password as % and two digits";
 const noToken =
   "gateway: no token is set, and nobody may enter without one; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
 
@@ -334,6 +334,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "a Redis with a database that has a name",
     withHttp({}, { sessions: { store: "redis://me:secret@host/turns" } }),
     `gateway.sessions.store: found the string "redis://***@host/turns"; allowed: ${redisForm}`,
+  ],
+  [
+    "a Redis cluster with a node that has no name",
+    withHttp({}, { sessions: { store: "redis://me:secret@one:7000,,two:7001?replicas=1" } }),
+    `gateway.sessions.store: found the string "redis://***@one:7000,,two:7001?replicas=1"; allowed: ${redisForm}`,
+  ],
+  [
+    "a Redis with a number of replicas that is none",
+    withHttp({}, { sessions: { store: "redis://host?replicas=all" } }),
+    `gateway.sessions.store: found the string "redis://host?replicas=all"; allowed: ${redisForm}`,
   ],
   [
     "a Redis with a password that is not escaped",

@@ -1,6 +1,7 @@
 import { after, before, describe } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { describeStore } from "./contract.ts";
+import { describeCluster } from "./redis-cluster.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
@@ -24,6 +25,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeNeighbours,
     describeGateway,
     describeProperty,
+    describeCluster,
   ]) {
     tell(() => server);
   }

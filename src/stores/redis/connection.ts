@@ -1,7 +1,12 @@
 /** The connection to Redis: commands and scripts with a deadline, without a queue for bad times, and again by itself. */
+import { setTimeout as wait } from "node:timers/promises";
 import { GatewayError } from "../../core/errors.ts";
-import type { Address } from "./address.ts";
+import { type Address, toKeyPrefix } from "./address.ts";
+import { type Client, loadClients, toPauseMs } from "./client.ts";
+import { createConfirm } from "./copies.ts";
+import { createEar } from "./ear.ts";
 import type { Reply, Script } from "./script.ts";
+import { type Found, createServers, hasNotAnswered, isHopeless } from "./servers.ts";
 import { cannotUse, codeOf, isUnreachable } from "./trouble.ts";
 
 export interface Connection {
@@ -9,7 +14,9 @@ export interface Connection {
    * Runs a script. What Redis refuses for reasons of its own is `store_unavailable`; what our scripts refuse is thrown as it
    * is.
    */
-  run(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
+  run(script: Script, args: readonly string[]): Promise<Reply>;
+  /** The same for what must not be lost: as many replicas have it then as the operator wants. Its arguments are those of the moment. */
+  keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply>;
   send(command: readonly string[]): Promise<Reply>;
   /** Hears what is said on a channel, on a connection of its own that comes again by itself. What is said meanwhile is missed. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>;
@@ -18,11 +25,11 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** What to do when the connection went before the answer came, so that nobody knows whether the script has run. */
+/** What to do when nobody knows whether the script has run, as the connection went before the answer came, or what it wrote will stay. */
 export interface Lost {
   /** The arguments for the next connection, if that comes soon. */
   readonly again: () => readonly string[];
-  /** That told nothing either. */
+  /** That told nothing either, or replicas have it not. */
   readonly giveUp: () => void;
 }
 
@@ -36,87 +43,101 @@ export interface ConnectionOptions {
   readonly timeoutMs: number;
   /** How long the first connection may take. */
   readonly openingMs: number;
+  /** How long replicas may take to have what was written. */
+  readonly copyingMs: number;
 }
 
 /** Throws what stood in the way when Redis cannot be reached in time, or refuses. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { createClient } = await import("@redis/client");
-  const { address, scripts, onReady, timeoutMs } = options;
+  const { address, scripts, onReady, timeoutMs, copyingMs } = options;
+  const makeClient = await loadClients(address);
+  const servers = createServers({ address, makeClient, timeoutMs });
+  const ear = createEar(makeClient, timeoutMs);
+  const confirm = address.replicas === 0 ? undefined : createConfirm(address.replicas, copyingMs);
   const deadline = performance.now() + options.openingMs;
+  const closing = new AbortController();
   let state: "opening" | "open" | "closed" = "opening";
+  let client: Client | undefined;
   let failure: unknown;
-  let isLeft = false;
+  let isSearching = false;
   let pending = 0;
   let movedAt = 0;
   let watch: NodeJS.Timeout | undefined;
   let leaving: NodeJS.Timeout | undefined;
   const waiting: (() => void)[] = [];
-  let client = makeClient();
-  let ear: ReturnType<typeof makeClient> | undefined;
-  const connection: Connection = { run, send, subscribe, isReady: () => client.isReady, close };
+  const connection: Connection = { run, keep, send, subscribe, isReady, close };
 
-  function makeClient() {
-    const made = makePlainClient();
-    let greeting: NodeJS.Timeout | undefined;
-    made.on("error", (thrown: unknown) => {
-      clearTimeout(greeting);
-      // One that was left tells only that it was.
-      if (made === client && !isLeft) failure = thrown;
+  /** Until the store is found, or nobody wants it any more. One that was moved is looked for while the old place still answers. */
+  async function search(): Promise<void> {
+    if (isSearching) return;
+    isSearching = true;
+    for (let attempts = 0; state !== "closed"; attempts += 1) {
+      try {
+        return take(await servers.find());
+      } catch (thrown) {
+        failure = thrown;
+        if (state === "opening" && (isHopeless(thrown) || performance.now() > deadline)) throw thrown;
+      }
+      await wait(toPauseMs(attempts), undefined, { signal: closing.signal }).catch(() => {});
+    }
+  }
+
+  function take({ client: found, place }: Found): void {
+    if (state === "closed" || !found.isReady) {
+      found.destroy();
+      throw new Error("The connection was lost as soon as it was made.");
+    }
+    const left = client;
+    client = found;
+    failure = undefined;
+    state = "open";
+    isSearching = false;
+    found.on("terminated", (thrown: unknown) => {
+      if (found === client) lookAgain(thrown);
     });
-    made.on("connect", () => (greeting = setTimeout(connectAnew, timeoutMs, hasNotAnswered())));
-    made.on("ready", () => {
-      clearTimeout(greeting);
-      for (const { text } of scripts) made.sendCommand(["SCRIPT", "LOAD", text]).catch(() => {});
-      onReady(connection);
-      for (const go of waiting.splice(0)) go();
-    });
-    return made;
+    for (const { text } of scripts) found.sendCommand(["SCRIPT", "LOAD", text]).catch(() => {});
+    onReady(connection);
+    for (const go of waiting.splice(0)) go();
+    ear.moveTo(place);
+    if (left?.isReady === true) void drain(left);
+    else left?.destroy();
+  }
+
+  function lookAgain(reason: unknown): void {
+    failure = reason;
+    if (state === "open") void search();
+  }
+
+  /** What was asked there is answered there, if only with where it should be asked. */
+  async function drain(left: Client): Promise<void> {
+    const end = setTimeout(() => left.destroy(), timeoutMs).unref();
+    await left.close();
+    clearTimeout(end);
+  }
+
+  function isReady(): boolean {
+    return client?.isReady === true;
   }
 
   function subscribe(channel: string, listener: (message: string) => void): Promise<void> {
-    return explain(listen(channel, listener));
+    return explain(ear.listen(channel, listener));
   }
 
-  async function listen(channel: string, listener: (message: string) => void): Promise<void> {
-    if (ear === undefined) {
-      ear = makePlainClient();
-      // Its trouble is that of the other connection, which tells of it.
-      ear.on("error", () => {});
-      await ear.connect();
-    }
-    await ear.subscribe(channel, listener);
-  }
-
-  function makePlainClient() {
-    const { host, port, tls, username, password, database } = address;
-    return createClient({
-      socket: { host, port, connectTimeout: timeoutMs, reconnectStrategy, ...(tls && { tls: true }) },
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
-      database,
-      RESP: 2,
-      disableOfflineQueue: true,
-      maintNotifications: "disabled",
-      // Its own deadline is over when a command was sent, and costs each a timer.
-      commandOptions: { timeout: 0 },
-    });
-  }
-
-  /** While it opens, a password that is refused once is refused for good. */
-  function reconnectStrategy(retries: number, cause: Error): number | Error {
-    const isHopeless = performance.now() > deadline || hopeless.has(codeOf(cause));
-    return state === "opening" && isHopeless ? cause : Math.min(firstPauseMs * 2 ** Math.min(retries, 9), maxPauseMs);
-  }
-
-  async function exchange(command: readonly string[]): Promise<Reply> {
-    if (!client.isReady) throw isUnreachable(failure);
+  async function exchange(command: readonly string[], isKept: boolean): Promise<Reply> {
+    const asked = client;
+    if (asked?.isReady !== true) throw toRefusal(failure);
     if (pending === 0) movedAt = performance.now();
     pending += 1;
     watch ??= setTimeout(judge, timeoutMs);
+    const copied = isKept ? confirm?.(asked) : undefined;
+    // The answer to the command itself may have told already.
+    copied?.catch(() => {});
     try {
-      return (await client.sendCommand(command)) as unknown as Reply;
+      const reply = (await asked.sendCommand(command)) as unknown as Reply;
+      if (copied !== undefined) await copied;
+      return reply;
     } catch (thrown) {
-      leaveReplica(thrown);
+      if (asked === client) heed(thrown);
       throw thrown;
     } finally {
       pending -= 1;
@@ -133,45 +154,44 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       watch = setTimeout(judge, restMs + 1);
       return;
     }
-    connectAnew(hasNotAnswered());
+    connectAnew(hasNotAnswered(timeoutMs));
   }
 
-  function hasNotAnswered(): Error {
-    return new Error(`Redis has answered nothing for ${timeoutMs} ms.`);
+  function connectAnew(reason: unknown): void {
+    client?.destroy();
+    lookAgain(reason);
   }
 
-  function connectAnew(reason: Error): void {
-    failure = reason;
-    isLeft = true;
-    client.destroy();
-    if (state !== "open") return;
-    client = makeClient();
-    isLeft = false;
-    client.connect().catch((thrown: unknown) => (failure = thrown));
+  /** What a refusal says about the place. */
+  function heed(thrown: unknown): void {
+    const code = codeOf(thrown);
+    if (code === "MOVED") servers.follow(thrown);
+    if (code === "MOVED" || code === "CLUSTERDOWN") lookAgain(thrown);
+    if (code === "UNBLOCKED") connectAnew(thrown);
+    if (code === "READONLY") leaveReplica(thrown);
   }
 
   /** Whoever has become a replica may have a successor under the same name. */
-  function leaveReplica(thrown: unknown): void {
-    if (codeOf(thrown) !== "READONLY" || !(thrown instanceof Error)) return;
+  function leaveReplica(reason: unknown): void {
     leaving ??= setTimeout(() => {
       leaving = undefined;
-      connectAnew(thrown);
+      connectAnew(reason);
     }, timeoutMs).unref();
   }
 
-  async function evaluate({ sha, text }: Script, args: readonly string[]): Promise<Reply> {
+  async function evaluate({ sha, text }: Script, args: readonly string[], isKept: boolean): Promise<Reply> {
     const key = toKeyPrefix(address);
     try {
-      return await exchange(["EVALSHA", sha, "1", key, ...args]);
+      return await exchange(["EVALSHA", sha, "1", key, ...args], isKept);
     } catch (thrown) {
       if (codeOf(thrown) !== "NOSCRIPT") throw thrown;
-      return exchange(["EVAL", text, "1", key, ...args]);
+      return exchange(["EVAL", text, "1", key, ...args], isKept);
     }
   }
 
-  function whenReady(): Promise<void> {
+  function whenReady(withinMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(isUnreachable(failure)), timeoutMs);
+      const timer = setTimeout(() => reject(toRefusal(failure)), withinMs);
       waiting.push(() => {
         clearTimeout(timer);
         resolve();
@@ -179,68 +199,91 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     });
   }
 
-  async function evaluateAgain(script: Script, { again, giveUp }: Lost, thrown: unknown): Promise<Reply> {
-    if (!isLost(thrown)) throw thrown;
+  /** Says again what a node has refused unread: where the store is by then, or once all of it has been moved. */
+  async function insist(say: () => Promise<Reply>): Promise<Reply> {
+    const since = performance.now();
+    for (let attempts = 0; ; attempts += 1) {
+      const asked = client;
+      try {
+        return await say();
+      } catch (thrown) {
+        const [code, restMs] = [codeOf(thrown), since + timeoutMs - performance.now()];
+        if (!unread.has(code) || restMs <= 0) throw thrown;
+        if (code !== "MOVED") await wait(toPauseMs(attempts));
+        else if (asked === client) await whenReady(restMs);
+      }
+    }
+  }
+
+  async function keepAgain(script: Script, { again, giveUp }: Lost, thrown: unknown): Promise<Reply> {
+    // Then it is there, but may be lost with the primary.
+    const isAlone = codeOf(thrown) === "NOREPLICAS";
+    if (isAlone) giveUp();
+    if (isAlone || !isLost(thrown)) throw thrown;
     try {
-      if (!client.isReady) await whenReady();
-      return await evaluate(script, again());
+      if (!isReady()) await whenReady(timeoutMs);
+      return await insist(() => evaluate(script, again(), true));
     } catch (second) {
       giveUp();
       throw second;
     }
   }
 
-  function run(script: Script, args: readonly string[], lost?: Lost): Promise<Reply> {
-    const reply = evaluate(script, args);
-    return explain(lost === undefined ? reply : reply.catch((thrown) => evaluateAgain(script, lost, thrown)));
+  function run(script: Script, args: readonly string[]): Promise<Reply> {
+    return explain(insist(() => evaluate(script, args, false)));
+  }
+
+  function keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply> {
+    const reply = insist(() => evaluate(script, toArgs(), true));
+    return explain(lost === undefined ? reply : reply.catch((thrown) => keepAgain(script, lost, thrown)));
   }
 
   function send(command: readonly string[]): Promise<Reply> {
-    return explain(exchange(command));
+    return explain(insist(() => exchange(command, false)));
   }
 
   async function close(): Promise<void> {
     if (state === "closed") return;
     state = "closed";
-    ear?.destroy();
-    if (client.isReady) await client.close();
-    else client.destroy();
+    closing.abort();
+    ear.close();
+    // Whoever has just written something asks for its copies only then.
+    if (confirm !== undefined) await new Promise((resolve) => setImmediate(resolve));
+    if (client?.isReady === true) await client.close();
+    else client?.destroy();
     clearTimeout(watch);
     clearTimeout(leaving);
   }
 
   try {
-    await client.connect();
-    state = "open";
+    await search();
     return connection;
   } catch (thrown) {
     await close();
-    throw failure ?? thrown;
+    throw thrown;
   }
 }
-
-/** Braces, so that all keys of a store lie in one slot of a cluster. */
-export function toKeyPrefix({ prefix }: Address): string {
-  return `{${prefix}}:`;
-}
-
-const firstPauseMs = 20;
-const maxPauseMs = 2_000;
-const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
 /** What scripts of ours say no with. */
 const ownRefusals = new Set(["KEPT", "REKEY"]);
 
-/** It was sent, and nobody knows what came of it. */
+/** With these a node of a cluster says no before it has read what was asked. */
+const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);
+
+/** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
 function isLost(thrown: unknown): boolean {
-  return !(thrown instanceof GatewayError) && codeOf(thrown) === "";
+  return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));
+}
+
+function toRefusal(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return codeOf(thrown) === "" ? isUnreachable(thrown) : cannotUse(thrown);
 }
 
 async function explain<T>(reply: Promise<T>): Promise<T> {
   try {
     return await reply;
   } catch (thrown) {
-    if (thrown instanceof GatewayError || ownRefusals.has(codeOf(thrown))) throw thrown;
-    throw codeOf(thrown) === "" ? isUnreachable(thrown) : cannotUse(thrown);
+    throw ownRefusals.has(codeOf(thrown)) ? thrown : toRefusal(thrown);
   }
 }

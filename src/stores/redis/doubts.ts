@@ -1,12 +1,13 @@
-/** Turns of which the caller was told that they failed, but which may have been kept: the answer to their commit was lost. */
+/** Turns of which the caller was told that they failed, but which may have been kept: the answer to their commit was lost, or replicas have them not. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Ground } from "./ground.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 export interface Doubts {
+  /** Takes it out, so that nothing of a failed turn reaches the next one; if that cannot be asked now it stays in doubt. */
   add(owner: string, turnId: string): void;
-  /** Takes them out, so that nothing of a failed turn reaches the next one; what cannot be asked now stays in doubt. */
+  /** The same for all that are in doubt. */
   settle(): void;
 }
 
@@ -20,7 +21,10 @@ export function createDoubts(ground: Ground): Doubts {
   }
 
   return {
-    add: (owner, turnId) => void owners.set(turnId, owner),
+    add(owner, turnId) {
+      owners.set(turnId, owner);
+      withdraw(owner, turnId).catch(() => {});
+    },
     settle() {
       for (const [turnId, owner] of owners) withdraw(owner, turnId).catch(() => {});
     },

@@ -29,6 +29,8 @@ export interface Ground {
   isFresh(): boolean;
   /** The same after a change of ours, which made only these turns others, or all. */
   noteChange(count: Reply | undefined, turnIds?: readonly string[]): boolean;
+  /** Forgets everything: a server that came up again, or took the place of another, may lack the last changes. */
+  forget(): void;
   /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
   withHints<T>(work: (hash: HintHash, key: string) => Promise<T>): Promise<T>;
   readonly hashKey: (owner: string, key: string) => string;
@@ -91,7 +93,7 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
     async write(script, args, lost) {
       checkOpen();
       const again = lost && { ...lost, again: () => [lease.fence(), ...lost.again()] };
-      return attempt(connection.run(script, [lease.fence(), ...args], again));
+      return attempt(connection.keep(script, () => [lease.fence(), ...args], again));
     },
     isFresh: () => open && fresh !== undefined,
     seeChanges(count) {
@@ -109,6 +111,10 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
       else recent.forget(turnIds);
       seen = Math.max(seen, current);
       return current === seen;
+    },
+    forget() {
+      seen = 0;
+      recent.clear();
     },
     async withHints(work) {
       try {

@@ -1,6 +1,6 @@
 /** Looks at what is at the URL of a Redis store, and changes nothing there. */
-import { readAddress } from "./address.ts";
-import { openConnection, toKeyPrefix } from "./connection.ts";
+import { readAddress, toKeyPrefix } from "./address.ts";
+import { openConnection } from "./connection.ts";
 import { findLosses } from "./durability.ts";
 import { newestVersion } from "./schema.ts";
 import { cannotOpen } from "./trouble.ts";
@@ -21,12 +21,12 @@ export async function inspectRedis(url: string): Promise<Inspection> {
   const address = readAddress(url);
   const { shown } = address;
   try {
-    const times = { openingMs: 3_000, timeoutMs: 3_000 };
+    const times = { openingMs: 3_000, timeoutMs: 3_000, copyingMs: 3_000 };
     const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...times });
     try {
       const send = (...command: readonly string[]) => connection.send(command);
       const version = await send("GET", `${toKeyPrefix(address)}version`);
-      const losses = await findLosses(send);
+      const losses = await findLosses(send, address);
       return { shown, version: version === null ? undefined : Number(version), newest: newestVersion, losses };
     } finally {
       await connection.close();

@@ -16,6 +16,11 @@ export function isUnreachable(cause?: unknown): GatewayError {
 export function cannotOpen(thrown: unknown, shown: string): GatewayError {
   if (thrown instanceof GatewayError && thrown.cause === undefined) return thrown;
   const cause = thrown instanceof GatewayError ? thrown.cause : thrown;
+  const passing = passingTroubles.get(codeOf(cause));
+  if (passing !== undefined) {
+    const message = `The session store ${shown} cannot be opened: ${passing}. Try again in a moment.`;
+    return new GatewayError("store_unavailable", message, { cause });
+  }
   const reason = cause instanceof Error ? cause.message.replace(/\.$/, "") : String(cause);
   return new GatewayError(
     "store_unavailable",
@@ -35,18 +40,27 @@ const credentials =
   "Redis refuses the gateway's name or password. Check gateway.sessions.store and the server's users.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
 
+const moving = "the cluster of Redis is moving it to another node";
+const passingTroubles = new Map<string, string>([
+  ["ASK", moving],
+  ["BUSY", "Redis is busy with a script of someone else"],
+  ["CLUSTERDOWN", "the cluster of Redis is down"],
+  ["LOADING", "Redis is still loading its data"],
+  ["TRYAGAIN", moving],
+]);
+
 const troubles = new Map<string, string>([
-  ["BUSY", `Redis is busy with a script of someone else. ${itGoesOn} once it has ended.`],
-  ["CLUSTERDOWN", `the cluster of Redis is down. ${itGoesOn} once it is back.`],
-  ["CROSSSLOT", "Redis is a cluster, which is not supported. Name a server without one (gateway.sessions.store)."],
-  ["LOADING", `Redis is still loading its data. ${itGoesOn} once it has.`],
+  ...[...passingTroubles].map(([code, what]) => [code, `${what}. ${itGoesOn} when that is over.`] as const),
   ["MASTERDOWN", `Redis has lost its primary. ${itGoesOn} once it is back.`],
   ["MISCONF", `Redis cannot write to its disk. ${itGoesOn} once it can.`],
-  ["MOVED", "Redis is a cluster, which is not supported. Name a server without one (gateway.sessions.store)."],
+  [
+    "MOVED",
+    `the node of the cluster that has it cannot be reached. ${itGoesOn} once it can be, or another has its place.`,
+  ],
   ["NOAUTH", credentials],
   ["NOLEASE", `the gateway was away from Redis for too long. ${itGoesOn} in a moment.`],
   ["NOPERM", "Redis does not allow the gateway's user what it needs. Give it all commands on its keys and channels."],
-  ["NOREPLICAS", `Redis has too few replicas to write. ${itGoesOn} once they are back.`],
+  ["NOREPLICAS", `too few replicas of Redis have what is written. ${itGoesOn} once they are back.`],
   ["OOM", `Redis is out of memory. ${itGoesOn} once there is room again.`],
   ["READONLY", `Redis may only be read, as it is a replica. ${itGoesOn} once it is the primary, or name that one.`],
   ["WRONGPASS", credentials],

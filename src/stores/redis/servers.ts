@@ -1,0 +1,175 @@
+/**
+ * Finds the server that has the store: the one that was named, or the node of a cluster that has the slot of its keys.
+ *
+ * A store lies in one slot, so a cluster is only another way to find an address. The library's own client for clusters is not used: it
+ * follows ASK, and while a slot is being moved a script would then run where only a part of the store is.
+ */
+import { GatewayError } from "../../core/errors.ts";
+import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
+import type { Client, MakeClient } from "./client.ts";
+import { type Reply, toList } from "./script.ts";
+import { codeOf } from "./trouble.ts";
+
+export interface Servers {
+  /** Asks all that are known, one after the other, until one has the store. Throws why none has. */
+  find(): Promise<Found>;
+  /** Believes what a node said that has the store no more. */
+  follow(moved: unknown): void;
+}
+
+export interface Found {
+  readonly client: Client;
+  readonly place: Place;
+}
+
+export interface ServersParts {
+  readonly address: Address;
+  readonly makeClient: MakeClient;
+  /** How long a server may answer nothing. */
+  readonly timeoutMs: number;
+}
+
+export function createServers({ address, makeClient, timeoutMs }: ServersParts): Servers {
+  const key = `${toKeyPrefix(address)}version`;
+  /** All nodes of the cluster, as the last one that was asked knew them. */
+  let nodes: readonly Place[] = [];
+  let latest: Place | undefined;
+
+  async function ask(place: Place, patienceMs: number): Promise<Client> {
+    const client = makeClient(place, patienceMs);
+    let greeting: NodeJS.Timeout | undefined;
+    let isLate = false;
+    client.on("connect", () => {
+      greeting = setTimeout(() => {
+        isLate = true;
+        client.destroy();
+      }, patienceMs);
+    });
+    try {
+      await client.connect();
+      await look(client, place);
+      return client;
+    } catch (thrown) {
+      client.destroy();
+      if (isNoDatabase(thrown)) throw hasOneDatabase(address);
+      throw isLate ? hasNotAnswered(patienceMs) : thrown;
+    } finally {
+      clearTimeout(greeting);
+    }
+  }
+
+  /** Every node knows who has a key. What a server refuses for other reasons it refuses again when it is used. */
+  async function look(client: Client, place: Place): Promise<void> {
+    const [slots, found] = await Promise.allSettled([
+      client.sendCommand(["CLUSTER", "SLOTS"]),
+      client.sendCommand(["EXISTS", key]),
+    ]);
+    if (slots.status === "fulfilled") nodes = readNodes(slots.value as unknown as Reply, place.host);
+    else if (address.places.length > 1 && isNoCluster(slots.reason)) throw isAlone(address, place);
+    if (found.status === "rejected" && notHere.has(codeOf(found.reason))) throw found.reason;
+  }
+
+  return {
+    async find() {
+      const line = [...(latest === undefined ? [] : [latest]), ...address.places, ...nodes];
+      // Where others can be asked, one that is away must not cost the time of all.
+      const patienceMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
+      const asked = new Set<string>();
+      const failures: Failures = {};
+      for (const known of line) {
+        let place: Place | undefined = known;
+        while (place !== undefined && !asked.has(nameOf(place))) {
+          asked.add(nameOf(place));
+          try {
+            const client = await ask(place, patienceMs);
+            latest = place;
+            return { client, place };
+          } catch (thrown) {
+            if (isHopeless(thrown)) throw thrown;
+            note(failures, thrown, place, place !== known);
+            place = whereTo(thrown, place.host);
+          }
+        }
+      }
+      throw failures.ofLed ?? failures.ofKnown ?? failures.moved;
+    },
+    follow(moved) {
+      latest = whereTo(moved, latest?.host ?? "") ?? latest;
+    },
+  };
+}
+
+/** Why the store was not found, the most telling first. */
+interface Failures {
+  /** Of a node to which others led. */
+  ofLed?: Error;
+  ofKnown?: unknown;
+  moved?: unknown;
+}
+
+function note(failures: Failures, thrown: unknown, place: Place, isLed: boolean): void {
+  const code = codeOf(thrown);
+  if (code === "MOVED") failures.moved = thrown;
+  else if (isLed && code === "") failures.ofLed = isAway(place, thrown);
+  else failures.ofKnown = thrown;
+}
+
+export function hasNotAnswered(ms: number): Error {
+  return new Error(`Redis has answered nothing for ${ms} ms.`);
+}
+
+/** While a store is opened, what is refused so is refused for good. */
+export function isHopeless(thrown: unknown): boolean {
+  return thrown instanceof GatewayError || hopeless.has(codeOf(thrown));
+}
+
+const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
+
+/** It has the store not, or not now; the connection may also be gone. */
+const notHere = new Set(["MOVED", "CLUSTERDOWN", "LOADING", ""]);
+
+/** `MOVED <slot> <host>:<port>`; a node that does not know its own host means the one by which it was reached. */
+function whereTo(thrown: unknown, host: string): Place | undefined {
+  const [, told = "", port] = /^MOVED \d+ (.*):(\d+)$/.exec(thrown instanceof Error ? thrown.message : "") ?? [];
+  return port === undefined ? undefined : { host: isUnknownHost(told) ? host : told, port: Number(port) };
+}
+
+/** Ranges of slots, each with its nodes behind it. */
+function readNodes(slots: Reply, host: string): readonly Place[] {
+  const found = toList(slots).flatMap((range) => toList(range).slice(2));
+  return found.map((node) => {
+    const [told, port] = toList(node);
+    return { host: typeof told !== "string" || isUnknownHost(told) ? host : told, port: Number(port) };
+  });
+}
+
+function isUnknownHost(told: string): boolean {
+  return told === "" || told === "?";
+}
+
+function isNoCluster(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message.includes("cluster support disabled");
+}
+
+function isNoDatabase(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message.includes("SELECT is not allowed in cluster mode");
+}
+
+function isAway(place: Place, cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new Error(`the node ${nameOf(place)}, to which the cluster leads, cannot be reached (${reason})`, { cause });
+}
+
+function hasOneDatabase({ shown, database }: Address): GatewayError {
+  return new GatewayError(
+    "store_unavailable",
+    `The session store ${shown} cannot be opened: it is in a cluster, which has no other database than 0. Leave /${database} out; ?prefix=NAME keeps stores apart (gateway.sessions.store).`,
+  );
+}
+
+function isAlone({ shown }: Address, place: Place): GatewayError {
+  return new GatewayError(
+    "store_unavailable",
+    `The session store ${shown} cannot be opened: ${nameOf(place)} is no node of a cluster, and only nodes of one cluster can be named together. Name one server (gateway.sessions.store).`,
+  );
+}
