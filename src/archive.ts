@@ -35,7 +35,7 @@ export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGener
 function toLine(record: ArchiveRecord): object {
   switch (record.type) {
     case "store":
-      return { type: "portico", version, hintKey: record.hintKey };
+      return { type: "portico", version, hintKey: record.hintKey, sealKeys: record.sealKeys };
     case "session":
       return record;
     case "turn":
@@ -112,7 +112,7 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
   if (!Value.Check(form, rest)) throw wrongLine(number, describeMisfit(form, rest));
   switch (type) {
     case "portico":
-      return toStoreRecord(number, rest as { version: number; hintKey: string });
+      return toStoreRecord(number, rest as StoreLine);
     case "session": {
       const session = rest as Parsed<Extract<ArchiveRecord, { type: "session" }>>;
       const dates = { createdAt: new Date(session.createdAt), updatedAt: new Date(session.updatedAt) };
@@ -132,8 +132,10 @@ function readType(number: number, line: unknown): { readonly type: string } {
   throw wrongLine(number, "is no object with a 'type'");
 }
 
-function toStoreRecord(number: number, line: { readonly version: number; readonly hintKey: string }): ArchiveRecord {
-  if (line.version === version) return { type: "store", hintKey: line.hintKey };
+type StoreLine = Omit<Extract<ArchiveRecord, { type: "store" }>, "type"> & { readonly version: number };
+
+function toStoreRecord(number: number, line: StoreLine): ArchiveRecord {
+  if (line.version === version) return { type: "store", hintKey: line.hintKey, sealKeys: line.sealKeys };
   throw wrongLine(number, `is of version ${line.version}, and this release reads version ${version}; use a newer one`);
 }
 
@@ -273,7 +275,7 @@ const told = Type.Object({
 
 /** What a line of each type must hold. What it holds beside that is kept as it is. */
 const forms: Readonly<Record<string, TSchema>> = {
-  portico: Type.Object({ version: Type.Integer(), hintKey: key }),
+  portico: Type.Object({ version: Type.Integer(), hintKey: key, sealKeys: Type.Optional(Type.Array(key)) }),
   session: Type.Object({
     id,
     owner: name,

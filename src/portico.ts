@@ -14,12 +14,12 @@ import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
 import type { Decisions } from "./http/terms.ts";
 import { createIds } from "./ids.ts";
+import { type Keyring, openKeyring } from "./keyring.ts";
 import { createAdapterRoute } from "./lanes.ts";
 import { createLog } from "./log.ts";
 import { toHttpSettings, toLimits, toStoreUrl } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
-import { createSeal } from "./seal.ts";
 import { findSpans } from "./spans.ts";
 import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
@@ -103,7 +103,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       log,
     });
     closers.push(() => pruner.close());
-    const responses = createResponsesProtocol({ seal: createSeal(await store.secret("seal")) });
+    const keyring = await openKeyring(store);
+    closers.push(async () => keyring.close());
+    const responses = createResponsesProtocol({ seal: keyring.sealOf });
     const decide = (decided: Config): Decisions => ({
       settings: toHttpSettings(decided),
       protocols: { chat: createChatProtocol({ exposeReasoning: decided.http.exposeReasoning }), responses },
@@ -123,7 +125,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
         log,
         metrics,
         tracer: spans,
-        operator: { store, prune: pruner.run, ...archiving },
+        operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
       });
       closers.push(door.close);
       address = await door.listen();
@@ -189,6 +191,18 @@ function timeCommits(store: SessionStore, tell: (milliseconds: number) => void):
       } finally {
         tell(performance.now() - since);
       }
+    },
+  };
+}
+
+/** What was sealed where an archive comes from is opened as soon as it is taken in. */
+function renewKeys(store: SessionStore, keyring: Keyring): SessionStore {
+  return {
+    ...store,
+    async importRecords(records) {
+      const taken = await store.importRecords(records);
+      await keyring.renew();
+      return taken;
     },
   };
 }

@@ -9,25 +9,30 @@ const retired = "portico1.";
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** The same text of the same owner always gets the same seal, so that an answer told twice has the same bytes. */
-export function createSeal(secret: Uint8Array): SealOf {
-  const cipherKey = derive(secret, "owned cipher");
-  const nonceKey = derive(secret, "owned nonce");
-  const prefix = `${mark}${derive(secret, "owned name").toString("base64url").slice(0, 8)}.`;
+/**
+ * The same text of the same owner always gets the same seal, so that an answer told twice has the same bytes. Of what was sealed
+ * elsewhere the `others` are the secrets.
+ */
+export function createSeal(secret: Uint8Array, others: readonly Uint8Array[] = []): SealOf {
+  const own = toKeys(secret);
+  const known = new Map([...others.map(toKeys), own].map((keys) => [keys.prefix, keys]));
+  const findKeys = (sealed: string) => known.get(sealed.slice(0, own.prefix.length));
   return (owner) => ({
     seal(text) {
+      const { cipherKey, nonceKey, prefix } = own;
       // A nonce that comes from the owner and the text is used for no others, which is all that the cipher asks of it.
       const nonce = derive(nonceKey, `${owner.length} ${owner}${text}`).subarray(0, nonceBytes);
       const cipher = createCipheriv("aes-256-gcm", cipherKey, nonce).setAAD(Buffer.from(owner));
       const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
       return prefix + sealed.toString("base64url");
     },
-    isOurs: (sealed) => sealed.startsWith(prefix) || sealed.startsWith(retired),
+    isOurs: (sealed) => findKeys(sealed) !== undefined || sealed.startsWith(retired),
     open(sealed) {
-      if (!sealed.startsWith(prefix)) return undefined;
-      const bytes = Buffer.from(sealed.slice(prefix.length), "base64url");
+      const keys = findKeys(sealed);
+      if (keys === undefined) return undefined;
+      const bytes = Buffer.from(sealed.slice(keys.prefix.length), "base64url");
       if (bytes.length < nonceBytes + tagBytes) return undefined;
-      const cipher = createDecipheriv("aes-256-gcm", cipherKey, bytes.subarray(0, nonceBytes));
+      const cipher = createDecipheriv("aes-256-gcm", keys.cipherKey, bytes.subarray(0, nonceBytes));
       cipher.setAAD(Buffer.from(owner)).setAuthTag(bytes.subarray(-tagBytes));
       try {
         return cipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, "utf8") + cipher.final("utf8");
@@ -36,6 +41,22 @@ export function createSeal(secret: Uint8Array): SealOf {
       }
     },
   });
+}
+
+interface Keys {
+  /** What every seal of theirs begins with. */
+  readonly prefix: string;
+  readonly cipherKey: Buffer;
+  readonly nonceKey: Buffer;
+}
+
+function toKeys(secret: Uint8Array): Keys {
+  const name = derive(secret, "owned name").toString("base64url").slice(0, 8);
+  return {
+    prefix: `${mark}${name}.`,
+    cipherKey: derive(secret, "owned cipher"),
+    nonceKey: derive(secret, "owned nonce"),
+  };
 }
 
 function derive(key: Uint8Array, text: string): Buffer {

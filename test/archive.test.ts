@@ -51,7 +51,13 @@ test("What no header could carry is refused by its line and field.", async () =>
 test("The key of an archive is 32 bytes in base64url, and no other is taken over.", async () => {
   for (const wrong of ["", "!!!!", "c2hvcnQ", `${hintKey}AAAA`]) {
     await assert.rejects(read({ ...first, hintKey: wrong }), /Line 1 .*'hintKey' /);
+    await assert.rejects(read({ ...first, sealKeys: [hintKey, wrong] }), /Line 1 .*'sealKeys.1' /);
   }
+});
+
+test("The secrets of seals are in the first line, and an archive from before they were is read as well.", async () => {
+  assert.deepEqual(await read({ ...first, sealKeys: [hintKey] }), [{ type: "store", hintKey, sealKeys: [hintKey] }]);
+  assert.deepEqual(await read(first), [{ type: "store", hintKey, sealKeys: undefined }]);
 });
 
 test("Ids of every age and of an operator's own making are taken as they are.", async () => {

@@ -28,6 +28,17 @@ test("a key made of the same secret opens what was sealed before, another key do
   assert.equal(other.isOurs(seal("one")), false);
 });
 
+test("a key that came from elsewhere opens what was sealed with it, for its owner, and seals nothing", () => {
+  const other = createSeal(new Uint8Array(32).fill(2), [new Uint8Array(32).fill(3), new Uint8Array(32).fill(1)]);
+  const { seal: sealOther, open: openOther, isOurs: isTheirs } = other("alice");
+  assert.equal(openOther(seal("one")), "one");
+  assert.equal(isTheirs(seal("one")), true);
+  assert.equal(other("bob").open(seal("one")), undefined);
+  assert.equal(sealOther("one"), createSeal(new Uint8Array(32).fill(2))("alice").seal("one"));
+  assert.equal(openOther(sealOther("one")), "one");
+  assert.equal(open(sealOther("one")), undefined);
+});
+
 test("what was sealed for one owner another cannot open, but knows where it was sealed", () => {
   for (const name of ["bob", "", "alice2", "alic", "Alice"]) {
     const other = sealOf(name);

@@ -16,7 +16,10 @@ export interface SessionStore extends Search, Keeping, Conversations, Archive {
   claim(): Promise<void>;
   /** The other gateways, where several may work on the store at once. */
   readonly neighbours?: Neighbours | undefined;
-  /** A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. */
+  /**
+   * A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. The one called `seal` goes
+   * into archives; a store that has none yet takes over the one that comes with an archive.
+   */
   secret(name: string): Promise<Uint8Array>;
   /** Throws `store_unavailable` when turns cannot be kept now. */
   check(): Promise<void>;
@@ -92,6 +95,8 @@ export interface Archive {
   exportRecords(sessionId?: string): AsyncIterable<ArchiveRecord>;
   /** Takes in what was exported; a session or turn that is there already is left as it is. All of it, or nothing. */
   importRecords(records: AsyncIterable<ArchiveRecord>): Promise<{ readonly sessions: number; readonly turns: number }>;
+  /** Secrets that came with archives: what was sealed with them elsewhere can be opened here, and nothing is sealed with them. */
+  foreignSeals(): Promise<readonly Uint8Array[]>;
 }
 
 /** The conversations of one owner under one hint. */
@@ -256,8 +261,14 @@ export interface SessionSummary {
 }
 
 export type ArchiveRecord =
-  /** The first: the key without which no hint is recognised again, in base64url. */
-  | { readonly type: "store"; readonly hintKey: string }
+  | {
+      /** The first: secrets, in base64url. */
+      readonly type: "store";
+      /** Without it no hint is recognised again. */
+      readonly hintKey: string;
+      /** Without them nothing that was sealed is opened again: the one that seals, if there is one yet, and those of other stores. */
+      readonly sealKeys?: readonly string[] | undefined;
+    }
   | {
       readonly type: "session";
       readonly id: string;

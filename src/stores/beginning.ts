@@ -3,12 +3,26 @@ import type { Item } from "../core/item.ts";
 
 const maxLength = 120;
 
+/** What was said first may be a long history, or a picture; one with so many bytes of JSON is not read for a list. */
+export const maxReadBytes = 100_000;
+
 /** Of what was said first. */
 export function beginningOf(input: readonly Item[] | undefined): string | undefined {
-  const asked = input?.find((item) => item.type === "message" && item.role === "user");
+  if (input === undefined || isLong(input)) return undefined;
+  const asked = input.find((item) => item.type === "message" && item.role === "user");
   if (asked?.type !== "message") return undefined;
   const { content } = asked;
   return toBeginning(typeof content === "string" ? content : content.find((part) => part.type === "text")?.text);
+}
+
+/** Found out without writing out much more of it than that. */
+function isLong(input: readonly Item[]): boolean {
+  let length = 0;
+  const json = JSON.stringify(input, (_, value: unknown) => {
+    if (typeof value === "string") length += value.length;
+    return length < maxReadBytes ? value : undefined;
+  });
+  return length >= maxReadBytes || Buffer.byteLength(json) >= maxReadBytes;
 }
 
 /** In one line. */

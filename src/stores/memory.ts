@@ -1,5 +1,4 @@
 /** Turns in the memory of this process: quick, and gone with it. */
-import { randomBytes } from "node:crypto";
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./memory/archive.ts";
 import { createConversations } from "./memory/conversations.ts";
@@ -15,7 +14,6 @@ export interface MemoryStoreOptions {
 export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions = {}): SessionStore {
   const shelves = createShelves(now);
   const shelf = createShelf(shelves);
-  const secrets = new Map<string, Uint8Array>();
   return {
     ...createSearch(shelves, shelf),
     ...createKeeping(shelves, shelf),
@@ -23,9 +21,7 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
     ...createArchive(shelves),
     async secret(name) {
       shelves.checkOpen();
-      const secret = secrets.get(name) ?? randomBytes(32);
-      secrets.set(name, secret);
-      return secret;
+      return shelves.secret(name);
     },
     async claim() {
       shelves.checkOpen(); // nobody else can reach it

@@ -10,6 +10,7 @@ export interface Recent {
   /** `size` is how many characters it has. */
   add(turn: PathTurn, size: number): void;
   forget(turnIds: readonly string[]): void;
+  forgetSessions(sessionIds: readonly string[]): void;
   clear(): void;
 }
 
@@ -22,6 +23,14 @@ export function createRecent(maxSize: number): Recent {
   let older = createShelf();
   const paths = createPaths();
   const get = (turnId: string) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn;
+
+  /** Of turns that are not here there is no path either. */
+  function forget(turnIds: readonly string[]): void {
+    let isAny = false;
+    for (const turnId of turnIds) for (const shelf of [newer, older]) isAny = remove(shelf, turnId) || isAny;
+    if (isAny) paths.clear();
+  }
+
   return {
     get,
     path: (turnId) => paths.find(turnId, get),
@@ -36,9 +45,14 @@ export function createRecent(maxSize: number): Recent {
       newer.size += size;
       paths.grow(turn);
     },
-    forget(turnIds) {
-      for (const turnId of turnIds) for (const shelf of [newer, older]) remove(shelf, turnId);
-      if (turnIds.length > 0) paths.clear();
+    forget,
+    forgetSessions(sessionIds) {
+      const gone = new Set<string | undefined>(sessionIds);
+      if (gone.size === 0) return;
+      for (const shelf of [newer, older]) {
+        const going = shelf.turns.values().filter(({ turn }) => gone.has(turn.session));
+        forget(going.map(({ turn }) => turn.id).toArray());
+      }
     },
     clear() {
       newer = createShelf();
@@ -57,7 +71,8 @@ function createShelf(): Shelf {
   return { turns: new Map(), size: 0 };
 }
 
-function remove(shelf: Shelf, turnId: string): void {
+/** False: it was not there. */
+function remove(shelf: Shelf, turnId: string): boolean {
   shelf.size -= shelf.turns.get(turnId)?.size ?? 0;
-  shelf.turns.delete(turnId);
+  return shelf.turns.delete(turnId);
 }

@@ -1,11 +1,9 @@
 /** Turns in Redis or Valkey: each commit is one script, so that it is kept as a whole, in one round trip. */
-import { setTimeout as wait } from "node:timers/promises";
-import { GatewayError } from "../core/errors.ts";
 import type { SessionStore } from "../core/store.ts";
-import { type Address, readAddress } from "./redis/address.ts";
+import { type Address, readAddress, toKeyPrefix } from "./redis/address.ts";
 import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
-import { type Connection, openConnection, toKeyPrefix } from "./redis/connection.ts";
+import { type Connection, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
 import { type Doubts, createDoubts } from "./redis/doubts.ts";
 import { findLosses } from "./redis/durability.ts";
@@ -18,10 +16,10 @@ import { createDeletion, createPrune } from "./redis/removal.ts";
 import { prepareStore, readSecret } from "./redis/schema.ts";
 import { scripts } from "./redis/scripts.ts";
 import { createSearch } from "./redis/search.ts";
-import { cannotOpen, codeOf } from "./redis/trouble.ts";
+import { cannotOpen } from "./redis/trouble.ts";
 
 export interface RedisStoreOptions {
-  /** `redis[s]://[user:password@]host[:port][/database][?prefix=NAME]`. */
+  /** `redis[s]://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N]`. */
   readonly url: string;
   readonly now?: (() => Date) | undefined;
   /** How many characters of turns stay in memory. */
@@ -36,9 +34,17 @@ interface RedisTimes extends LeaseTimes {
   readonly openingMs: number;
   /** How long Redis may answer nothing. */
   readonly timeoutMs: number;
+  /** How long replicas may take to have a turn. */
+  readonly copyingMs: number;
 }
 
-const usualTimes: RedisTimes = { openingMs: 5_000, timeoutMs: 5_000, leaseMs: 10_000, renewMs: 3_000 };
+const usualTimes: RedisTimes = {
+  openingMs: 5_000,
+  timeoutMs: 5_000,
+  copyingMs: 1_000,
+  leaseMs: 10_000,
+  renewMs: 3_000,
+};
 const defaultRecentSize = 32 * 1024 * 1024;
 
 /** A store in Redis; it is made if it is not there. Throws `store_unavailable` with one sentence when it cannot be opened. */
@@ -48,17 +54,22 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   const address = readAddress(options.url);
   const prefix = toKeyPrefix(address);
   const key = (name: string) => `${prefix}${name}`;
+  let forget: (() => void) | undefined;
   let doubts: Doubts | undefined;
   let neighbours: RedisNeighbours | undefined;
   const lease = createLease(times, () => {
     doubts?.settle();
     neighbours?.settle();
   });
-  const connection = await open(address, times, lease.reconnect);
+  const connection = await open(address, times, (made) => {
+    forget?.();
+    lease.reconnect(made);
+  });
   try {
     const send = (...command: readonly string[]) => connection.send(command);
-    const secrets = await whenLoaded(() => prepareStore(send, key, address), times.openingMs);
+    const secrets = await prepareStore(send, key, address);
     const ground = createGround({ connection, lease, prefix, secrets, now, maxRecentSize });
+    forget = ground.forget;
     doubts = createDoubts(ground);
     const { leaseMs } = times;
     const others = createNeighbours({ ...connection, key, hash: (name) => ground.hashKey("", name), leaseMs });
@@ -78,7 +89,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       async claim() {
         await lease.claim(connection);
         await others.open();
-        for (const loss of await findLosses(ground.send)) warn(loss);
+        for (const loss of await findLosses(ground.send, address)) warn(loss);
       },
       check: createServerCheck(ground, connection.isReady),
       async close() {
@@ -106,22 +117,6 @@ async function open(
     throw cannotOpen(thrown, address.shown);
   }
 }
-
-/** A server that has just been started reads its file first. */
-async function whenLoaded<T>(look: () => Promise<T>, withinMs: number): Promise<T> {
-  const deadline = performance.now() + withinMs;
-  for (;;) {
-    try {
-      return await look();
-    } catch (thrown) {
-      const isLoading = thrown instanceof GatewayError && codeOf(thrown.cause) === "LOADING";
-      if (!isLoading || performance.now() > deadline) throw thrown;
-      await wait(loadingMs);
-    }
-  }
-}
-
-const loadingMs = 200;
 
 function warnProcess(message: string): void {
   process.emitWarning(message, "PorticoWarning");

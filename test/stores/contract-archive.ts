@@ -1,7 +1,7 @@
 /** What every store must tell its callers of their conversations, and its operator of everything. */
 import assert from "node:assert/strict";
 import type { Content, Part } from "../../src/core/item.ts";
-import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
+import type { ArchiveRecord, SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import type { It } from "./contract-said.ts";
@@ -19,6 +19,7 @@ import {
   newTurnId,
   readTurns,
   replay,
+  toCreate,
   toMove,
 } from "./making.ts";
 
@@ -113,6 +114,20 @@ export function describeArchive(it: It): void {
     }
   });
 
+  it("lists a session that began with a long text without its words, as nobody waits for them to be read", async (store) => {
+    // Brackets, quotes and signs of two bytes, so that what counts is the bytes of the JSON.
+    const asked = (length: number) => [{ type: "message", role: "user", content: "ü".repeat(length) } as const];
+    const around = JSON.stringify(asked(0)).length;
+    const short = await keepSession(store, { input: asked(Math.floor((99_999 - around) / 2)) });
+    const long = await keepSession(store, { input: asked(Math.ceil((100_000 - around) / 2)) });
+    const last = await keepSession(store, { input: [...asked(3), ...asked(2_000_000)] });
+    const listed = await store.listSessions({ limit: 3 });
+    assert.deepEqual(
+      [short, long, last].map(({ session }) => listed.find(({ id }) => id === session)?.beginning),
+      [`${"ü".repeat(120)}…`, undefined, undefined],
+    );
+  });
+
   it("exports everything in an order in which every other store can take it in", async (store, clock) => {
     await fill(store);
     clock.time = new Date(+clock.time + 5_000);
@@ -158,6 +173,59 @@ export function describeArchive(it: It): void {
     const other = createMemoryStore();
     assert.deepEqual(await other.importRecords(replay(records)), { sessions: 1, turns: 99 });
     assert.equal((await other.readPath(thread[99]!.id)).length, 99);
+  });
+
+  it("reads only some megabytes of an export ahead of whom it is told", async (store) => {
+    const session = newSessionId();
+    const turns: StoredTurn[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      const input = [{ type: "message", role: "user", content: "x".repeat(2_500_000) } as const];
+      const turn = makeTurn({ session, parent: turns.at(-1)?.id, input });
+      const move = turns.length === 0 ? toCreate(turn, "hint") : toMove(turn, turns.at(-1)!.id, "refuse");
+      await store.commit({ turns: [turn], session: move });
+      turns.push(turn);
+    }
+    for (const wanted of [undefined, session]) {
+      const told = [];
+      const last = turns.pop()!;
+      for await (const record of store.exportRecords(wanted)) {
+        if (record.type !== "turn") continue;
+        if (told.length === 0) await store.deleteTurn("alice", last.id);
+        told.push(record.turn.id);
+      }
+      assert.deepEqual(
+        told,
+        turns.map(({ id }) => id),
+      );
+    }
+  });
+
+  it("gives its archive the secret of its seals, and takes over that of an archive where it has none", async (store) => {
+    const other = createMemoryStore();
+    const secret = await other.secret("seal");
+    assert.deepEqual(sealKeysOf(await gather(store.exportRecords())), []);
+    await store.importRecords(other.exportRecords());
+    assert.deepEqual(Buffer.from(await store.secret("seal")), Buffer.from(secret));
+    assert.deepEqual(await store.foreignSeals(), []);
+    assert.deepEqual(sealKeysOf(await gather(store.exportRecords())), [toBase64(secret)]);
+  });
+
+  it("keeps its own secret of seals, and has those of the archives that it took in beside it", async (store) => {
+    const own = await store.secret("seal");
+    const others = [];
+    for (const source of [createMemoryStore(), createMemoryStore()]) {
+      others.push(toBase64(await source.secret("seal")));
+      for (let times = 0; times < 2; times += 1) await store.importRecords(source.exportRecords());
+    }
+    const foreign = (await store.foreignSeals()).map(toBase64);
+    assert.deepEqual(foreign, others.toSorted());
+    assert.deepEqual(Buffer.from(await store.secret("seal")), Buffer.from(own));
+    const records = await gather(store.exportRecords());
+    assert.deepEqual(sealKeysOf(records), [toBase64(own), ...foreign]);
+    await store.importRecords(replay(records));
+    assert.deepEqual((await store.foreignSeals()).map(toBase64), foreign);
+    await store.importRecords(replay(records.map((record) => ({ ...record, sealKeys: undefined }))));
+    assert.deepEqual((await store.foreignSeals()).map(toBase64), foreign);
   });
 
   it("takes in what it lacks and leaves what it has", async (store) => {
@@ -208,6 +276,15 @@ export function describeArchive(it: It): void {
     await assert.rejects(store.importRecords(breakOff()), /went dead/);
     assert.deepStrictEqual(await gather(store.exportRecords()), before);
   });
+}
+
+function sealKeysOf(records: readonly ArchiveRecord[]): readonly string[] | undefined {
+  const [first] = records;
+  return first?.type === "store" ? first.sealKeys : undefined;
+}
+
+function toBase64(secret: Uint8Array): string {
+  return Buffer.from(secret).toString("base64url");
 }
 
 /** Three sessions of two owners, with branches, gaps and every kind of turn, and turns outside of sessions. */

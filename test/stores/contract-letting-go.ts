@@ -182,6 +182,17 @@ export function describeDeletion(it: It): void {
 export function describePrune(it: It): void {
   const at = (hours: number) => new Date(Date.UTC(2026, 1, 3, hours, 30));
 
+  it("has a thread at hand that it had, when there was nothing to delete", async (store) => {
+    const [, second] = await keepThread(store, 2);
+    const atHand = await store.recallPath(second!.id);
+    assert.equal(await store.deleteSession("alice", newSessionId()), false);
+    assert.equal(await store.deleteSession("bob", second!.session!), false);
+    assert.equal(await store.deleteTurn("bob", second!.id), false);
+    const [before, maxSessionsPerOwner] = [new Date(0), 1];
+    await store.prune({ idleBefore: before, keysBefore: before, piecesBefore: before, maxSessionsPerOwner });
+    assert.deepEqual(await store.recallPath(second!.id), atHand);
+  });
+
   it("prunes the sessions in which nothing was said since, and no others", async (store, clock) => {
     clock.time = at(0);
     const [old, used] = [await keepSession(store, {}), await keepSession(store, {})];

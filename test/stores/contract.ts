@@ -313,6 +313,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(gather(store.exportRecords()), unavailable);
       await assert.rejects(store.importRecords(replay([])), unavailable);
       await assert.rejects(store.secret("name"), unavailable);
+      await assert.rejects(store.foreignSeals(), unavailable);
       await store.close();
     });
   });

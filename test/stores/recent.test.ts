@@ -20,6 +20,23 @@ test("recent turns stay within their bound, and the oldest go first", () => {
   assert.equal(recent.get(two.id), two);
 });
 
+test("recent turns of a session are forgotten together, and the paths of others stay when nothing was known of it", () => {
+  const recent = createRecent(100);
+  const [one, two, three] = [makeTurn({ session: "a" }), makeTurn({ session: "b" }), makeTurn({})];
+  for (const turn of [one, two, three]) recent.add(turn, 5);
+  const path = recent.path(two.id);
+  recent.forgetSessions([]);
+  recent.forgetSessions(["c"]);
+  recent.forget([makeTurn({}).id]);
+  assert.equal(recent.path(two.id), path);
+  recent.forgetSessions(["a", "c"]);
+  assert.deepEqual(
+    [one, two, three].map(({ id }) => recent.get(id)?.id),
+    [undefined, two.id, three.id],
+  );
+  assert.equal(recent.path(one.id), undefined);
+});
+
 test("recent turns that were deleted are forgotten, and leave their room to others", () => {
   const recent = createRecent(10);
   const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];

@@ -16,12 +16,15 @@ import {
   pruneAll,
   readTurns,
   replay,
+  toMove,
 } from "./making.ts";
 import { startProxy } from "./redis-proxy.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
 /** A machine that is busy may take its time. */
 const times = { leaseMs: 10_000, renewMs: 60, timeoutMs: 5_000, openingMs: 5_000 };
+/** For tests in which a replica is to answer. */
+const slow = { ...times, timeoutMs: 30_000, copyingMs: 20_000 };
 /** For tests in which Redis is not to answer. */
 const hasty = { ...times, timeoutMs: 400, openingMs: 800 };
 
@@ -161,6 +164,18 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await readTurns(again, next.id)).length, 21);
     });
 
+    test("what Redis has lost is not remembered by the gateway either", async (context) => {
+      const own = await startRedis();
+      context.after(() => own.remove());
+      const store = await open(context, { url: own.url() });
+      const [first] = await keepThread(store, 1);
+      assert.deepEqual(await readTurns(store, first!.id), [first]);
+      await own.stop("SIGKILL");
+      await own.start();
+      await until(works(store));
+      assert.deepEqual(await readTurns(store, first!.id), []);
+    });
+
     const refusals: readonly (readonly [what: string, begin: string[], end: string[], says: RegExp])[] = [
       ["is full", ["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], /Redis is out of memory/],
       ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis may only be read/],
@@ -218,6 +233,25 @@ export function describeTrouble(server: () => RedisServer): void {
         await server().ask("REPLICAOF", "NO", "ONE");
       }
       await until(works(store));
+    });
+
+    test("a turn that waits for a replica is kept once when its primary is not one any more for a while", async (context) => {
+      const own = await startRedis("--repl-diskless-sync-delay", "0");
+      const replica = await startRedis("--replicaof", `127.0.0.1 ${own.port}`);
+      context.after(() => Promise.all([own.remove(), replica.remove()]));
+      await until(async () => /master_link_status:up/.test(await replica.ask("INFO", "replication")));
+      const store = await open(context, { url: `${own.url()}&replicas=1`, times: slow });
+      const first = await keepSession(store, {});
+      const turn = makeTurn({ session: first.session, parent: first.id });
+      replica.signal("SIGSTOP");
+      const kept = store.commit({ turns: [turn], session: toMove(turn, first.id, "refuse") });
+      await until(async () => /cmd=wait/.test(await own.ask("CLIENT", "LIST")));
+      await own.ask("REPLICAOF", "127.0.0.1", "1");
+      await own.ask("REPLICAOF", "NO", "ONE");
+      replica.signal("SIGCONT");
+      assert.equal(await kept, true);
+      assert.deepEqual(await readTurns(store, turn.id), [first, turn]);
+      assert.equal((await gather(store.exportRecords())).length, 4);
     });
 
     test("scripts that Redis has forgotten are sent again", async (context) => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { describe, test } from "node:test";
+import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createFiles, look } from "./files.ts";
 import {
@@ -8,6 +9,7 @@ import {
   gather,
   keepSession,
   keepThread,
+  makeConversation,
   makeTurn,
   newSessionId,
   pruneAll,
@@ -67,6 +69,78 @@ describe("the file of the SQLite store after deletions", () => {
     await store.prune({});
     assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
     assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.close();
+  });
+
+  test("deletes large turns in steps of some megabytes, in a session, outside of one, and their pieces", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const input = [{ type: "message", role: "user", content: "x".repeat(2_500_000) }] as const;
+    const session = newSessionId();
+    const keepSix = async (wanted: Partial<StoredTurn>) => {
+      for (let count = 0; count < 6; count += 1) await store.commit({ turns: [makeTurn({ input, ...wanted })] });
+    };
+
+    await store.createSession(makeConversation({ id: session }));
+    await keepSix({ session });
+    const left = () => Number(look(file, "SELECT count(*) AS value FROM turns"));
+    const seen = [left()];
+    const progress = { isOver: false };
+    void store.deleteSession("alice", session).then(() => (progress.isOver = true));
+    while (!progress.isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (left() !== seen.at(-1)) seen.push(left());
+    }
+    assert.deepEqual(seen, [6, 4, 2, 0]);
+
+    for (const [rules, count] of [
+      [{ idleBefore: new Date(Date.now() + 1_000) }, "SELECT count(*) AS value FROM turns"],
+      [{ piecesBefore: new Date() }, "SELECT count(*) AS value FROM turns WHERE pieces IS NOT NULL"],
+    ] as const) {
+      await keepSix({ told: fullTold });
+      const steps: number[] = [];
+      for (let more = true; more;) {
+        ({ more } = await store.prune(rules));
+        const value = Number(look(file, count));
+        if (value !== steps.at(-1)) steps.push(value);
+      }
+      assert.deepEqual(steps, [4, 2, 0]);
+    }
+    await store.close();
+  });
+
+  test("leaves the threads of others at hand, but not what followed a turn that is gone", async () => {
+    const store = createSqliteStore({ file: newFile() });
+    const [first, second] = await keepThread(store, 2);
+    const other = await keepSession(store, {});
+    const outside = makeTurn({ parent: second!.id });
+    await store.commit({ turns: [outside] });
+    assert.equal((await store.readPath(outside.id)).length, 3);
+    await store.deleteSession("alice", first!.session!);
+    assert.deepStrictEqual(await readTurns(store, outside.id), [{ ...outside, parent: undefined, gap: true }]);
+    assert.equal(await store.recallPath(second!.id), undefined);
+    assert.equal((await store.recallPath(other.id))?.length, 1);
+    const [idle] = await keepThread(store, 1);
+    await store.commit({ turns: [makeTurn({ session: idle!.session, parent: idle!.id })] });
+    await store.prune({ maxSessionsPerOwner: 1 });
+    assert.equal(await store.readSession(other.session!), undefined);
+    assert.equal(await store.recallPath(other.id), undefined);
+    assert.equal((await store.recallPath(idle!.id))?.length, 1);
+    await store.close();
+  });
+
+  test("has nothing at hand of what was pruned, of a session not even when a part of it is still there", async () => {
+    const store = createSqliteStore({ file: newFile() });
+    const loose = makeTurn({ createdAt: new Date(0) });
+    await store.commit({ turns: [loose] });
+    const thread = await keepThread(store, 500);
+    assert.equal((await store.recallPath(thread.at(-1)!.id))?.length, 500);
+    assert.equal((await store.recallPath(loose.id))?.length, 1);
+    assert.equal((await store.prune({ idleBefore: new Date(1) })).turns, 1);
+    assert.equal(await store.recallPath(loose.id), undefined);
+    assert.equal((await store.recallPath(thread.at(-1)!.id))?.length, 500);
+    assert.equal((await store.prune({ idleBefore: new Date(Date.now() + 1_000) })).more, true);
+    for (const turn of [thread[0]!, thread.at(-1)!]) assert.equal(await store.recallPath(turn.id), undefined);
     await store.close();
   });
 

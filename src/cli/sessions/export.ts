@@ -17,7 +17,8 @@ export const exportSessions: Command = {
   },
   maxPositionals: 1,
   notes: [
-    "An archive holds what was said, and the key by which hints are recognised: keep it as secret as the store.",
+    "An archive holds what was said, the key by which hints are recognised, and those that open what clients carry:",
+    "keep it as secret as the store.",
     "`portico sessions import` takes it in again, here or on another machine.",
   ],
   async run(given, terminal, house) {

@@ -13,6 +13,7 @@ export const importSessions: Command = {
   notes: [
     "Reads the standard input when FILE is absent or `-`.",
     "A session or turn that is there already stays as it is. If a line is wrong, nothing is taken in.",
+    "A gateway that runs on the store opens what clients carry from there within ten seconds.",
   ],
   async run(given, terminal, house) {
     const [name = "-"] = given.positionals;

@@ -13,7 +13,9 @@ export function createArchive(shelves: Shelves): Archive {
     if (sessionId !== undefined && !sessions.has(sessionId)) throw hasNoSession(sessionId);
     const isWanted = (id: string | undefined) => sessionId === undefined || id === sessionId;
     const told = [...sessions.keys()].filter(isWanted);
-    yield { type: "store", hintKey: Buffer.from(shelves.hintKey()).toString("base64url") };
+    const own = shelves.secrets.get("seal");
+    const sealKeys = [...(own === undefined ? [] : [own]), ...listForeignSeals()].map(toBase64);
+    yield { type: "store", hintKey: toBase64(shelves.hintKey()), sealKeys };
     for (const id of told) {
       checkOpen();
       const session = sessions.get(id);
@@ -28,6 +30,19 @@ export function createArchive(shelves: Shelves): Archive {
     }
   }
 
+  function listForeignSeals(): readonly Uint8Array[] {
+    return [...shelves.foreignSeals].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, secret]) => secret);
+  }
+
+  function addSeals(sealKeys: readonly string[]): void {
+    for (const sealKey of sealKeys) {
+      const theirs = Buffer.from(sealKey, "base64url");
+      const own = shelves.secrets.get("seal");
+      if (own === undefined) shelves.secrets.set("seal", theirs);
+      else if (!theirs.equals(own)) shelves.foreignSeals.set(sealKey, theirs);
+    }
+  }
+
   function firstTurnOf(sessionId: string): StoredTurn | undefined {
     const [first] = shelves.listed("session", sessionId);
     return first === undefined ? undefined : turns.get(first);
@@ -38,6 +53,7 @@ export function createArchive(shelves: Shelves): Archive {
     const newSessions = new Map<string, KeptSession>();
     const newTurns = new Map<string, StoredTurn>();
     let key = shelves.hintKey();
+    let sealKeys: readonly string[] = [];
     let isSameKey = false;
     for (const [index, record] of records.entries()) {
       if ((index === 0) !== (record.type === "store")) {
@@ -48,6 +64,7 @@ export function createArchive(shelves: Shelves): Archive {
           const theirs = Buffer.from(record.hintKey, "base64url");
           isSameKey = theirs.equals(key) || !isBound;
           if (isSameKey) key = theirs;
+          sealKeys = record.sealKeys ?? [];
           break;
         }
         case "session": {
@@ -66,6 +83,7 @@ export function createArchive(shelves: Shelves): Archive {
       }
     }
     shelves.adoptKey(key);
+    addSeals(sealKeys);
     for (const turn of newTurns.values()) shelves.addTurn(turn);
     for (const session of newSessions.values()) addSession(session);
     return { sessions: newSessions.size, turns: newTurns.size };
@@ -118,5 +136,13 @@ export function createArchive(shelves: Shelves): Archive {
       checkOpen();
       return takeIn(gathered);
     },
+    async foreignSeals() {
+      checkOpen();
+      return listForeignSeals();
+    },
   };
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64url");
 }

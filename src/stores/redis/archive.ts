@@ -3,25 +3,33 @@ import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts
 import { toBeginning } from "../beginning.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { type Reply, type Script, toList, toText } from "./script.ts";
+import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readListedTurn } from "./turn.ts";
 
-export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords"> {
+export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords" | "foreignSeals"> {
   const { key, send, read } = ground;
 
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = String((await send("GET", key("count"))) ?? 0);
     if (wanted !== undefined && (await send("EXISTS", key(`s:${wanted}`))) === 0) throw hasNoSession(wanted);
-    yield { type: "store", hintKey: String(await send("HGET", key("secrets"), "hint")) };
+    const [hintKey, sealKey] = toList(await send("HMGET", key("secrets"), "hint", "secret:seal"));
+    const own = toText(sealKey);
+    const sealKeys = [...(own === undefined ? [] : [own]), ...(await readForeignSeals())];
+    yield { type: "store", hintKey: String(hintKey), sealKeys };
     if (wanted === undefined) yield* exportSessions(Number(lastSession));
     else yield* await exportSession(wanted);
     // Read after the sessions, so that every tip that was told is among the turns.
     const last = String((await send("GET", key("count"))) ?? 0);
-    const bounds = wanted === undefined ? [last, lastSession, maxBytes] : [last];
+    const bounds = wanted === undefined ? [last, lastSession, maxBytes] : [last, maxBytes];
     const script = wanted === undefined ? scripts.exportTurns : scripts.exportTurnsOf;
     yield* exportTurns(script, wanted === undefined ? [] : [wanted], bounds);
+  }
+
+  async function readForeignSeals(): Promise<readonly string[]> {
+    const names = toTexts(await send("HKEYS", key("secrets"))).filter((name) => name.startsWith(foreignSeal));
+    return names.map((name) => name.slice(foreignSeal.length)).toSorted();
   }
 
   /** Whoever is touched meanwhile comes later, and may come again. */
@@ -66,8 +74,13 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
       return toList(page).map(toSummary);
     },
     exportRecords,
+    async foreignSeals() {
+      return (await readForeignSeals()).map((secret) => Buffer.from(secret, "base64url"));
+    },
   };
 }
+
+const foreignSeal = "foreign_seal:";
 
 const pageSize = "100";
 const maxBytes = "4000000";

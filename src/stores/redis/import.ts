@@ -14,17 +14,23 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     // What is just being deleted would pass for something that is there.
     while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
     let isSameKey = false;
+    let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
       if ((done.keyBefore === undefined) !== (type === "store") || (type === "store" && rows.length > 1)) {
         throw isBrokenArchive("its first record, and only that, tells its key");
       }
-      if (type === "store") isSameKey = await takeKey(String(rows[0]?.[0]), done);
-      else if (type === "session") await addSessions(rows, isSameKey, done);
+      if (type === "store") {
+        const [hintKey = "", ...others] = rows[0] ?? [];
+        isSameKey = await takeKey(hintKey, done);
+        sealKeys = others;
+      } else if (type === "session") await addSessions(rows, isSameKey, done);
       else await addTurns(rows, done);
     }
     for (let at = 0; at < done.tips.length; at += 1_000) {
       await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
     }
+    // The last, as it need not be undone then.
+    await ground.write(scripts.addSeals, sealKeys);
   }
 
   async function takeKey(key: string, done: Done): Promise<boolean> {
@@ -138,7 +144,7 @@ function* toBatches(staged: Iterable<StagedRow>): Generator<Batch> {
 }
 
 function toStaged(record: ArchiveRecord): TurnParts | readonly string[] {
-  if (record.type === "store") return [record.hintKey];
+  if (record.type === "store") return [record.hintKey, ...(record.sealKeys ?? [])];
   if (record.type === "turn") return toParts(record.turn);
   const { id, owner, hint = "", tip = "", resends, metadata, createdAt, updatedAt } = record;
   const times = [String(createdAt.getTime()), String(updatedAt.getTime())];

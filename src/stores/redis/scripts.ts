@@ -53,6 +53,7 @@ export const scripts = {
   removePieces: release(leaving.removePieces),
 
   takeKey: toScript(fence, importing.takeKey),
+  addSeals: toScript(fence, importing.addSeals),
   addSessions: grow(importing.addSessions),
   addTurns: grow(importing.addTurns),
   setTips: toScript(fence, tree, importing.setTips),

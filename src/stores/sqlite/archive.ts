@@ -3,11 +3,12 @@ import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { toBeginning } from "../beginning.ts";
+import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isThere } from "./search.ts";
+import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
-export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords"> {
+export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords" | "foreignSeals"> {
   const { read } = ground;
   const statements = prepareArchive(ground);
 
@@ -16,39 +17,50 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
     const lastSession = readNumber(statements.lastSession);
     const wanted = sessionId ?? null;
     if (wanted !== null && read(() => statements.isSession.get(wanted)) === undefined) throw hasNoSession(wanted);
-    yield { type: "store", hintKey: toBase64(read(ground.readHintKey)) };
-    yield* readPages((after) => {
-      const rows = statements.readSessions.all({ after, last: lastSession, wanted }) as unknown as SessionRow[];
-      return rows.map((row) => [row.number, toRecord(row)]);
-    });
+    const sealKeys = [...readValues(statements.findSeal), ...readValues(statements.findForeignSeals)].map(toBase64);
+    yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
+    const sessions = readPages<SessionRow>(statements.readSessions, { last: lastSession, wanted });
+    for (const page of sessions) yield* page.map(toRecord);
     // Read after the sessions, so that every tip that was told is among the turns.
     const lastTurn = readNumber(statements.lastTurn);
     if (wanted === null) {
       const range = { last: lastTurn, last_session: lastSession };
-      yield* readPages((after) => toRecords(statements.readTurns.all({ after, ...range })));
+      for (const page of readPages<SizedRow>(statements.sizeTurns, range)) yield* readTurns(page);
     } else {
       const numbers = read(() => statements.numbersOf.all(wanted, lastTurn)) as { number: number }[];
       for (let start = 0; start < numbers.length; start += pageSize) {
-        const page = numbers.slice(start, start + pageSize).map(({ number }) => number);
-        for (const [, record] of toRecords(read(() => statements.readNumbered.all(JSON.stringify(page))))) yield record;
+        const page = toList(numbers.slice(start, start + pageSize));
+        yield* readTurns(read(() => statements.sizeNumbered.all(page)) as unknown as SizedRow[]);
       }
     }
+  }
+
+  function* readTurns(turns: readonly SizedRow[]): Generator<ArchiveRecord> {
+    for (let rest = turns; rest.length > 0;) {
+      const { taken } = takeWithin(rest, maxStep);
+      const rows = read(() => statements.readNumbered.all(toList(taken))) as unknown as TurnRow[];
+      for (const row of rows) yield { type: "turn", turn: toTurn(row) };
+      rest = rest.slice(taken.length);
+    }
+  }
+
+  function readValues(statement: StatementSync): readonly Uint8Array[] {
+    return (read(() => statement.all()) as { value: Uint8Array }[]).map(({ value }) => value);
   }
 
   function readNumber(statement: StatementSync): number {
     return (read(() => statement.get()) as { number: number } | undefined)?.number ?? 0;
   }
 
-  function* readPages(readAfter: (number: number) => readonly Numbered[]): Generator<ArchiveRecord> {
-    let last = 0;
-    for (;;) {
-      const after = last;
-      const page = read(() => readAfter(after));
-      for (const [number, record] of page) {
-        yield record;
-        last = number;
-      }
+  function* readPages<Row extends { readonly number: number }>(
+    statement: StatementSync,
+    range: Readonly<Record<string, number | string | null>>,
+  ): Generator<readonly Row[]> {
+    let page: readonly Row[];
+    for (let after = 0; ; after = page.at(-1)?.number ?? after) {
+      page = read(() => statement.all({ after, ...range })) as unknown as Row[];
       if (page.length === 0) return;
+      yield page;
     }
   }
 
@@ -66,6 +78,9 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
       );
     },
     exportRecords,
+    async foreignSeals() {
+      return readValues(statements.findForeignSeals);
+    },
   };
 }
 
@@ -73,7 +88,11 @@ function notListed(after: string | undefined): never {
   throw hasNoSession(after ?? "");
 }
 
-type Numbered = readonly [number: number, record: ArchiveRecord];
+/** Where a turn stands, and how many bytes it has. */
+interface SizedRow {
+  readonly number: number;
+  readonly bytes: number;
+}
 
 const pageSize = 32;
 const atEnd = Number.MAX_SAFE_INTEGER;
@@ -104,11 +123,8 @@ function toRecord(row: SessionRow): ArchiveRecord {
   };
 }
 
-function toRecords(rows: unknown): readonly Numbered[] {
-  return (rows as [...TurnRow, number][]).map((row) => {
-    const [turn, number] = [row.slice(0, -1) as TurnRow, Number(row.at(-1))];
-    return [number, { type: "turn", turn: toTurn(turn) }];
-  });
+function toList(rows: readonly { readonly number: number }[]): string {
+  return JSON.stringify(rows.map(({ number }) => number));
 }
 
 interface SummaryRow extends SessionRow {
@@ -133,42 +149,44 @@ function toBase64(bytes: Uint8Array): string {
 }
 
 function prepareArchive({ database }: Ground) {
-  const prepareRows = (query: string) => {
-    const statement = database.prepare(query);
-    statement.setReturnArrays(true);
-    return statement;
-  };
-  const columns = turnColumns.replaceAll(/\w+/g, "turns.$&");
+  const readNumbered = database.prepare(`
+    SELECT ${turnColumns} FROM turns
+    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isThere} ORDER BY rowid`);
+  readNumbered.setReturnArrays(true);
   return {
+    findSeal: database.prepare("SELECT value FROM meta WHERE key = 'secret:seal'"),
+    findForeignSeals: database.prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
     lastSession: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
     lastTurn: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
     isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ? AND deleted = 0"),
     findActivity: database.prepare(
       "SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0",
     ),
-    listAll: database.prepare(toList("sessions_by_activity", "")),
-    listOfOwner: database.prepare(toList("sessions_by_owner", "AND owner = $owner")),
+    listAll: database.prepare(toListing("sessions_by_activity", "")),
+    listOfOwner: database.prepare(toListing("sessions_by_owner", "AND owner = $owner")),
     readSessions: database.prepare(`
       SELECT rowid AS number, id, owner, hint, tip, resends, metadata, created, updated FROM sessions
       WHERE rowid > $after AND rowid <= $last AND deleted = 0 AND ($wanted IS NULL OR id = $wanted)
       ORDER BY rowid LIMIT ${pageSize}`),
-    readTurns: prepareRows(`
-      SELECT ${columns}, turns.rowid FROM turns
+    sizeTurns: database.prepare(`
+      SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
       WHERE turns.rowid > $after AND turns.rowid <= $last AND ${isThere} AND (
         session IS NULL OR (SELECT rowid FROM sessions WHERE sessions.id = turns.session) <= $last_session)
       ORDER BY turns.rowid LIMIT ${pageSize}`),
     numbersOf: database.prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? ORDER BY rowid`),
-    readNumbered: prepareRows(`
-      SELECT ${columns}, turns.rowid FROM turns
-      WHERE turns.rowid IN (SELECT value FROM json_each(?)) AND ${isThere} ORDER BY turns.rowid`),
+    sizeNumbered: database.prepare(`
+      SELECT rowid AS number, ${turnBytes} AS bytes FROM turns
+      WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid`),
+    readNumbered,
   };
 }
 
-/** Of the first question only the beginning is read, as a history that was brought along may be long. */
-function toList(index: string, condition: string): string {
-  const first =
-    "SELECT input FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id ORDER BY rowid LIMIT 1";
+function toListing(index: string, condition: string): string {
+  // Numbers alone are looked through for the first turn, and how long it is stands in its row: little is read.
+  const first = `
+    SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE rowid = (
+      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id)`;
   return `
     SELECT id, owner, created, updated, (
       SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id) AS turns, (

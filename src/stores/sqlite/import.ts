@@ -22,7 +22,8 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
       const row: unknown[] = JSON.parse(record);
       switch (type) {
         case "store":
-          isSameKey = takeKey(Buffer.from(String(row[0]), "base64url"), isBound);
+          isSameKey = takeKey(toBytes(row[0]), isBound);
+          for (const sealKey of row.slice(1)) addSeal(String(sealKey));
           break;
         case "session":
           if (addSession(row as SessionRow, isSameKey)) tips.push(String(row[0]));
@@ -49,10 +50,17 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
     return true;
   }
 
+  /** The first takes the place of the store's own, where there is none yet. */
+  function addSeal(sealKey: string): void {
+    const bytes = toBytes(sealKey);
+    statements.addMeta.run("secret:seal", bytes);
+    if (statements.isOwnSeal.get(bytes) === undefined) statements.addMeta.run(`foreign_seal:${sealKey}`, bytes);
+  }
+
   function addSession([id, owner, hint, ...rest]: SessionRow, isSameKey: boolean): boolean {
     if (statements.isSession.get(id) !== undefined) return false;
     if (hint !== null && !isSameKey) throw hasOtherKey();
-    const hash = hint === null ? null : Buffer.from(hint, "base64url");
+    const hash = hint === null ? null : toBytes(hint);
     // A session that came to life under the same hint since then keeps it.
     const isFree = hash !== null && statements.isTaken.get(owner, hash) === undefined;
     statements.addSession.run(id, owner, isFree ? hash : null, ...rest);
@@ -89,6 +97,10 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
   };
 }
 
+function toBytes(base64: unknown): Buffer {
+  return Buffer.from(String(base64), "base64url");
+}
+
 type SessionRow = [
   id: string,
   owner: string,
@@ -101,8 +113,8 @@ type SessionRow = [
   active: number,
 ];
 
-function toStaged(record: ArchiveRecord): TurnRow | SessionRow | [string] {
-  if (record.type === "store") return [record.hintKey];
+function toStaged(record: ArchiveRecord): TurnRow | SessionRow | readonly string[] {
+  if (record.type === "store") return [record.hintKey, ...(record.sealKeys ?? [])];
   if (record.type === "turn") return toRow(record.turn);
   const { id, owner, hint, tip, resends, metadata, createdAt, updatedAt } = record;
   const [created, updated] = [createdAt.getTime(), updatedAt.getTime()];
@@ -114,6 +126,8 @@ function prepareImport({ database }: Ground) {
   return {
     hasHints: database.prepare("SELECT 1 FROM sessions WHERE hint IS NOT NULL LIMIT 1"),
     adoptKey: database.prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),
+    addMeta: database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)"),
+    isOwnSeal: database.prepare("SELECT 1 FROM meta WHERE key = 'secret:seal' AND value = ?"),
     isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ?"),
     isTaken: database.prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
     isTurn: database.prepare("SELECT 1 FROM turns WHERE id = ?"),

@@ -2,7 +2,8 @@
 import type { PruneRules, Pruned } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
-import { type Removal, maxRemovedTurns } from "./removal.ts";
+import type { Removal } from "./removal.ts";
+import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
 export function createPrune(ground: Ground, removal: Removal): (rules: PruneRules) => Promise<Pruned> {
   const { checkpoints, group, recent } = ground;
@@ -11,35 +12,36 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
   let lastRoot = beforeAll;
 
   /** Each step spends of the budget, and those after it get what is left. */
-  function prune(rules: PruneRules): Pruned {
-    const spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
+  function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
+    const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
     if (maxSessionsPerOwner !== undefined) removeSurplus(maxSessionsPerOwner, spent);
     const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
-    const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxSmall).changes;
-    const pieces =
-      piecesBefore === undefined ? 0 : statements.clearPieces.run(piecesBefore.getTime(), maxSmall).changes;
+    const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
+    const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
     const isGivenBack = removal.giveBack();
-    const more = spent.budget <= 0 || rootsLeft || Number(keys) === maxSmall || Number(pieces) === maxSmall;
-    return { sessions: spent.sessions, turns: spent.turns, more: more || !isGivenBack };
+    const { sessions, turns, budget } = spent;
+    const more = budget <= 0 || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
+    return { pruned: { sessions, turns, more }, spent };
   }
 
   function removeMarked(spent: Spent): void {
     while (spent.budget > 0) {
       const sessionId = removal.nextMarked();
       if (sessionId === undefined) return;
-      const { turns, done } = removal.removeSome(sessionId, spent.budget);
+      const { turns, cost, changed, done } = removal.removeSome(sessionId, spent.budget);
       spent.turns += turns;
-      spent.budget -= turns + 1;
+      spent.budget -= cost + 1;
+      spent.changed.push(...changed);
       if (done) spent.sessions += 1;
     }
   }
 
   function removeIdle(before: number, spent: Spent): void {
     if (spent.budget <= 0) return;
-    markAll(statements.findIdle.all(hourOf(before), before, spent.budget));
+    markAll(statements.findIdle.all(hourOf(before), before, spent.budget), spent);
     removeMarked(spent);
   }
 
@@ -47,20 +49,20 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
     if (spent.budget <= 0) return;
     for (const row of statements.findCrowded.all(max)) {
       const { owner, count } = row as { owner: string; count: number };
-      markAll(statements.findLongestIdle.all(owner, Math.min(count - max, spent.budget)));
+      markAll(statements.findLongestIdle.all(owner, Math.min(count - max, spent.budget)), spent);
       removeMarked(spent);
       if (spent.budget <= 0) return;
     }
   }
 
-  function markAll(rows: readonly unknown[]): void {
-    for (const { id, owner } of rows as { id: string; owner: string }[]) removal.mark(owner, id);
+  function markAll(rows: readonly unknown[], { marked }: Spent): void {
+    for (const { id, owner } of rows as { id: string; owner: string }[]) if (removal.mark(owner, id)) marked.push(id);
   }
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   function removeLoose(before: number, spent: Spent): boolean {
     if (spent.budget <= 0) return true;
-    const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxRemovedTurns }) as unknown as Root[];
+    const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
     for (const root of roots) {
       if (spent.budget <= 0) return true;
       const tree = statements.readTree.all(root.number) as unknown as Leaf[];
@@ -69,21 +71,33 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
         spent.budget -= 1 + tree.length / readsPerRemoval;
         continue;
       }
-      const going = tree.slice(0, Math.ceil(spent.budget));
-      removal.removeTurns(going.map(({ id }) => id));
-      spent.turns += going.length;
-      spent.budget -= going.length;
+      const { taken, cost } = takeWithin(tree, spent.budget);
+      spent.changed.push(...removal.removeTurns(taken.map(({ id }) => id)));
+      spent.turns += taken.length;
+      spent.budget -= cost;
     }
     if (spent.budget <= 0) return true;
     lastRoot = beforeAll;
     return false;
   }
 
+  /** To take them out of a turn is to write it anew. True: there may be more. */
+  function clearPieces(before: number, spent: Spent): boolean {
+    if (spent.budget <= 0) return true;
+    const limit = Math.ceil(spent.budget);
+    const found = statements.findPieces.all(before, limit) as { number: number; bytes: number }[];
+    const { taken, cost } = takeWithin(found, spent.budget);
+    statements.clearPieces.run(JSON.stringify(taken.map(({ number }) => number)));
+    spent.budget -= cost;
+    return taken.length === limit || taken.length < found.length;
+  }
+
   return async (rules) => {
-    const pruned = await group.add(
+    const { pruned } = await group.add(
       () => prune(rules),
-      ({ turns, sessions }) => {
-        if (turns > 0 || sessions > 0 || rules.piecesBefore !== undefined) recent.clear();
+      ({ spent }) => {
+        recent.forgetSessions(spent.marked);
+        recent.forget(spent.changed);
       },
     );
     if (!pruned.more) await checkpoints.emptyLog();
@@ -91,8 +105,8 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
   };
 }
 
-/** So many keys or pieces go in one call. */
-const maxSmall = 500;
+/** So many keys go in one call. */
+const maxKeys = 500;
 
 /** To look at a turn costs so much less than to delete it. */
 const readsPerRemoval = 20;
@@ -103,6 +117,10 @@ interface Spent {
   sessions: number;
   turns: number;
   budget: number;
+  /** The sessions that are invisible now. */
+  readonly marked: string[];
+  /** The ids of turns that are gone or others now. */
+  readonly changed: string[];
 }
 
 interface Root {
@@ -114,6 +132,7 @@ interface Leaf {
   readonly id: string;
   readonly created: number;
   readonly status: string;
+  readonly bytes: number;
 }
 
 function preparePrune({ database }: Ground) {
@@ -133,15 +152,17 @@ function preparePrune({ database }: Ground) {
       ORDER BY created, rowid LIMIT $limit`),
     // Children came later than their parents, so the newest go first.
     readTree: database.prepare(`
-      WITH RECURSIVE tree (number, id, created, status) AS (
-        SELECT rowid, id, created, status FROM turns WHERE rowid = ?
+      WITH RECURSIVE tree (number, id, created, status, bytes) AS (
+        SELECT rowid, id, created, status, ${turnBytes} FROM turns WHERE rowid = ?
         UNION ALL
-        SELECT turns.rowid, turns.id, turns.created, turns.status FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
-      ) SELECT id, created, status FROM tree ORDER BY number DESC`),
+        SELECT turns.rowid, turns.id, turns.created, turns.status, ${turnBytes}
+        FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
+      ) SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
     removeKeys: database.prepare(`
       DELETE FROM keys WHERE (owner, hash) IN (SELECT owner, hash FROM keys WHERE created < ? ORDER BY created LIMIT ?)`),
-    clearPieces: database.prepare(`
-      UPDATE turns SET pieces = NULL WHERE rowid IN (
-        SELECT rowid FROM turns INDEXED BY pieces_by_end WHERE pieces IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?)`),
+    findPieces: database.prepare(`
+      SELECT rowid AS number, ${turnBytes} AS bytes FROM turns INDEXED BY pieces_by_end
+      WHERE pieces IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?`),
+    clearPieces: database.prepare("UPDATE turns SET pieces = NULL WHERE rowid IN (SELECT value FROM json_each(?))"),
   };
 }

@@ -3,6 +3,7 @@ import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { isThere } from "./search.ts";
+import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
 /** What a write does to let go of turns; each must run in the group. */
 export interface Removal {
@@ -10,18 +11,27 @@ export interface Removal {
   forget(owner: string, sessionId: string | undefined, turnIds: readonly string[]): readonly string[];
   /** Makes a session invisible and frees its hint. False: the owner has no such session. */
   mark(owner: string, sessionId: string): boolean;
-  /** Deletes at most so many turns of a marked session, and with the last of them the session. */
-  removeSome(sessionId: string, limit: number): { readonly turns: number; readonly done: boolean };
-  /** Deletes turns that nothing else follows. */
-  removeTurns(turnIds: readonly string[]): void;
+  /** Deletes as many turns of a marked session as the budget is enough for, and with the last of them the session. */
+  removeSome(sessionId: string, budget: number): Removed;
+  /** Deletes turns; those of their children that stay are roots now, with a gap. Tells the ids of all that changed. */
+  removeTurns(turnIds: readonly string[]): readonly string[];
   /** A session that is marked and not gone yet. */
   nextMarked(): string | undefined;
   /** Gives a bounded number of free pages back. False: there are more. */
   giveBack(): boolean;
 }
 
-/** So many turns go in one transaction: a pause of some milliseconds. */
-export const maxRemovedTurns = 200;
+/** What came of deleting some turns of a session. */
+export interface Removed {
+  readonly turns: number;
+  /** What it took of the budget. */
+  readonly cost: number;
+  /** The ids of all that changed. */
+  readonly changed: readonly string[];
+  /** The session is gone. */
+  readonly done: boolean;
+}
+
 const maxReturnedPages = 256;
 
 export function createRemoval({ database }: Ground): Removal {
@@ -40,8 +50,9 @@ export function createRemoval({ database }: Ground): Removal {
     ),
     // Children came later than their parents, so the newest go first. The index saves a walk through all turns.
     newestOf: database.prepare(`
-      SELECT id FROM turns WHERE rowid IN (
-        SELECT rowid FROM turns INDEXED BY turns_by_digest WHERE session = ? ORDER BY rowid DESC LIMIT ?)`),
+      SELECT id, ${turnBytes} AS bytes FROM turns WHERE rowid IN (
+        SELECT rowid FROM turns INDEXED BY turns_by_digest WHERE session = ? ORDER BY rowid DESC LIMIT ?)
+      ORDER BY rowid DESC`),
     removeSession: database.prepare("DELETE FROM sessions WHERE id = ?"),
     nextMarked: database.prepare("SELECT id FROM sessions INDEXED BY deleted_sessions WHERE deleted = 1 LIMIT 1"),
     countFree: database.prepare("PRAGMA freelist_count"),
@@ -51,31 +62,31 @@ export function createRemoval({ database }: Ground): Removal {
     return (statements.countFree.get() as { freelist_count: number }).freelist_count;
   }
 
-  function cutAndRemove(ids: string): readonly string[] {
+  function removeTurns(turnIds: readonly string[]): readonly string[] {
+    const ids = JSON.stringify(turnIds);
     const children = statements.cutChildren.all({ ids }) as { id: string }[];
     statements.removeTurns.run(ids);
-    return children.map(({ id }) => id);
+    return [...turnIds, ...children.map(({ id }) => id)];
   }
 
   return {
     forget(owner, sessionId, turnIds) {
-      const own = statements.ofOwner.all(owner, JSON.stringify(turnIds)) as { id: string }[];
-      const ids = JSON.stringify(own.map(({ id }) => id));
-      const children = cutAndRemove(ids);
-      if (sessionId !== undefined) statements.loseTip.run(sessionId, ids);
-      return [...turnIds, ...children];
+      const found = statements.ofOwner.all(owner, JSON.stringify(turnIds)) as { id: string }[];
+      const own = found.map(({ id }) => id);
+      if (sessionId !== undefined) statements.loseTip.run(sessionId, JSON.stringify(own));
+      return removeTurns(own);
     },
     mark: (owner, sessionId) => statements.mark.run(sessionId, owner).changes === 1,
-    removeSome(sessionId, limit) {
-      const found = statements.newestOf.all(sessionId, limit) as { id: string }[];
-      cutAndRemove(JSON.stringify(found.map(({ id }) => id)));
-      const done = found.length < limit;
+    removeSome(sessionId, budget) {
+      const limit = Math.ceil(budget);
+      const found = statements.newestOf.all(sessionId, limit) as { id: string; bytes: number }[];
+      const { taken, cost } = takeWithin(found, budget);
+      const changed = removeTurns(taken.map(({ id }) => id));
+      const done = taken.length < limit && taken.length === found.length;
       if (done) statements.removeSession.run(sessionId);
-      return { turns: found.length, done };
+      return { turns: taken.length, cost, changed, done };
     },
-    removeTurns(turnIds) {
-      cutAndRemove(JSON.stringify(turnIds));
-    },
+    removeTurns,
     nextMarked: () => (statements.nextMarked.get() as { id: string } | undefined)?.id,
     giveBack() {
       const before = countFree();
@@ -108,6 +119,18 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
     return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
   }
 
+  /** True: the session is gone, and its space too. */
+  async function removeStep(sessionId: string): Promise<boolean> {
+    const { isGone } = await group.add(
+      () => {
+        const { changed, done } = removal.removeSome(sessionId, maxStep);
+        return { changed, isGone: removal.giveBack() && done };
+      },
+      ({ changed }) => recent.forget(changed),
+    );
+    return isGone;
+  }
+
   return {
     async deleteTurn(owner, turnId) {
       const changed = await group.add(
@@ -122,15 +145,12 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
       return changed !== undefined;
     },
     async deleteSession(owner, sessionId) {
-      const isMarked = await group.add(() => removal.mark(owner, sessionId), recent.clear);
+      const isMarked = await group.add(
+        () => removal.mark(owner, sessionId),
+        (isDone) => isDone && recent.forgetSessions([sessionId]),
+      );
       if (!isMarked) return false;
-      let isGone = false;
-      while (!isGone) {
-        isGone = await group.add(() => {
-          const { done } = removal.removeSome(sessionId, maxRemovedTurns);
-          return removal.giveBack() && done;
-        });
-      }
+      while (!(await removeStep(sessionId)));
       await checkpoints.emptyLog();
       return true;
     },

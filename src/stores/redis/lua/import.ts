@@ -10,6 +10,16 @@ call('HSET', P .. 'secrets', 'hint', ARGV[2])
 return { 1, before }
 `;
 
+/** Secrets that open what was sealed elsewhere. The first takes the place of the store's own, where there is none yet. */
+export const addSeals = String.raw`
+local secrets, call = KEYS[1] .. 'secrets', redis.call
+for at = 2, #ARGV do
+  call('HSETNX', secrets, 'secret:seal', ARGV[at])
+  if call('HGET', secrets, 'secret:seal') ~= ARGV[at] then call('HSETNX', secrets, 'foreign_seal:' .. ARGV[at], '') end
+end
+return 1
+`;
+
 /** Sessions, without their tips. Tells which of them were not there; one that came to life under the same hint since then keeps it. */
 export const addSessions = String.raw`
 local isSameKey = ARGV[2] == '1'

@@ -1,4 +1,5 @@
 /** The Lua of what is read. What a session has that is just being deleted is not there. */
+import { maxReadBytes } from "../../beginning.ts";
 
 export const findSession = String.raw`
 local P, call = KEYS[1], redis.call
@@ -77,9 +78,8 @@ return found
 
 /** A page of sessions, newest activity first, behind one of them. */
 export const listSessions = String.raw`
--- A history that was brought along may be longer than is worth reading for a list.
 local function firstWords(turnId)
-  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < 100000 and call('HGET', turnKey(turnId), 'i')
+  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
   -- Redis refuses to read half a surrogate pair, which a caller may have sent.
   local isRead, items = pcall(cjson.decode, input or '[]')
   for _, item in ipairs(isRead and items or {}) do
@@ -161,12 +161,14 @@ return { number, page }
 
 /** The same of one session. */
 export const exportTurnsOf = String.raw`
-local page, number = {}, tonumber(ARGV[2])
+local page, number, bytes, maxBytes = {}, tonumber(ARGV[2]), 0, tonumber(ARGV[4])
 for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do
+  if bytes >= maxBytes then break end
   local id = idOf(found)
   local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
   turn[7] = id
   page[#page + 1] = turn
+  bytes = bytes + #turn[2] + #turn[3]
   number = tonumber(found) + 1
 end
 return { number, page }

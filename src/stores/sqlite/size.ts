@@ -1,0 +1,24 @@
+/** How much of the file one step touches: a bounded number of turns and of bytes, so that no step takes long. */
+
+/** One for each turn, and one more for each part of it: four megabytes, or 200 turns that are short. */
+export const maxStep = 200;
+const partBytes = 20_000;
+
+/** How many bytes a turn has. SQLite knows it without reading them. */
+export const turnBytes = ["input", "output", "pieces", "memo"]
+  .map((column) => `coalesce(octet_length(turns.${column}), 0)`)
+  .join(" + ");
+
+/** The first of these turns that a budget is enough for, and what they cost. The last one may be larger than what is left. */
+export function takeWithin<T extends { readonly bytes: number }>(
+  turns: readonly T[],
+  budget: number,
+): { readonly taken: readonly T[]; readonly cost: number } {
+  let [count, cost] = [0, 0];
+  for (const { bytes } of turns) {
+    if (cost >= budget) break;
+    count += 1;
+    cost += 1 + Math.floor(bytes / partBytes);
+  }
+  return { taken: turns.slice(0, count), cost };
+}
