@@ -327,6 +327,25 @@ export function describeOpening(server: () => RedisServer): void {
       assert.equal(await server().ask("KEYS", "{newer}*"), "*1\r\n$15\r\n{newer}:version\r\n");
     });
 
+    test("goes on with an archive that was taken in by half, and with it go the sessions", async (context) => {
+      const store = await open(context, { url: server().url("half") });
+      await store.claim();
+      const thread = await keepThread(store, 3);
+      const archive = await gather(store.exportRecords());
+      const session = await store.findSession("alice", "hint");
+      const last = thread.at(-1)!.id;
+      // What is there when a gateway dies: its sessions, some of their turns, and no tip.
+      await store.deleteTurn("alice", last);
+      await server().ask("HDEL", `{half}:s:${session!.id}`, "tip");
+      assert.equal((await store.findSession("alice", "hint"))?.tip, undefined);
+      const records = async function* () {
+        yield* archive;
+      };
+      assert.deepEqual(await store.importRecords(records()), { sessions: 0, turns: 1 });
+      assert.equal((await store.findSession("alice", "hint"))?.tip, last);
+      assert.equal((await readTurns(store, last)).length, 3);
+    });
+
     test("keeps stores apart by their prefixes, and by their databases", async (context) => {
       const { port } = server();
       const urls = [server().url("a"), server().url("b"), `redis://127.0.0.1:${port}/1?prefix=a`];

@@ -42,11 +42,11 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
     const args = rows.flatMap((row) => row.slice(0, sessionWidth));
     const [fault, , added] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
-    const ids = new Set(toTexts(added));
-    done.sessions.push(...ids);
+    done.sessions.push(...toTexts(added));
     for (const row of rows) {
+      // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
       const [id = "", tip = ""] = [row[0], row[sessionWidth]];
-      if (tip !== "" && ids.has(id)) done.tips.push([id, tip]);
+      if (tip !== "") done.tips.push([id, tip]);
     }
     if (toText(fault) !== undefined) throw hasOtherKey();
   }
