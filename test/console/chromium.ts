@@ -1,7 +1,7 @@
 /** A browser for tests: Chromium without a window, driven over its DevTools protocol. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -43,7 +43,7 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
   const ended = once(child, "close");
   const socket = new WebSocket(await readAddress(child.stderr));
   await once(socket, "open");
-  const { send, complaints } = createConversation(socket);
+  const { send, complaints, downloads } = createConversation(socket);
   context.after(async () => {
     socket.close();
     if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -59,12 +59,13 @@ export async function openPage(context: Pick<TestContext, "after">): Promise<Pag
     complaints,
     async save(name, act) {
       const file = join(profile, name);
-      await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile });
+      await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: profile, eventsEnabled: true });
       await act();
       // It has another name until all of it is there.
       for (const late = performance.now() + patienceMs; !existsSync(file); await wait(20)) {
         if (performance.now() < late) continue;
-        throw new Error(`${name} was never saved. There is: ${readdirSync(profile).join(", ")}`);
+        const shown = await inPage("Runtime.evaluate", { expression: "document.body.innerText.slice(0, 500)" });
+        throw new Error(`${name} was never saved: ${JSON.stringify({ downloads, complaints, shown })}`);
       }
       return readFileSync(file, "utf8");
     },
@@ -126,10 +127,13 @@ function createPage(send: Send): Omit<Page, "complaints" | "save"> {
 function createConversation(socket: WebSocket) {
   const waiting = new Map<number, PromiseWithResolvers<Readonly<Record<string, unknown>>>>();
   const complaints: string[] = [];
+  /** What the browser tells of files that it saves. */
+  const downloads: string[] = [];
   let last = 0;
   socket.on("message", (bytes: Buffer) => {
     const { id, result, error, method, params } = JSON.parse(bytes.toString("utf8"));
     if (method === "Runtime.exceptionThrown") complaints.push(params.exceptionDetails.exception?.description ?? "");
+    if (method?.startsWith("Browser.download")) downloads.push(JSON.stringify(params));
     if (method === "Log.entryAdded" && params.entry.level === "error") complaints.push(params.entry.text);
     const asked = waiting.get(id);
     waiting.delete(id);
@@ -142,7 +146,7 @@ function createConversation(socket: WebSocket) {
     socket.send(JSON.stringify({ id: last, method, params, sessionId }));
     return asked.promise;
   };
-  return { send, complaints };
+  return { send, complaints, downloads };
 }
 
 /** The browser says where it can be talked to. */
