@@ -10,6 +10,7 @@ const forEver = Number.POSITIVE_INFINITY;
 export function toLimits({ http, sessions }: Config): GatewayLimits {
   return {
     maxItems: http.limits.maxMessages,
+    maxTools: http.limits.maxTools,
     maxReferencedCharacters: http.limits.maxBodyBytes,
     maxQueuedPerThread: http.limits.maxQueuedPerThread,
     maxTurnsPerThread: sessions.maxTurnsPerThread,
@@ -61,9 +62,10 @@ function toTokens(config: Config): readonly Token[] {
   if (http.authToken !== undefined) {
     tokens.push({ owner: unnamedOwner, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
   }
-  for (const { name, sha256, expiresAt, endpoints, rate } of http.tokens) {
+  for (const { name, sha256, expiresAt, endpoints, rate, maxConcurrentTurns } of http.tokens) {
     const opens = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));
-    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), expiresAt, rate });
+    const own = { expiresAt, rate, maxConcurrentTurns };
+    tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), ...own });
   }
   return tokens;
 }

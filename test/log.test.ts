@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 
 const source = JSON.stringify(join(import.meta.dirname, "../src/log.ts"));
 
@@ -63,3 +63,72 @@ test("a reader that is gone does not take the process with it", async () => {
   const [code] = await once(child, "exit");
   assert.equal(code, 0);
 });
+
+/** A process whose standard error takes no more than there is room for. It logs so many lines at once, says so, and waits for its input to end. */
+function logMuch(context: TestContext, lines: number, then = "process.stdin.resume();") {
+  const program = `import { createLog } from ${source};
+    void process.stderr; // makes it non-blocking
+    const { log } = createLog("info");
+    for (let index = 0; index < ${lines}; index++) log.info({ index, rest: "é".repeat(1 + (index % 200)) }, "request");
+    process.stdout.write("logged");
+    ${then}`;
+  const child = spawn(process.execPath, ["--input-type=module-typescript", "--eval", program]);
+  context.after(() => child.kill("SIGKILL"));
+  return child;
+}
+
+interface Line {
+  readonly index?: number;
+  readonly lost?: number;
+}
+
+/** Reads so many lines, those that are told as lost among them; none of them is torn. */
+async function readLines(child: ReturnType<typeof logMuch>, lines: number): Promise<Line[]> {
+  const read: Line[] = [];
+  let rest = "";
+  let seen = 0;
+  child.stderr.setEncoding("utf8");
+  for await (const chunk of child.stderr) {
+    const [last = "", ...whole] = (rest + String(chunk)).split("\n").toReversed();
+    rest = last;
+    for (const text of whole.toReversed()) {
+      const line = JSON.parse(text) as Line;
+      seen += line.lost ?? 1;
+      read.push(line);
+    }
+    if (seen >= lines) child.stdin.end();
+  }
+  assert.deepEqual([seen, rest], [lines, ""]);
+  return read;
+}
+
+test(
+  "a burst for which the reader has no room at once arrives whole and in order",
+  { timeout: 20_000 },
+  async (context) => {
+    const child = logMuch(context, 3_000);
+    const read = await readLines(child, 3_000);
+    assert.deepEqual(
+      read.map(({ index }) => index),
+      Array.from({ length: 3_000 }, (_, index) => index),
+    );
+  },
+);
+
+test("the end of a burst is written before the process ends", { timeout: 20_000 }, async (context) => {
+  const read = await readLines(logMuch(context, 3_000, "process.exit(0);"), 3_000);
+  assert.equal(read.at(-1)?.index, 2_999);
+});
+
+test(
+  "lines are dropped whole while nobody reads, and told when somebody does",
+  { timeout: 20_000 },
+  async (context) => {
+    const child = logMuch(context, 20_000);
+    await once(child.stdout, "data");
+    const read = await readLines(child, 20_000);
+    const told = read.filter(({ lost }) => lost !== undefined);
+    assert.equal(told.length, 1);
+    assert.ok(read.length < 10_000, `${read.length} lines were kept`);
+  },
+);

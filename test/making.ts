@@ -5,6 +5,7 @@ import { createIds } from "../src/ids.ts";
 
 export const usualLimits: GatewayLimits = {
   maxItems: 4096,
+  maxTools: 4096,
   maxReferencedCharacters: 1024 * 1024,
   maxQueuedPerThread: 16,
   maxTurnsPerThread: 100_000,

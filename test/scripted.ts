@@ -56,6 +56,7 @@ export const defaultLimits: HttpLimits = {
   maxBodyBytes: 1024 * 1024,
   maxJsonDepth: 64,
   maxConcurrentTurns: 100,
+  maxArrivingBytes: 256 * 1024 * 1024,
   headersTimeoutMs: 10_000,
   bodyIdleTimeoutMs: 30_000,
   heartbeatMs: 10_000,
@@ -74,6 +75,7 @@ export interface BoxOptions {
   readonly settings?: Partial<Omit<HttpSettings, "limits">>;
   readonly limits?: Partial<HttpLimits>;
   readonly maxItems?: number;
+  readonly maxTools?: number;
   readonly maxQueuedPerThread?: number;
   readonly store?: SessionStore;
   readonly now?: () => Date;
@@ -95,7 +97,11 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
   const gateway = makeGateway({
     adapter,
     store,
-    limits: { maxItems: options.maxItems ?? 4096, maxQueuedPerThread: options.maxQueuedPerThread ?? 16 },
+    limits: {
+      maxItems: options.maxItems ?? 4096,
+      maxTools: options.maxTools ?? 4096,
+      maxQueuedPerThread: options.maxQueuedPerThread ?? 16,
+    },
     now,
   });
   const door = createDoor({

@@ -71,6 +71,8 @@ export interface NamedToken {
   readonly endpoints: readonly EndpointName[];
   /** Its own rate in place of the general one. */
   readonly rate: Rate | undefined;
+  /** None: as many as may run in all. */
+  readonly maxConcurrentTurns: number | undefined;
 }
 
 type EndpointName = (typeof endpointNames)[number];
@@ -88,7 +90,10 @@ export interface Limits {
   readonly maxBodyBytes: number;
   readonly maxJsonDepth: number;
   readonly maxMessages: number;
+  readonly maxTools: number;
   readonly maxConcurrentTurns: number;
+  /** Of all bodies that are on their way together. */
+  readonly maxArrivingBytes: number;
   readonly maxQueuedPerThread: number;
   readonly headersTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;

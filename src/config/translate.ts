@@ -58,6 +58,7 @@ function toNamedToken(token: HttpShape["tokens"][number]): NamedToken {
     expiresAt: token.expires_at === undefined ? undefined : new Date(token.expires_at),
     endpoints: token.endpoints ?? endpointNames,
     rate: toRate(token.limits),
+    maxConcurrentTurns: token.limits.max_concurrent_turns,
   };
 }
 
@@ -66,7 +67,9 @@ function toLimits(limits: HttpShape["limits"]): Limits {
     maxBodyBytes: limits.max_body_bytes,
     maxJsonDepth: limits.max_json_depth,
     maxMessages: limits.max_messages,
+    maxTools: limits.max_tools,
     maxConcurrentTurns: limits.max_concurrent_turns,
+    maxArrivingBytes: limits.max_arriving_bytes,
     maxQueuedPerThread: limits.max_queued_per_thread,
     headersTimeoutMs: limits.headers_timeout_ms,
     bodyIdleTimeoutMs: limits.body_idle_timeout_ms,

@@ -19,6 +19,7 @@ const codes = {
   mutually_exclusive: [400, "invalid_request_error"],
   json_too_deep: [400, "invalid_request_error"],
   too_many_messages: [400, "invalid_request_error"],
+  too_many_tools: [400, "invalid_request_error"],
   tool_call_mismatch: [400, "invalid_request_error"],
   context_length_exceeded: [400, "invalid_request_error"],
   not_cancellable: [400, "invalid_request_error"],

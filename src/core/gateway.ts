@@ -20,7 +20,7 @@ import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
-import { checkSize } from "./size.ts";
+import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Trace, Turn } from "./turn.ts";
@@ -103,8 +103,7 @@ export interface GatewayParts {
   readonly witness?: Pick<Witness, "placed"> | undefined;
 }
 
-export interface GatewayLimits extends LiveLimits {
-  readonly maxItems: number;
+export interface GatewayLimits extends LiveLimits, SizeLimits {
   /** How many characters the items that a request only names may have together. */
   readonly maxReferencedCharacters: number;
   readonly maxQueuedPerThread: number;
@@ -113,7 +112,7 @@ export interface GatewayLimits extends LiveLimits {
 
 /** How a turn is begun, and whether the store knows it as running before it is asked. */
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promise<Reply>;
-export type Known = "unknown" | "in background" | "by key";
+type Known = "unknown" | "in background" | "by key";
 
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends = () => false, witness } = parts;
@@ -217,7 +216,7 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     async answer(ask, caller) {
-      checkSize(ask, limits().maxItems);
+      checkSize(ask, limits(), ask.settings.tools);
       // What it names may be gone when a request is repeated, so a key is looked for first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
@@ -229,7 +228,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       await findContinued(store, owner, ask);
     },
     async countTokens(ask, caller) {
-      checkSize(ask, limits().maxItems);
+      checkSize(ask, limits(), ask.settings.tools);
       const { turnId: id, owner, signal } = caller;
       const resolved = await resolve(ask, owner);
       const unqueued = { ...placing, queue: noQueue, beginnings: new Map(), alwaysResends: alwaysResends() };

@@ -1,12 +1,45 @@
 /** How much one request may bring. */
 import { GatewayError } from "./errors.ts";
-import type { Ask } from "./turn.ts";
+import type { Ask, Tool } from "./turn.ts";
 
-export function checkSize({ items, itemsParam: param }: Pick<Ask, "items" | "itemsParam">, maxItems: number): void {
-  if (items.length <= maxItems) return;
+export interface SizeLimits {
+  readonly maxItems: number;
+  readonly maxTools: number;
+}
+
+/** Tools count wherever they stand: also those of a group, and those that items bring along. */
+export function checkSize(
+  ask: Pick<Ask, "items" | "itemsParam" | "toolsParam">,
+  limits: SizeLimits,
+  tools: readonly Tool[],
+): void {
+  const { items, itemsParam, toolsParam = "tools" } = ask;
+  const { maxItems, maxTools } = limits;
+  if (items.length > maxItems) {
+    throw new GatewayError(
+      "too_many_messages",
+      `'${itemsParam}' comes to ${items.length} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
+      { param: itemsParam },
+    );
+  }
+  const given = countTools(tools);
+  let all = given;
+  for (const item of items) if ("tools" in item) all += countTools(item.tools ?? []);
+  if (all <= maxTools) return;
+  const param = given > maxTools ? toolsParam : itemsParam;
   throw new GatewayError(
-    "too_many_messages",
-    `'${param}' comes to ${items.length} messages, calls and outputs; at most ${maxItems} are allowed (gateway.http.limits.max_messages).`,
+    "too_many_tools",
+    `'${param}' brings the tools of this request to ${all}; at most ${maxTools} are allowed (gateway.http.limits.max_tools).`,
     { param },
   );
+}
+
+/** A group counts as its tools, and as one where it has none. */
+function countTools(tools: readonly Tool[]): number {
+  let count = 0;
+  for (const tool of tools) {
+    const inner = tool.type === "other" ? tool.group?.tools : undefined;
+    count += inner === undefined ? 1 : Math.max(1, countTools(inner));
+  }
+  return count;
 }

@@ -14,6 +14,8 @@ export interface Token {
   readonly opens: ReadonlySet<Endpoint>;
   readonly expiresAt?: Date | undefined;
   readonly rate?: Rate | undefined;
+  /** How many turns its owner may have at once; absent: as many as there may be. */
+  readonly maxConcurrentTurns?: number | undefined;
 }
 
 export function toDigest(token: string): Buffer {

@@ -1,31 +1,41 @@
 /** Reads a request's body: bounded in size and patience, as JSON, or an error that says where it is wrong. */
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import { findJsonError } from "./json.ts";
+import type { Arrivals } from "./arrivals.ts";
+import { parseBody } from "./parse.ts";
 import type { HttpLimits } from "./settings.ts";
+import type { Turns } from "./turns.ts";
+
+export interface BodyParts {
+  readonly limits: HttpLimits;
+  readonly arrivals: Arrivals;
+  readonly turns: Pick<Turns, "check">;
+}
 
 export interface JsonBody {
   readonly value: unknown;
   readonly bytes: Buffer;
 }
 
-export async function readJsonBody(incoming: IncomingMessage, limits: HttpLimits): Promise<JsonBody> {
+/** The body of the request that is replied to, which is for a turn. */
+export async function readJsonBody(parts: BodyParts, reply: FastifyReply): Promise<JsonBody> {
+  const { raw: incoming } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
-  const bytes = await readBytes(incoming, limits);
+  checkLength(incoming.headers, parts.limits);
+  parts.turns.check(reply.request.token);
+  inviteBody(reply);
+  const bytes = await readBytes(incoming, parts);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
-  return { value: parseBody(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0), limits), bytes };
+  return { value: parseBody(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0), parts.limits), bytes };
 }
 
-/** The value of a body's text, unless it is not JSON or nested too deeply. */
-export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJsonDepth">): unknown {
-  const value = parseJson(text);
-  if (!isDeeper(value, maxJsonDepth)) return value;
-  throw new GatewayError(
-    "json_too_deep",
-    `The request body is nested deeper than ${maxJsonDepth} levels (gateway.http.limits.max_json_depth).`,
-  );
+/** A caller may wait to be asked for its body; it is, once nothing else can be said against the request. */
+export function inviteBody({ raw: response, request: { raw: incoming } }: FastifyReply): void {
+  if (incoming.httpVersion === "1.1" && /\b100-continue\b/i.test(incoming.headers.expect ?? ""))
+    response.writeContinue();
 }
 
 function checkCharset(contentType = ""): void {
@@ -50,12 +60,15 @@ function startsWithMark(bytes: Buffer): boolean {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
-function readBytes(incoming: IncomingMessage, limits: HttpLimits): Promise<Buffer> {
+function checkLength({ "content-length": length = "0" }: IncomingHttpHeaders, { maxBodyBytes }: HttpLimits): void {
+  if (Number(length) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+}
+
+function readBytes(incoming: IncomingMessage, { limits, arrivals }: BodyParts): Promise<Buffer> {
   const { maxBodyBytes, bodyIdleTimeoutMs } = limits;
   return new Promise((resolve, reject) => {
-    if (Number(incoming.headers["content-length"] ?? 0) > maxBodyBytes) return reject(tooLarge(maxBodyBytes));
-    const chunks: Buffer[] = [];
-    let size = 0;
+    const gathering = createGathering(Number(incoming.headers["content-length"] ?? maxBodyBytes));
+    const arrival = arrivals.begin(finish);
     const idle = setTimeout(() => {
       finish(
         new GatewayError(
@@ -67,15 +80,14 @@ function readBytes(incoming: IncomingMessage, limits: HttpLimits): Promise<Buffe
 
     function finish(error?: GatewayError): void {
       clearTimeout(idle);
+      arrival.end();
       incoming.off("data", take).off("end", end).off("close", gone);
-      if (error !== undefined) return reject(error);
-      const [first] = chunks;
-      resolve(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks, size));
+      if (error === undefined) resolve(gathering.bytes());
+      else reject(error);
     }
     function take(chunk: Buffer): void {
-      size += chunk.length;
-      if (size > maxBodyBytes) return finish(tooLarge(maxBodyBytes));
-      chunks.push(chunk);
+      if (gathering.size + chunk.length > maxBodyBytes) return finish(tooLarge(maxBodyBytes));
+      arrival.hold(gathering.add(chunk));
       idle.refresh();
     }
     function end(): void {
@@ -88,26 +100,41 @@ function readBytes(incoming: IncomingMessage, limits: HttpLimits): Promise<Buffe
   });
 }
 
+interface Gathering {
+  readonly size: number;
+  /** Gives how many bytes of memory all of it takes now. */
+  add(chunk: Buffer): number;
+  bytes(): Buffer;
+}
+
+/** Puts pieces into one buffer that grows: a list of pieces of one byte each would be a hundred times as large as it looks. */
+function createGathering(expected: number): Gathering {
+  let room: Buffer = Buffer.alloc(0);
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    add(chunk) {
+      const needed = size + chunk.length;
+      // Most bodies come in one piece, which is left as it is.
+      if (size === 0) room = chunk;
+      else if (needed > room.length) {
+        const grown = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, expected)));
+        room.copy(grown, 0, 0, size);
+        chunk.copy(grown, size);
+        room = grown;
+      } else chunk.copy(room, size);
+      size = needed;
+      return room.length;
+    },
+    bytes: () => room.subarray(0, size),
+  };
+}
+
 function tooLarge(maxBodyBytes: number): GatewayError {
   return new GatewayError(
     "body_too_large",
     `The request body is larger than ${maxBodyBytes} bytes (gateway.http.limits.max_body_bytes). Send less, or references instead of inline files.`,
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    if (text.trim() === "") throw new GatewayError("invalid_json", "The request body is empty; send a JSON object.");
-    throw new GatewayError("invalid_json", `The request body is not valid JSON: ${findJsonError(text)}.`);
-  }
-}
-
-/** Walks the values rather than the text: a long body has few of them. */
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true;
-  return false;
 }

@@ -11,8 +11,8 @@ export async function compact(parts: ResponseParts, request: FastifyRequest, rep
   const { owner } = request.token;
   const seal = parts.protocol.sealOf(owner);
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, async () => {
-    const { value } = await readJsonBody(request.raw, parts.limits);
+  const { value } = await readJsonBody(parts, reply);
+  return parts.turns.run(client, request.token, async () => {
     const placed = await parts.gateway.answer(readCompactRequest(value, seal), {
       turnId: parts.newTurnId(),
       owner,

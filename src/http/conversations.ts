@@ -23,9 +23,13 @@ import { watchClient } from "./client.ts";
 import type { ResponseParts } from "./responses.ts";
 
 /** `POST /v1/conversations`; also without a body. */
-export async function createConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
-  return parts.turns.run(new AbortController(), async () => {
-    const body = hasBody(request) ? (await readJsonBody(request.raw, parts.limits)).value : {};
+export async function createConversation(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const body = hasBody(request) ? (await readJsonBody(parts, reply)).value : {};
+  return parts.turns.run(new AbortController(), request.token, async () => {
     const { metadata, items } = readNewConversation(body, sealOf(parts, request));
     const addition = { turnId: parts.newTurnId(), items };
     return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
@@ -38,10 +42,15 @@ export async function retrieveConversation({ gateway }: ResponseParts, request: 
 }
 
 /** `POST /v1/conversations/{id}` */
-export async function updateConversation(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+export async function updateConversation(
+  parts: ResponseParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
   const id = readId(request);
-  return parts.turns.run(new AbortController(), async () => {
-    const metadata = readNewMetadata((await readJsonBody(request.raw, parts.limits)).value);
+  const { value } = await readJsonBody(parts, reply);
+  return parts.turns.run(new AbortController(), request.token, async () => {
+    const metadata = readNewMetadata(value);
     return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, metadata));
   });
 }
@@ -68,8 +77,8 @@ export async function createItems(
 ): Promise<unknown> {
   const id = readId(request);
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, async () => {
-    const { value } = await readJsonBody(request.raw, parts.limits);
+  const { value } = await readJsonBody(parts, reply);
+  return parts.turns.run(client, request.token, async () => {
     const seal = sealOf(parts, request);
     const addition = { turnId: parts.newTurnId(), items: readNewItems(value, seal) };
     const added = await parts.gateway.conversations.append(request.token.owner, id, addition, client.signal);

@@ -2,6 +2,7 @@
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
+import { createArrivals } from "./arrivals.ts";
 import { createFailureCount, type Token } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { sayCors } from "./cors.ts";
@@ -10,7 +11,7 @@ import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toRouteUrl } from "./paths.ts";
-import { addRoutes, checkToken, unknownUrl } from "./router.ts";
+import { addRoutes, checkToken, findRoute, refuseUnrouted } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { watchSilence } from "./silence.ts";
 import { removeDeadSocket } from "./socket.ts";
@@ -63,10 +64,12 @@ export function createDoor(parts: DoorParts): Door {
   const { gateway, now, metrics = createMetrics() } = parts;
   const { listen, limits } = parts.settings;
   const turns = createTurns(() => terms.limits.maxConcurrentTurns);
+  const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
   const journal = createJournal(parts.log, metrics.count, parts.tracer);
   const lasting: Lasting = {
     gateway,
     turns,
+    arrivals,
     now,
     newTurnId: () => parts.newId("resp"),
     report: journal.report,
@@ -101,6 +104,7 @@ export function createDoor(parts: DoorParts): Door {
     const token = guard.admit(request.headers, request.ip);
     checkToken(["responses"], token, settings);
     if (!settings.webSocket.enabled) throw switchedOff();
+    if (turns.draining) throw drainingError();
     rate.take(token);
     return token;
   }
@@ -117,9 +121,6 @@ export function createDoor(parts: DoorParts): Door {
   // The body is read by the route that wants it, so that a bad one leaves the connection usable.
   app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
-  app.setNotFoundHandler((request) => {
-    throw unknownUrl(request.method, request.originalUrl.split("?")[0] ?? "", routes);
-  });
   app.decorateRequest("terms");
   app.decorateRequest("token");
   app.decorateRequest("about", undefined);
@@ -139,11 +140,16 @@ export function createDoor(parts: DoorParts): Door {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
     if (sayCors(request, reply)) return;
-    if (request.routeOptions.config.open) return done();
-    const { guard, rate } = request.terms;
-    request.token = guard.admit(request.headers, request.ip);
-    if (turns.draining) throw drainingError();
-    if (!sockets.has(request.raw)) rate.take(request.token); // a connection's turns count one by one
+    const route = request.is404 ? findRoute(request, routes) : undefined;
+    const isOpen = request.routeOptions.config.open === true || route?.endpoints.length === 0;
+    if (!isOpen) {
+      const { guard, rate } = request.terms;
+      request.token = guard.admit(request.headers, request.ip);
+      if (turns.draining) throw drainingError();
+      if (!sockets.has(request.raw)) rate.take(request.token); // a connection's turns count one by one
+    }
+    // Here and not in its own place, because there the body would be looked at first.
+    if (request.is404) refuseUnrouted(route, routes, request, reply);
     done();
   });
   app.addHook("onResponse", (_request, _reply, done) => {
@@ -152,8 +158,10 @@ export function createDoor(parts: DoorParts): Door {
     done();
   });
   const silence = watchSilence(app.server);
-  // Whatever a client expects of us, it gets an ordinary answer.
-  app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
+  // Whatever a client expects of us, it gets an ordinary answer; if that is to be asked for the body, whoever reads it does so.
+  for (const expectation of ["checkExpectation", "checkContinue"]) {
+    app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
+  }
   const { adapters, ready } = parts;
   const load = { turns: () => turns.count, load: () => gateway.load(), connections: () => sockets.count() };
   const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read({ adapters, ready, ...load }) });
@@ -174,7 +182,10 @@ export function createDoor(parts: DoorParts): Door {
       sockets.retire();
       // A request may be on its way; after that moment it is not.
       const silent = setTimeout(silence.cut, arrivingMs);
-      const overdue = setTimeout(() => turns.abort(), drainTimeoutMs);
+      const overdue = setTimeout(() => {
+        turns.abort();
+        arrivals.abort(drainingError());
+      }, drainTimeoutMs);
       const parting = setTimeout(() => {
         app.server.closeAllConnections();
         sockets.cut();

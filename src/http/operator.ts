@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
+import { inviteBody } from "./body.ts";
 import type { Journal } from "./journal.ts";
 import type { HttpLimits } from "./settings.ts";
 
@@ -67,7 +68,11 @@ export async function exportArchive(
 }
 
 /** `POST /operator/import`: all of the archive, or nothing. */
-export async function importArchive({ operator, limits }: OperatorParts, request: FastifyRequest): Promise<unknown> {
+export async function importArchive(
+  { operator, limits }: OperatorParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-ndjson") {
     throw new GatewayError(
@@ -75,6 +80,7 @@ export async function importArchive({ operator, limits }: OperatorParts, request
       "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.",
     );
   }
+  inviteBody(reply);
   const bytes = readChunks(request.raw, limits.bodyIdleTimeoutMs);
   return { object: "import", ...(await operator.store.importRecords(operator.readArchive(bytes))) };
 }

@@ -28,7 +28,7 @@ export async function retrieveResponse(
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, async () => {
+  return parts.turns.run(client, request.token, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
     return tellStream(parts, { answering, voice, numbering, unplaced: recalled.about, isRecalled: true }, reply);

@@ -57,13 +57,7 @@ function addRoute(app: FastifyInstance, route: Route): void {
     app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
   }
   const allowed = Object.keys(route.methods);
-  const refuse = (request: FastifyRequest, reply: FastifyReply): never => {
-    reply.header("allow", allowed.join(", "));
-    throw new GatewayError(
-      "method_not_allowed",
-      `Method ${request.method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
-    );
-  };
+  const refuse = (request: FastifyRequest, reply: FastifyReply): never => refuseMethod(route, request, reply);
   const refused = methodNames.filter((method) => !allowed.includes(method));
   const { sockets } = route;
   if (sockets !== undefined) {
@@ -83,8 +77,42 @@ function addRoute(app: FastifyInstance, route: Route): void {
   app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
 }
 
+function refuseMethod({ path, methods }: Route, { method }: FastifyRequest, reply: FastifyReply): never {
+  const allowed = Object.keys(methods);
+  reply.header("allow", allowed.join(", "));
+  throw new GatewayError(
+    "method_not_allowed",
+    `Method ${method} is not allowed on ${path}; use ${allowed.join(" or ")}.`,
+  );
+}
+
+/** The route of a request that Fastify has found none for: it knows the usual methods only. */
+export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
+  const segments = toRouteUrl(readPath(request)).split("/");
+  return routes.find(({ path }) => {
+    const wanted = path.split("/");
+    const isLongEnough = wanted.at(-1) === "*" ? segments.length >= wanted.length : segments.length === wanted.length;
+    return isLongEnough && wanted.every((name, index) => name === segments[index] || /^[:*]/.test(name));
+  });
+}
+
+/** Answers what Fastify has found no route for: a known path has other methods, and any other path is unknown. */
+export function refuseUnrouted(
+  route: Route | undefined,
+  routes: readonly Route[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): never {
+  if (route !== undefined) refuseMethod(route, request, reply);
+  throw unknownUrl(request.method, readPath(request), routes);
+}
+
+function readPath({ originalUrl }: FastifyRequest): string {
+  return originalUrl.split("?", 1)[0] ?? "";
+}
+
 /** Most who come to a wrong place have a base URL with `/v1` missing, twice, or where Azure-style clients put their own. */
-export function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
+function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
   const rest = path.replace(/^\/v1\//, "/");
   const meant = [rest, `/v1${path}`, `/openai${rest}`].find((guess) => {
     const url = toRouteUrl(guess);

@@ -73,7 +73,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     },
     {
       path: "/v1/conversations",
-      methods: { POST: (request) => conversations.createConversation(request.terms, request) },
+      methods: { POST: (request, reply) => conversations.createConversation(request.terms, request, reply) },
       endpoints: ["responses"],
       needsNoBody: true,
     },
@@ -81,7 +81,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
       path: "/v1/conversations/:id",
       methods: {
         GET: (request) => conversations.retrieveConversation(request.terms, request),
-        POST: (request) => conversations.updateConversation(request.terms, request),
+        POST: (request, reply) => conversations.updateConversation(request.terms, request, reply),
         DELETE: (request) => conversations.deleteConversation(request.terms, request),
       },
       endpoints: ["responses"],
@@ -175,7 +175,7 @@ function toOperatorTable(work: operator.Operator): readonly Route[] {
     },
     {
       path: "/operator/import",
-      methods: { POST: (request) => operator.importArchive(partsOf(request), request) },
+      methods: { POST: (request, reply) => operator.importArchive(partsOf(request), request, reply) },
       endpoints: ["operator"],
       takesAnyType: true,
     },

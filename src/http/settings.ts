@@ -29,6 +29,8 @@ export interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxJsonDepth: number;
   readonly maxConcurrentTurns: number;
+  /** Of all bodies that are on their way together. */
+  readonly maxArrivingBytes: number;
   readonly headersTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly heartbeatMs: number;

@@ -13,8 +13,8 @@ export async function countInputTokens(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, async () => {
-    const { value } = await readJsonBody(request.raw, parts.limits);
+  const { value } = await readJsonBody(parts, reply);
+  return parts.turns.run(client, request.token, async () => {
     const { owner } = request.token;
     const { ask } = parts.protocol.parse(withModel(value), owner);
     const { tokens, isExact } = await parts.gateway.countTokens(ask, {

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
-import { readJsonBody } from "./body.ts";
+import { type BodyParts, readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
 import { readIdempotencyKey } from "./idempotency.ts";
@@ -12,7 +12,7 @@ import { sendJson, tellStream, tellWhole, type TellParts } from "./tell.ts";
 import type { Turns } from "./turns.ts";
 import { readTrace } from "./trace.ts";
 
-export interface TurnParts extends TellParts {
+export interface TurnParts extends TellParts, BodyParts {
   readonly gateway: Gateway;
   readonly turns: Turns;
   readonly hints: readonly Hint[];
@@ -27,10 +27,10 @@ export async function answerTurn(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, async () => {
+  const { value, bytes } = await readJsonBody(parts, reply);
+  return parts.turns.run(client, request.token, async () => {
     const { headers } = request;
     const { owner } = request.token;
-    const { value, bytes } = await readJsonBody(request.raw, parts.limits);
     const { ask, voice } = protocol.parse(value, owner);
     const turnId = parts.newTurnId();
     const hinted = readHint(parts.hints, headers, ask.user);

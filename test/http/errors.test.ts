@@ -136,6 +136,55 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET" },
   },
   {
+    name: "a method that few have heard of",
+    path: "/openai/v1/responses/resp_1?a=b",
+    method: "PROPFIND",
+    headers: { authorization, "content-type": "application/xml" },
+    body: "<propfind/>",
+    status: 405,
+    error: {
+      type: invalid,
+      code: "method_not_allowed",
+      message: "Method PROPFIND is not allowed on /v1/responses/:id; use GET or DELETE.",
+    },
+    answerHeaders: { allow: "GET, DELETE" },
+  },
+  {
+    name: "one of them on a route with an open end",
+    path: "/v1/models/vendor/model",
+    method: "QUERY",
+    headers: { authorization },
+    body: "",
+    status: 405,
+    error: { code: "method_not_allowed" },
+    answerHeaders: { allow: "GET" },
+  },
+  {
+    name: "one of them on a route without a token",
+    path: "/healthz",
+    method: "MKCOL",
+    body: "",
+    status: 405,
+    error: { code: "method_not_allowed" },
+    answerHeaders: { allow: "GET" },
+  },
+  {
+    name: "one of them without a token",
+    method: "PROPFIND",
+    body: "",
+    status: 401,
+    error: { code: "missing_api_key" },
+  },
+  {
+    name: "one of them on an unknown path",
+    path: "/v1/nope",
+    method: "PROPFIND",
+    headers: { authorization },
+    body: "",
+    status: 404,
+    error: { code: "unknown_url" },
+  },
+  {
     name: "a body that is too large by its length",
     headers: asker,
     box: { limits: { maxBodyBytes: 16 } },
@@ -252,6 +301,18 @@ const cases: readonly Case[] = [
     error: { code: "too_many_messages", param: "messages" },
   },
   {
+    name: "too many tools",
+    headers: asker,
+    box: { maxTools: 0 },
+    body: hello.replace("{", '{"tools":[{"type":"function","function":{"name":"f"}}],'),
+    status: 400,
+    error: {
+      code: "too_many_tools",
+      param: "tools",
+      message: "'tools' brings the tools of this request to 1; at most 0 are allowed (gateway.http.limits.max_tools).",
+    },
+  },
+  {
     name: "an unknown response",
     path: "/v1/responses",
     headers: asker,
@@ -342,6 +403,31 @@ test("a wrong token is refused before the body is read", async (context) => {
   const answer = await exchange(context, address, head);
   assert.match(answer, /^HTTP\/1\.1 401 /);
   assert.match(answer, /"code":"invalid_api_key"/);
+});
+
+test("a caller that waits to be asked for its body is asked only if nothing speaks against it", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const head = (path: string, length: number, rest = "") =>
+    `POST ${path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n` +
+    `content-length: ${length}\r\nconnection: close\r\n${rest}\r\n`;
+  const chat = "/v1/chat/completions";
+  const signed = `authorization: ${authorization}\r\n`;
+  for (const [asked, status] of [
+    [head(chat, 50_000_000), 401],
+    [head(chat, 50_000_000, signed), 413],
+    [head("/v1/nope", 10, signed), 404],
+    [head(chat, 10, `${signed}content-encoding: gzip\r\n`), 415],
+  ] as const) {
+    assert.match(await exchange(context, address, asked), new RegExp(`^HTTP/1\\.1 ${status} `));
+  }
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  socket.write(head(chat, hello.length, signed));
+  const [asked] = (await once(socket, "data")) as [Buffer];
+  assert.equal(String(asked), "HTTP/1.1 100 Continue\r\n\r\n");
+  socket.write(hello);
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(String(answer), /^HTTP\/1\.1 200 /);
 });
 
 test("a POST without length and without chunking is answered with 411", async (context) => {

@@ -32,7 +32,12 @@ const limits = {
     },
     max_json_depth: count(64, "How deeply the JSON of a body may be nested."),
     max_messages: count(4096, "The most messages or items in one request."),
+    max_tools: count(4096, "The most tools in one request, those of namespaces and those that items bring included."),
     max_concurrent_turns: count(1000, "Turns that may run at the same time; more are refused with 503."),
+    max_arriving_bytes: count(
+      256 * 1024 * 1024,
+      "Bytes of request bodies that may be on their way together; the slowest is refused with 503.",
+    ),
     max_queued_per_thread: count(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
     headers_timeout_ms: milliseconds(10_000, "How long a client may take to send the headers."),
     body_idle_timeout_ms: milliseconds(30_000, "How long a body may make no progress."),
@@ -77,8 +82,16 @@ const token = {
       type: "object",
       ...closed,
       default: {},
-      description: "This token's own rate, in place of the general one.",
-      properties: rateKeys,
+      description: "This token's own rate, in place of the general one, and its share of the turns.",
+      properties: {
+        ...rateKeys,
+        max_concurrent_turns: {
+          type: "integer",
+          minimum: 1,
+          maximum: 2_147_483_647,
+          description: "Turns that this token's name may have running at the same time; more are refused with 429.",
+        },
+      },
     },
   },
 } as const;

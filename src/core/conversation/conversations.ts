@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
 import type { Queue } from "../place/queue.ts";
 import { resolveReferences } from "./references.ts";
-import { checkSize } from "../size.ts";
+import { checkSize, type SizeLimits } from "../size.ts";
 import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "../store.ts";
 import type { Reference } from "../turn.ts";
 
@@ -50,8 +50,7 @@ export interface ConversationParts {
   readonly queue: Queue;
   readonly chain: Chain;
   /** Asked whenever they count: they may change. */
-  readonly limits: () => {
-    readonly maxItems: number;
+  readonly limits: () => SizeLimits & {
     readonly maxReferencedCharacters: number;
     readonly maxTurnsPerThread: number;
   };
@@ -74,9 +73,8 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
-    const { maxItems, maxReferencedCharacters } = limits();
-    checkSize({ items, itemsParam }, maxItems);
-    return (await resolveReferences(store, owner, { items, itemsParam }, maxReferencedCharacters)).items;
+    checkSize({ items, itemsParam }, limits(), []);
+    return (await resolveReferences(store, owner, { items, itemsParam }, limits().maxReferencedCharacters)).items;
   }
 
   function toShown(

@@ -13,7 +13,6 @@ export interface Shown {
 }
 
 export function readShown(items: readonly Item[]): Shown {
-  const isModels = (item: Item): boolean => sideOf(item) === "model";
   const word = items.findLastIndex((item) => isModels(item) && isWord(item));
   // An answer may have been blank, and whoever shows it shows what it answers.
   const last = word === -1 ? items.findLastIndex(isModels) : word;
@@ -26,6 +25,10 @@ export function readShown(items: readonly Item[]): Shown {
     else if (side !== undefined) break;
   }
   return { items, end };
+}
+
+function isModels(item: Item): boolean {
+  return sideOf(item) === "model";
 }
 
 /**

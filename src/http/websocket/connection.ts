@@ -2,6 +2,7 @@
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { GatewayError } from "../../core/errors.ts";
+import type { Arrival } from "../arrivals.ts";
 import { callerLeft } from "../client.ts";
 import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";
@@ -29,6 +30,8 @@ interface Parting {
 
 /** How many frames may wait behind the one that is being answered. */
 const maxWaiting = 8;
+/** So much of a frame is no matter yet. */
+const maxUncounted = 64 * 1024;
 /** How long a client may owe the answer to a ping. */
 const maxSilenceMs = 60_000;
 const minuteMs = 60_000;
@@ -36,7 +39,7 @@ const maxTimerMs = 2_147_483_647;
 
 /** `current` is asked for every turn: what it gives may change while the connection lasts. */
 export function openConnection(current: () => ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, settings, now, journal } = current();
+  const { limits, settings, now, journal, arrivals } = current();
   const writer = createFrameWriter(socket, request.raw.socket, limits);
   const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes) };
   const waiting: Frame[] = [];
@@ -44,6 +47,9 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   let running: AbortController | undefined;
   let parting: Parting | undefined;
   let pingedAt: number | undefined;
+  /** How much has come since the last whole frame. */
+  let arrivedBytes = 0;
+  let arrival: Arrival | undefined;
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
@@ -75,6 +81,25 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     else void writer.write([toErrorFrame(error)]);
   }
 
+  function take(chunk: Buffer): void {
+    arrivedBytes += chunk.length;
+    if (arrivedBytes <= maxUncounted) return;
+    arrival ??= arrivals.begin(giveUp);
+    arrival.hold(arrivedBytes);
+  }
+
+  function endArrival(): void {
+    arrivedBytes = 0;
+    arrival?.end();
+    arrival = undefined;
+  }
+
+  /** What was not sent whole cannot be answered, and what came of it is let go of only with its connection. */
+  function giveUp({ code }: GatewayError): void {
+    socket.close(1013, code);
+    request.raw.socket.destroySoon();
+  }
+
   function ping(): void {
     const at = now().getTime();
     if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
@@ -88,7 +113,10 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   const lifeMs = Math.min(settings.maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(settings.maxMinutes)), lifeMs);
 
+  // Before the library hears it: what it makes of it must find the count complete.
+  request.raw.socket.prependListener("data", take);
   socket.on("message", (bytes, isBinary) => {
+    endArrival();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
@@ -104,6 +132,8 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   socket.once("close", () => {
     clearInterval(pings);
     clearTimeout(life);
+    request.raw.socket.off("data", take);
+    endArrival();
     waiting.length = 0;
     running?.abort(callerLeft());
   });

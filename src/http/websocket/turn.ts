@@ -6,10 +6,10 @@ import type { Reply } from "../../core/gateway.ts";
 import type { About, Protocol, Voice } from "../../core/ports.ts";
 import type { Ask, Trace, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
-import { parseBody } from "../body.ts";
 import { callerLeft } from "../client.ts";
 import { readHint } from "../hint.ts";
 import type { Journal } from "../journal.ts";
+import { parseBody } from "../parse.ts";
 import { readTrace } from "../trace.ts";
 import type { TurnParts } from "../turn.ts";
 import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
@@ -58,8 +58,9 @@ export async function answerFrame(
     goesOn: false,
   };
   try {
-    const { owner } = parts.admit(request);
-    await parts.turns.run(client, () => take(parts, line, frame, { owner, client, course, trace }));
+    const token = parts.admit(request);
+    const { owner } = token;
+    await parts.turns.run(client, token, () => take(parts, line, frame, { owner, client, course, trace }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     parts.journal.report(error, course);

@@ -22,7 +22,7 @@ export interface Removal {
 }
 
 /** What came of deleting some turns of a session. */
-export interface Removed {
+interface Removed {
   readonly turns: number;
   /** What it took of the budget. */
   readonly cost: number;

@@ -1,0 +1,215 @@
+/** Bodies on their way: they hold no turn's place, are bounded together, and are waited for when the gateway stops. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { suite, test, type TestContext } from "node:test";
+import type { GatewayError } from "../../src/core/errors.ts";
+import { createArrivals } from "../../src/http/arrivals.ts";
+import { authorization, createBox, say, toToken, token } from "../scripted.ts";
+import { dial, textOf } from "./websocket-client.ts";
+
+const hello = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+const json = { "content-type": "application/json" };
+
+function post(address: string, bearer = token, body = hello): Promise<Response> {
+  const headers = { ...json, authorization: `Bearer ${bearer}` };
+  return fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body });
+}
+
+/** A request on a bare socket, of which only the beginning is sent. */
+function begin(context: TestContext, address: string, beginning: string, length = hello.length): Begun {
+  const socket = connect(Number(new URL(address).port), "127.0.0.1");
+  context.after(() => socket.destroy());
+  let heard = "";
+  socket.on("data", (chunk) => (heard += chunk)).on("error", () => {});
+  const answered = once(socket, "data").then(() => heard);
+  const head = `host: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\nconnection: close\r\n`;
+  socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}content-length: ${length}\r\n\r\n${beginning}`);
+  return { socket, answered, closed: once(socket, "close").then(() => heard) };
+}
+
+interface Begun {
+  readonly socket: Socket;
+  /** What came first. */
+  readonly answered: Promise<string>;
+  /** All that came. */
+  readonly closed: Promise<string>;
+}
+
+/** A token that tells how many requests it has let in. */
+function createWatchedToken() {
+  const opens = new Set(["chat", "responses"] as const);
+  const has = opens.has.bind(opens);
+  const seen = { requests: 0 };
+  let news = Promise.withResolvers<void>();
+  opens.has = (endpoint) => {
+    seen.requests++;
+    news.resolve();
+    news = Promise.withResolvers();
+    return has(endpoint);
+  };
+  return {
+    settings: { tokens: [toToken(token, { opens })] },
+    async letIn(wanted: number): Promise<void> {
+      while (seen.requests < wanted) await news.promise;
+      // What follows in the same step is done too.
+      await new Promise(setImmediate);
+    },
+  };
+}
+
+suite("bodies on their way", () => {
+  test("a body takes a turn's place only when it is all there", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const address = await createBox(context, [say("hi")], { settings, limits: { maxConcurrentTurns: 1 } }).listen();
+    const half = begin(context, address, hello.slice(0, 5));
+    const others = [begin(context, address, ""), begin(context, address, "{")];
+    await letIn(3);
+    assert.equal((await post(address)).status, 200);
+    half.socket.write(hello.slice(5));
+    assert.match(await half.closed, /^HTTP\/1\.1 200 /);
+    for (const { socket } of others) socket.destroy();
+  });
+
+  test("who would have no place is told before its body is asked for", async (context) => {
+    const going = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const script = async function* () {
+      begun.resolve();
+      await going.promise;
+      yield say("hi");
+    };
+    const address = await createBox(context, script, { limits: { maxConcurrentTurns: 1 } }).listen();
+    const first = post(address);
+    await begun.promise;
+    assert.match(await begin(context, address, "").closed, /^HTTP\/1\.1 503 [^]*max_concurrent_turns/);
+    going.resolve();
+    assert.equal((await first).status, 200);
+  });
+
+  test("of bodies that are too much together one gives way, and the other is taken", async (context) => {
+    const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "x".repeat(200_000) }] });
+    const bodies = [0, 1].map(() => begin(context, address, body.slice(0, -10), body.length));
+    const refusal = await Promise.race(bodies.map(({ answered }) => answered));
+    assert.match(refusal, /^HTTP\/1\.1 503 [^]*retry-after: 1\r\n/);
+    for (const { socket } of bodies) if (!socket.destroyed) socket.write(body.slice(-10));
+    const answers = await Promise.all(bodies.map(({ closed }) => closed));
+    assert.deepEqual(answers.map((answer) => answer.slice(9, 12)).toSorted(), ["200", "503"]);
+    assert.match(answers.join(), /"code":"overloaded"/);
+    assert.match(answers.join(), /gateway\.http\.limits\.max_arriving_bytes/);
+    assert.equal((await post(address, token, body)).status, 200, "what has come or was refused counts no longer");
+  });
+
+  test("a body in the smallest pieces is read as it was sent", async (context) => {
+    const box = createBox(context, [say("hi")]);
+    const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
+    context.after(() => socket.destroy());
+    const content = "grün und blau ".repeat(2_000);
+    const bytes = Buffer.from(JSON.stringify({ model: "m", messages: [{ role: "user", content }] }));
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\n` +
+        "transfer-encoding: chunked\r\n\r\n",
+    );
+    const pieces = Array.from(bytes, (byte) =>
+      Buffer.concat([Buffer.from("1\r\n"), Buffer.of(byte), Buffer.from("\r\n")]),
+    );
+    socket.write(Buffer.concat([...pieces, Buffer.from("0\r\n\r\n")]));
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    assert.match(String(answer), /^HTTP\/1\.1 200 /);
+    assert.match(JSON.stringify(box.adapter.turns[0]?.items), new RegExp(`"${content}"`));
+  });
+
+  test("a frame of a WebSocket that is not all there counts too, and its connection gives way with 1013", async (context) => {
+    const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
+    const [slow, quick] = [await dial(context, address), await dial(context, address)];
+    slow.socket.send("x".repeat(200_000), { fin: false });
+    slow.socket.once("error", () => {});
+    // The frames of one connection are heard in order, and so is the pong.
+    slow.socket.ping();
+    await once(slow.socket, "pong");
+    const body = JSON.stringify({ type: "response.create", model: "m", input: "x".repeat(400_000) });
+    quick.socket.send(body.slice(0, 200_000), { fin: false });
+    quick.socket.send(body.slice(200_000), { fin: true });
+    assert.equal(textOf(await quick.answer()), "hi");
+    assert.deepEqual(await slow.closed, { code: 1013, reason: "overloaded" });
+  });
+});
+
+suite("a gateway that stops", () => {
+  test("it waits for a body that is on its way, and answers", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const box = createBox(context, [say("hi")], { settings });
+    const half = begin(context, await box.listen(), hello.slice(0, 5));
+    await letIn(1);
+    const closing = box.close();
+    half.socket.write(hello.slice(5));
+    assert.match(await half.closed, /^HTTP\/1\.1 200 /);
+    await closing;
+  });
+
+  test("it tells who is still sending when its time is over", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const box = createBox(context, [say("hi")], { settings, limits: { drainTimeoutMs: 20 } });
+    const half = begin(context, await box.listen(), hello.slice(0, 5));
+    await letIn(1);
+    const closing = box.close();
+    assert.match(await half.closed, /^HTTP\/1\.1 503 [^]*"code":"draining"/);
+    await closing;
+  });
+});
+
+test("a token may have a share of the turns, which all tokens of its name have together", async (context) => {
+  const going = Promise.withResolvers<void>();
+  const own = { owner: "app", maxConcurrentTurns: 1 };
+  const tokens = [toToken("sk-old", own), toToken("sk-new", own), toToken(token)];
+  const box = createBox(
+    context,
+    async function* () {
+      yield say("a");
+      await going.promise;
+      yield say("b");
+    },
+    { settings: { tokens } },
+  );
+  const address = await box.listen();
+  const streamed = hello.replace("{", '{"stream":true,');
+  const first = await post(address, "sk-old", streamed);
+  const second = await post(address, "sk-new", streamed);
+  assert.deepEqual([second.status, second.headers.get("retry-after")], [429, "1"]);
+  assert.match(await second.text(), /This token may have 1 turns running.*"code":"rate_limit_exceeded"/);
+  const client = await dial(context, address, { authorization: "Bearer sk-new" });
+  client.create();
+  assert.equal((await client.answer())[0]?.error?.code, "rate_limit_exceeded");
+  const other = await post(address, token, streamed);
+  assert.equal(other.status, 200);
+  going.resolve();
+  for (const answer of [first, other]) assert.match(await answer.text(), /\[DONE\]/);
+  const third = await post(address, "sk-new", streamed);
+  assert.match(await third.text(), /\[DONE\]/);
+});
+
+test("the body that has not moved for longest is the first to give way, and each is counted once", () => {
+  let most = 100;
+  const arrivals = createArrivals(() => most);
+  const given: string[] = [];
+  const open = (name: string) => arrivals.begin(({ code }: GatewayError) => given.push(`${name} ${code}`));
+  const [first, second, third] = [open("first"), open("second"), open("third")];
+  first.hold(40);
+  second.hold(40);
+  first.hold(50);
+  third.hold(40);
+  assert.deepEqual(given, ["second overloaded"]);
+  second.hold(1_000);
+  second.end();
+  third.end();
+  third.end();
+  const fourth = open("fourth");
+  fourth.hold(50);
+  assert.deepEqual(given, ["second overloaded"], "what has ended is no longer counted, nor counted twice");
+  most = 60;
+  fourth.hold(51);
+  assert.deepEqual(given.splice(0), ["second overloaded", "first overloaded"]);
+  fourth.hold(1_000);
+  assert.deepEqual(given, [], "one alone always has room");
+});
