@@ -1,5 +1,7 @@
 /** Chooses an adapter when none is configured: the first that the environment offers. */
+import { faultOfHeader } from "./headers.ts";
 import { isObject } from "./path.ts";
+import { ConfigError } from "./problem.ts";
 
 export interface Detected {
   readonly name: string;
@@ -22,9 +24,12 @@ export const tokenPrefix = "sk-portico-";
 
 export async function detectAdapter({ env, probe }: Environment): Promise<Detected> {
   for (const { variable, ...found } of hosted) {
-    const key = env[variable];
+    // Where it comes from a file it may have the file's last line end.
+    const key = env[variable]?.trim() ?? "";
     // A shell that is set up for Portico's clients holds Portico's own token there.
-    if (key === undefined || key === "" || key.startsWith(tokenPrefix)) continue;
+    if (key === "" || key.startsWith(tokenPrefix)) continue;
+    const fault = faultOfHeader(key);
+    if (fault !== undefined) throw new ConfigError([{ path: variable, message: `(environment) ${fault}` }]);
     return {
       name: found.name,
       adapter: { type: "openai", base_url: found.baseUrl, api_key: key },

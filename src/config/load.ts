@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { Config } from "./config.ts";
 import { detectAdapter, type Environment } from "./detect.ts";
 import { fillDefaults } from "./fill.ts";
+import { judgeHeaders } from "./headers.ts";
 import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
 import { isObject, isSecret, type Path } from "./path.ts";
@@ -56,6 +57,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
     ...problems,
     ...validate(fileSchema, complete, [], shown),
     ...completeAdapters(complete, surroundings.adapterOptions, shown),
+    ...judgeHeaders(complete, surroundings.adapterOptions),
     ...(isObject(complete) && isObject(complete.gateway) ? findConflicts(complete, shown) : []),
   ];
   if (found.length > 0) throw new ConfigError(found);

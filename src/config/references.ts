@@ -63,7 +63,8 @@ export function resolveReferences(file: unknown, { env, readSecret }: ReferenceS
     const file = expand(reference.file, [...path, "file"]);
     if (file === unresolved) return unresolved;
     try {
-      return readSecret(file).replace(/\r?\n$/, "");
+      // Editors and `echo` end a file with a line, which is no part of the secret.
+      return readSecret(file).trim();
     } catch (thrown) {
       const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
       problems.push(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { allowedAddresses, faultOfAddress, isLoopback } from "./address.ts";
 import { endpointNames } from "./config.ts";
+import { faultAround } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 import type { Shown } from "./references.ts";
@@ -129,7 +130,11 @@ function judgeTokens(file: unknown): readonly Problem[] {
     if (value === "") problems.push(misfit(path, value, "a token of at least 16 characters"));
     else if (!/^[\x21-\x7e]+$/.test(value)) {
       problems.push(
-        problem(path, "has a space or a character that no header can carry; allowed: visible ASCII characters"),
+        problem(
+          path,
+          faultAround(value) ??
+            "has a space or a character that no header can carry; allowed: visible ASCII characters",
+        ),
       );
     }
   }

@@ -43,13 +43,13 @@ export function requireName(fields: Fields, key: string): string {
   );
 }
 
-const maxModelLength = 1_000;
+const maxShortName = 1_000;
 
-/** The name of a model. Any will do, but every piece of an answer repeats it, so it may not be long. */
-export function requireModel(fields: Fields): string {
-  const model = requireName(fields, "model");
-  if (model.length <= maxModelLength) return model;
-  throw tooLong(pathOf(fields, "model"), "string too long", `at most ${maxModelLength} characters`, model.length);
+/** A name that is repeated: a model's in every piece of an answer, a namespace's for each of its tools. So it may not be long. */
+export function requireShortName(fields: Fields, key: string): string {
+  const name = requireName(fields, key);
+  if (name.length <= maxShortName) return name;
+  throw tooLong(pathOf(fields, key), "string too long", `at most ${maxShortName} characters`, name.length);
 }
 
 export function readBoolean(fields: Fields, key: string): boolean | undefined {
@@ -105,6 +105,22 @@ export function readArray(fields: Fields, key: string): readonly unknown[] | und
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
   const path = pathOf(fields, key);
   return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
+}
+
+const maxOthers = 1_000;
+
+/**
+ * The fields that we have no word for, without nulls: a model of the same dialect hears them. They are copied more than once on
+ * their way, so there may not be very many.
+ */
+export function readOthers({ path, values }: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
+  const keys = Object.keys(values).filter((key) => values[key] !== null && !known.has(key));
+  if (keys.length === 0) return undefined;
+  if (keys.length > maxOthers) {
+    throw tooLong(path || "body", "too many properties", `at most ${maxOthers} that are not known here`, keys.length);
+  }
+  // As entries, because a key may be called `__proto__`.
+  return Object.fromEntries(keys.map((key) => [key, values[key]]));
 }
 
 /** Caller's labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */

@@ -41,6 +41,7 @@ test("A file that says nothing but a token gets every default.", async () => {
         maxMessages: 4096,
         maxTools: 4096,
         maxConcurrentTurns: 1000,
+        maxArrivingBytes: 268_435_456,
         maxQueuedPerThread: 16,
         headersTimeoutMs: 10_000,
         bodyIdleTimeoutMs: 30_000,
@@ -157,12 +158,12 @@ test("A fault after a comment of several lines is told with its own line and col
   assert.match(problem!.message, /line 4, column 14/);
 });
 
-test("A named token is kept as its digest, opens every endpoint unless it says which, and may have its own rate.", async () => {
+test("A named token is kept as its digest, opens every endpoint unless it says which, and may have its own rate and turns.", async () => {
   const sha256 = "AB".repeat(32);
   const { config } = await load(
     withHttp({
       tokens: [
-        { name: "one", token: "abc-0123456789abcdef", limits: { requests_per_minute: 60 } },
+        { name: "one", token: "abc-0123456789abcdef", limits: { requests_per_minute: 60, max_concurrent_turns: 5 } },
         { name: "two", sha256, endpoints: ["compat_chat"], expires_at: "2030-01-31T00:00:00Z" },
       ],
     }),
@@ -174,6 +175,7 @@ test("A named token is kept as its digest, opens every endpoint unless it says w
       expiresAt: undefined,
       endpoints: ["compat_chat", "compat_responses"],
       rate: { requestsPerMinute: 60, burst: 60 },
+      maxConcurrentTurns: 5,
     },
     {
       name: "two",
@@ -181,6 +183,7 @@ test("A named token is kept as its digest, opens every endpoint unless it says w
       expiresAt: new Date("2030-01-31T00:00:00Z"),
       endpoints: ["compat_chat"],
       rate: undefined,
+      maxConcurrentTurns: undefined,
     },
   ]);
 });

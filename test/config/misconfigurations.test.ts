@@ -218,7 +218,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a limit that no token can have",
     named({ limits: { max_body_bytes: 1 } }),
-    "gateway.http.tokens[0].limits.max_body_bytes: unknown key; known in gateway.http.tokens[0].limits: requests_per_minute, burst",
+    "gateway.http.tokens[0].limits.max_body_bytes: unknown key; known in gateway.http.tokens[0].limits: requests_per_minute, burst, max_concurrent_turns",
   ],
   [
     "a token's burst without a rate",

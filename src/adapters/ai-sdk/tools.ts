@@ -14,7 +14,8 @@ export interface WrittenTools {
 export function writeTools(settings: Settings, leaveOut: (what: string) => void): WrittenTools {
   const choice = settings.toolChoice;
   const tools = settings.tools.flatMap((tool) => writeTool(tool, leaveOut));
-  const allowed = choice?.type === "allowed" ? tools.filter((tool) => choice.names.includes(tool.name)) : tools;
+  const names = choice?.type === "allowed" ? new Set(choice.names) : undefined;
+  const allowed = names === undefined ? tools : tools.filter((tool) => names.has(tool.name));
   const toolChoice = writeChoice(choice, allowed);
   if (allowed.length === 0) return {};
   return { tools: allowed, toolChoice };

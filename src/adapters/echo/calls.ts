@@ -1,7 +1,8 @@
 /** Chooses the tools that the model calls, and writes their arguments. */
+import { setImmediate as breathe } from "node:timers/promises";
 import type { Settings, Tool } from "../../core/turn.ts";
 import type { Utterance } from "./speech.ts";
-import { findName, readNamedValues } from "./words.ts";
+import { findNames, readNamedValues } from "./words.ts";
 
 type Call = Extract<Utterance, { type: "call" }>;
 type CallableTool = Exclude<Tool, { type: "other" }>;
@@ -11,12 +12,18 @@ export async function chooseCalls(settings: Settings, text: string, mayAsk: bool
   const { tools, demanded } = readChoice(settings);
   const asked = mayAsk || demanded ? await readCallLines(tools, text) : [];
   if (asked.length === 0 && (mayAsk || demanded)) {
-    for (const tool of namedTools(tools, text)) asked.push(await toCall(tool, text));
+    const named = await namedTools(tools, text);
+    const told = named.length === 0 ? nothingTold : await readNamedValues(text);
+    for (const tool of named) asked.push(await toCall(tool, text, told));
   }
   const [first] = tools;
-  if (asked.length === 0 && demanded && first !== undefined) asked.push(await toCall(first, text));
+  if (asked.length === 0 && demanded && first !== undefined) {
+    asked.push(await toCall(first, text, await readNamedValues(text)));
+  }
   return settings.parallelToolCalls === false ? asked.slice(0, 1) : asked;
 }
+
+const nothingTold: ReadonlyMap<string, string> = new Map();
 
 /** The tools that may be called now, and whether one must be. */
 function readChoice(settings: Settings): { readonly tools: readonly CallableTool[]; readonly demanded: boolean } {
@@ -30,43 +37,49 @@ function readChoice(settings: Settings): { readonly tools: readonly CallableTool
     case "tool":
       return { tools: tools.filter(({ name }) => name === choice.name), demanded: true };
     case "allowed":
-      return { tools: tools.filter(({ name }) => choice.names.includes(name)), demanded: choice.mode === "required" };
+      return { tools: withNames(tools, new Set(choice.names)), demanded: choice.mode === "required" };
     case "auto":
     case "other":
       return { tools, demanded: false };
   }
 }
 
+function withNames(tools: readonly CallableTool[], names: ReadonlySet<string>): readonly CallableTool[] {
+  return tools.filter(({ name }) => names.has(name));
+}
+
 /** Each line `CALL name {json}` is a call, as far as the tool may be called. */
 async function readCallLines(tools: readonly CallableTool[], text: string): Promise<Call[]> {
   const calls: Call[] = [];
+  const byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
   for (const [, name, rest = ""] of text.matchAll(/^CALL[ \t]+(\S+)(.*)$/gm)) {
-    const tool = tools.find((tool) => tool.name === name);
+    const tool = byName.get(name ?? "");
     if (tool === undefined) continue;
     const written = rest.trim();
     // Written arguments go out as they are, wrong ones too: a client must be able to see what it makes of them.
     if (written.startsWith("{") || (tool.type === "custom" && written !== "")) {
       calls.push({ type: "call", kind: tool.type, name: tool.name, text: written });
     } else {
-      calls.push(await toCall(tool, tool.type === "custom" ? text : written));
+      calls.push(await toCall(tool, text, await readNamedValues(written)));
     }
   }
   return calls;
 }
 
-function namedTools(tools: readonly CallableTool[], text: string): readonly CallableTool[] {
-  return tools
-    .map((tool) => ({ tool, at: findName(text, tool.name) }))
-    .filter(({ at }) => at !== -1)
-    .toSorted((one, other) => one.at - other.at)
-    .map(({ tool }) => tool);
+async function namedTools(tools: readonly CallableTool[], text: string): Promise<readonly CallableTool[]> {
+  const byName = Map.groupBy(tools, ({ name }) => name);
+  const found = await findNames(text, new Set(byName.keys()));
+  return Array.from(found).flatMap((name) => byName.get(name) ?? []);
 }
 
-async function toCall(tool: CallableTool, text: string): Promise<Call> {
+/** A custom tool takes the text as it is, a function what is `told` of its parameters. */
+async function toCall(tool: CallableTool, text: string, told: ReadonlyMap<string, string>): Promise<Call> {
   const { type: kind, name } = tool;
   if (tool.type === "custom") return { type: "call", kind, name, text };
   // What checks samples takes long to load, and most turns need none.
   const { makeSample } = await import("./sample.ts");
-  const wish = { optional: tool.strict === true, told: readNamedValues(text) };
+  // A text may ask for thousands of calls.
+  await breathe();
+  const wish = { optional: tool.strict === true, told };
   return { type: "call", kind, name, text: JSON.stringify(makeSample({ type: "object", ...tool.parameters }, wish)) };
 }

@@ -65,6 +65,24 @@ function decodeStep(step: string): string {
 }
 
 const maxParts = 20_000;
+/** The validator holds each property against the names of all. */
+const checkedPropertiesPerPart = 100;
+/** So many references may lead to one another. */
+export const maxReferences = 100;
+
+const maxValues = 50_000;
+
+/** Whether the schema, as it is written, can be read through at once. Plain values in lists cost next to nothing. */
+export function isReadable(schema: JsonSchema): boolean {
+  let values = 0;
+  function walk(value: unknown): boolean {
+    values += 1;
+    if (values > maxValues) return false;
+    if (Array.isArray(value)) return value.every((entry) => typeof entry !== "object" || walk(entry));
+    return !isObject(value) || Object.values(value).every(walk);
+  }
+  return walk(schema);
+}
 
 /** A small schema can refer to itself in so many ways that it unfolds without end in practice. */
 function isModest(root: JsonSchema): boolean {
@@ -75,7 +93,9 @@ function isModest(root: JsonSchema): boolean {
     if (Array.isArray(part)) return part.every((inner) => walk(inner, references));
     if (!isObject(part)) return true;
     return Object.entries(part).every(([key, inner]) => {
+      if (key === "properties" && isObject(inner)) parts += Object.keys(inner).length ** 2 / checkedPropertiesPerPart;
       if (key !== "$ref" || typeof inner !== "string") return walk(inner, references);
+      if (references.length >= maxReferences) return false;
       return references.includes(inner) || walk(resolveReference(root, inner), [...references, inner]);
     });
   }

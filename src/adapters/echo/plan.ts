@@ -79,7 +79,8 @@ async function inFormat(text: string, { format }: Settings): Promise<string> {
       return toSpacedJson({ echo: text });
     case "schema": {
       const { makeSample } = await import("./sample.ts");
-      return toSpacedJson(makeSample(format.schema, { optional: format.strict === true, told: readNamedValues(text) }));
+      const told = await readNamedValues(text);
+      return toSpacedJson(makeSample(format.schema, { optional: format.strict === true, told }));
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Makes a value that satisfies a JSON Schema: always the same one, and with what the caller has said of its properties. */
 import { GatewayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../../core/turn.ts";
-import { createCheck, isObject, quieten, quietPattern } from "./check.ts";
+import { createCheck, isObject, isReadable, quieten, quietPattern } from "./check.ts";
 import { numberOf, numbers, strings } from "./scalars.ts";
 import { type Variant, unfold } from "./variants.ts";
 
@@ -14,6 +14,7 @@ export interface Wish {
 
 /** For a schema that only exotic keywords make hard to satisfy it is the best that could be found. */
 export function makeSample(schema: JsonSchema, wish: Wish): unknown {
+  if (!isReadable(schema)) refuse();
   const root = quieten(schema);
   for (const value of createMaker(root, wish)(root, [], 0)) return value;
   throw new GatewayError("adapter_bad_request", "The echo adapter finds no value that satisfies the JSON Schema.");
@@ -29,7 +30,7 @@ const maxCandidates = 64;
 
 function createMaker(root: JsonSchema, wish: Wish): Make {
   const check = createCheck(root);
-  const whole = { root, countStep };
+  const whole = { root, countStep, refuse };
   let steps = 0;
 
   function* make(part: unknown, references: readonly string[], nth: number, told?: string): ReturnType<Make> {
@@ -140,13 +141,16 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
     return found;
   }
 
-  function countStep(): void {
-    steps += 1;
-    if (steps <= maxSteps) return;
-    throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
+  function countStep(cost = 1): void {
+    steps += cost;
+    if (steps > maxSteps) refuse();
   }
 
   return make;
+}
+
+function refuse(): never {
+  throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
 }
 
 /** The first of many, without making the others. No JSON value is undefined. */

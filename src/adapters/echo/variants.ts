@@ -1,6 +1,6 @@
 /** Unfolds a JSON Schema into plain ones: references followed, `allOf` merged, each choice of `anyOf` and `oneOf` on its own. */
 import type { JsonSchema } from "../../core/turn.ts";
-import { isObject, resolveReference } from "./check.ts";
+import { isObject, maxReferences, resolveReference } from "./check.ts";
 
 export interface Variant {
   /** Without `$ref`, `allOf`, `anyOf` and `oneOf`. */
@@ -12,8 +12,10 @@ export interface Variant {
 /** The schema that the parts belong to. */
 export interface Whole {
   readonly root: JsonSchema;
-  /** Called for each part that is unfolded; it throws when that never seems to end. */
-  countStep(): void;
+  /** Called for each part that is unfolded and for what is merged; it throws when that never seems to end. */
+  countStep(cost?: number): void;
+  /** Throws where even one step would be too much. */
+  refuse(): never;
 }
 
 export function* unfold(part: unknown, whole: Whole, references: readonly string[]): Generator<Variant, void, void> {
@@ -23,6 +25,7 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   const { $ref, allOf, anyOf, oneOf, ...rest } = part;
   if (typeof $ref === "string") {
     if (references.includes($ref)) return;
+    if (references.length >= maxReferences) whole.refuse();
     const others = { ...rest, ...defined({ allOf, anyOf, oneOf }) };
     yield* unfoldAll([resolveReference(whole.root, $ref), others], whole, [...references, $ref]);
   } else if (Array.isArray(allOf)) {
@@ -36,12 +39,16 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   }
 }
 
+/** So many parts may have to hold together: each is a call within the one before. */
+const maxTogether = 100;
+
 /** Every way in which all the parts can hold together. */
 function* unfoldAll(
   parts: readonly unknown[],
   whole: Whole,
   references: readonly string[],
 ): Generator<Variant, void, void> {
+  if (parts.length > maxTogether) whole.refuse();
   const [first, ...others] = parts;
   for (const one of unfold(first, whole, references)) {
     if (others.length === 0) {
@@ -51,6 +58,7 @@ function* unfoldAll(
     for (const other of unfoldAll(others, whole, references)) {
       const schema = merge(one.schema, other.schema);
       if (schema === undefined) continue;
+      whole.countStep(costOf(schema));
       yield { schema, references: [...new Set([...one.references, ...other.references])] };
     }
   }
@@ -66,6 +74,14 @@ function merge(one: JsonSchema, other: JsonSchema): JsonSchema | undefined {
   }
   return merged;
 }
+
+/** What merging copies each time. */
+function costOf({ properties, required }: JsonSchema): number {
+  const copied = (isObject(properties) ? Object.keys(properties).length : 0) + toList(required).length;
+  return copied / copiedPerStep;
+}
+
+const copiedPerStep = 4;
 
 const contradiction = Symbol("contradiction");
 

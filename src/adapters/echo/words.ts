@@ -41,29 +41,33 @@ const otherBlanks: ReadonlySet<number> = new Set([
   0x202f, 0x205f, 0x3000, 0xfeff,
 ]);
 
-/** Whether the name stands in the text as a word of its own; where, or -1. */
-export function findName(text: string, name: string): number {
-  if (name === "") return -1;
-  for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + 1)) {
-    const before = text[at - 1] ?? " ";
-    const after = text[at + name.length] ?? " ";
-    if (!isNameCharacter(before) && !isNameCharacter(after)) return at;
+/** So many matches are looked at at a stretch: a few milliseconds as well. */
+const maxMatchesAtOnce = 20_000;
+
+/** Which of the names stand in the text as words of their own, in the order of their first places. The text is read once for all. */
+export async function findNames(text: string, names: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  let read = 0;
+  for (const [word] of names.size === 0 ? [] : text.matchAll(/[\p{L}\p{N}_-]+/gu)) {
+    if (names.has(word)) found.add(word);
+    if (found.size === names.size) break;
+    read += 1;
+    if (read % maxMatchesAtOnce === 0) await breathe();
   }
-  return -1;
+  return found;
 }
 
 /** What the text says of named things: `city=Paris`, `city: "New York"`. The first word on each stands. */
-export function readNamedValues(text: string): ReadonlyMap<string, string> {
+export async function readNamedValues(text: string): Promise<ReadonlyMap<string, string>> {
   const told = new Map<string, string>();
+  let read = 0;
   for (const match of text.matchAll(/(?<![\w-])([A-Za-z_][\w-]*)[ \t]*[=:][ \t]*("[^"\n]*"|[^\s,;"]+)/g)) {
     const [, name = "", value = ""] = match;
     if (!told.has(name)) told.set(name, value.startsWith('"') ? value.slice(1, -1) : withoutSentenceEnd(value));
+    read += 1;
+    if (read % maxMatchesAtOnce === 0) await breathe();
   }
   return told;
-}
-
-function isNameCharacter(character: string): boolean {
-  return /[\p{L}\p{N}_-]/u.test(character);
 }
 
 /** `city: Paris.` speaks of Paris. */

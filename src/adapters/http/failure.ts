@@ -62,6 +62,7 @@ const reasons: ReadonlyMap<string, string> = new Map(
     EAI_AGAIN: "has a name that cannot be resolved now",
     ENOENT: "is not there: no such socket",
     EACCES: "is a socket that we may not open",
+    UND_ERR_INVALID_ARG: "cannot be sent this request: a header of it is none that HTTP can carry",
     UND_ERR_DESTROYED: "was left because the gateway closes",
     UND_ERR_CLOSED: "was left because the gateway closes",
     UND_ERR_PRX_TLS: "is behind a proxy whose TLS we do not accept",

@@ -1,7 +1,8 @@
 /** Writes which tools the model may or must call; a choice that cannot be kept is refused, never left out. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Dialect } from "../../core/item.ts";
-import type { Settings, Tool } from "../../core/turn.ts";
+import type { Settings } from "../../core/turn.ts";
+import { createIsCustom } from "../custom.ts";
 import { textAt } from "../json.ts";
 import { fieldsOf } from "./native.ts";
 
@@ -15,7 +16,8 @@ export interface ChoiceSpelling {
 /** `offered`: there is a tool to choose. Where there is none, only a choice that needs one is worth a word. */
 export function writeToolChoice(settings: Settings, offered: boolean, spelling: ChoiceSpelling): unknown {
   const { toolChoice: choice, tools } = settings;
-  const spell = (name: string) => spelling.name(kindOf(name, tools), name);
+  const isCustom = createIsCustom(tools);
+  const spell = (name: string) => spelling.name(isCustom(name) ? "custom" : "function", name);
   switch (choice?.type) {
     case undefined:
       return undefined;
@@ -37,10 +39,6 @@ export function writeToolChoice(settings: Settings, offered: boolean, spelling: 
         refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none that`)
       );
   }
-}
-
-function kindOf(name: string, tools: readonly Tool[]): "function" | "custom" {
-  return tools.some((tool) => tool.type === "custom" && tool.name === name) ? "custom" : "function";
 }
 
 function refuseChoice(why: string): never {

@@ -40,14 +40,18 @@ export const options = {
         "How tools that take free text are offered on the wire chat: as what they are (custom), or as functions with one string " +
         "(function), for the many servers that know no custom tools. Callers see no difference.",
     },
-    api_key: { type: "string", description: "Sent as Authorization: Bearer. Absent: no such header." },
+    api_key: {
+      type: "string",
+      format: "header",
+      description: "Sent as Authorization: Bearer. Absent: no such header.",
+    },
     headers: {
       type: "object",
       patternProperties: { "^.*$": { type: "string" } },
       description: "More headers for every request; they win over ours.",
     },
-    organization: { type: "string", description: "Sent as OpenAI-Organization." },
-    project: { type: "string", description: "Sent as OpenAI-Project." },
+    organization: { type: "string", format: "header", description: "Sent as OpenAI-Organization." },
+    project: { type: "string", format: "header", description: "Sent as OpenAI-Project." },
     proxy: {
       anyOf: [
         { type: "string", pattern: "^(https?|socks5?)://" },

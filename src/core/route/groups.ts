@@ -24,7 +24,7 @@ export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
     const both = JSON.stringify([group, name]);
     const known = joined.get(both);
     if (known !== undefined) return known;
-    let result = `${group.replace(/_+$/, "")}__${name}`;
+    let result = `${withoutEnd(group)}__${name}`;
     for (let salt = 0; !acceptable.test(result) || taken.has(result); salt++) result = fold(group, name, both + salt);
     taken.add(result);
     joined.set(both, result);
@@ -50,6 +50,13 @@ export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   };
 }
 
+/** Without the underscores at its end; a regular expression would look for them anew from each one of a long run. */
+function withoutEnd(group: string): string {
+  let end = group.length;
+  while (group[end - 1] === "_") end -= 1;
+  return group.slice(0, end);
+}
+
 /** What a call has in its caller's words. */
 type Own = { readonly group: string; readonly name: string; readonly kind?: never } | { readonly kind: "search" };
 
@@ -60,7 +67,9 @@ export function standAlone(
   names: JoinedNames,
 ): Tool {
   const { description: own } = tool;
-  const both = [common, own].filter((text) => text !== undefined && text !== "").join("\n\n");
+  // Not even joined where it is too long: each of a thousand tools would have a copy of it.
+  const isShort = (common?.length ?? 0) <= maxDescription;
+  const both = isShort ? [common, own].filter((text) => text !== undefined && text !== "").join("\n\n") : "";
   const description = both === "" || both.length > maxDescription ? own : both;
   return { ...tool, name: names.join(group, tool.name), description };
 }

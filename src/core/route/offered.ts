@@ -46,22 +46,28 @@ function broughtBy(item: Item, { native }: Settings, speaks: (dialect: Dialect) 
 
 /** Each stands where its name stood first, so that what a model reads changes as little as it can. */
 function renew(before: readonly Tool[], brought: readonly Tool[]): readonly Tool[] {
-  const all = [...before];
+  const versions = before.map((tool) => [tool]);
   const places = new Map(before.map((tool, place) => [keyOf(tool), place]));
   for (const tool of brought) {
-    const place = places.get(keyOf(tool)) ?? all.length;
+    const place = places.get(keyOf(tool)) ?? versions.length;
     places.set(keyOf(tool), place);
-    all[place] = renewGroup(all[place], tool);
+    (versions[place] ??= []).push(tool);
   }
-  return all;
+  return versions.flatMap(newestOf);
 }
 
-/** A group may come in parts, some of its tools at a time. */
-function renewGroup(before: Tool | undefined, tool: Tool): Tool {
-  if (before?.type !== "other" || before.group === undefined) return tool;
-  if (tool.type !== "other" || tool.group === undefined) return tool;
-  const { description = before.group.description } = tool.group;
-  return { ...tool, group: { ...tool.group, description, tools: renew(before.group.tools, tool.group.tools) } };
+/** A group may come in parts, some of its tools at a time: all are put together at once, as each alone would copy those before. */
+function newestOf(versions: readonly Tool[]): readonly Tool[] {
+  const newest = versions.slice(-1);
+  const [tool] = newest;
+  if (versions.length === 1 || tool?.type !== "other" || tool.group === undefined) return newest;
+  const [first, ...others] = versions.flatMap((version) => (version.type === "other" ? (version.group ?? []) : []));
+  const tools = renew(
+    first?.tools ?? [],
+    others.flatMap((part) => part.tools),
+  );
+  const description = [first, ...others].findLast((part) => part?.description !== undefined)?.description;
+  return [{ ...tool, group: { ...tool.group, description, tools } }];
 }
 
 /** A function may have the name of a type. */

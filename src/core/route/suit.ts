@@ -114,7 +114,8 @@ function suitTools(
   if (choice?.type === "other" && !speaks(choice.extra.dialect)) throw notThere(typeOf(choice.extra));
   const isKnown = (tool: Tool): boolean => tool.type !== "other" || speaks(tool.extra.dialect);
   if (choice?.type !== "allowed" && tools === settings.tools && tools.every(isKnown)) return settings;
-  const allowed = choice?.type === "allowed" ? tools.map((tool) => narrow(tool, choice.names)) : tools;
+  const chosen = choice?.type === "allowed" ? new Set(choice.names) : undefined;
+  const allowed = chosen === undefined ? tools : tools.map((tool) => narrow(tool, chosen));
   const wanted = allowed.flatMap((tool) => tool ?? []).flatMap((tool) => offersOf(tool, isKnown(tool), names));
   const kept = wanted.flatMap(({ tool }) => tool ?? []);
   for (const { name, tool } of wanted) if (tool === undefined) tell({ type: "left-out", what: `tool ${name}` });
@@ -150,13 +151,13 @@ function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined):
 }
 
 /** What of a tool is allowed: all of it, some of a group, or nothing. */
-function narrow(tool: Tool, names: readonly string[]): Tool | undefined {
-  if (names.includes(nameOf(tool))) return tool;
+function narrow(tool: Tool, names: ReadonlySet<string>): Tool | undefined {
+  if (names.has(nameOf(tool))) return tool;
   if (tool.type !== "other" || tool.group === undefined) return undefined;
   const { group, extra } = tool;
   const isAllowed = (_: unknown, index: number): boolean => {
     const inner = group.tools[index];
-    return inner !== undefined && names.includes(nameInGroup(group.name, nameOf(inner)));
+    return inner !== undefined && names.has(nameInGroup(group.name, nameOf(inner)));
   };
   const tools = group.tools.filter(isAllowed);
   if (tools.length === 0) return undefined;

@@ -14,10 +14,11 @@ import {
   readMetadata,
   readNumber,
   readObject,
+  readOthers,
   readString,
-  requireModel,
   requireName,
   requireObject,
+  requireShortName,
   unsupported,
   wrongType,
 } from "../fields.ts";
@@ -41,12 +42,13 @@ export function readRequest(body: unknown, exposeReasoning: boolean): { readonly
   const fields = withTools(sent);
   const stream = readBoolean(fields, "stream") ?? false;
   const store = readBoolean(fields, "store");
-  const model = requireModel(fields);
+  const model = requireShortName(fields, "model");
   const items = readMessages(fields);
   const ask: Ask = {
     model,
     items,
     itemsParam: "messages",
+    ...(speaksOfFunctions(sent) && { toolsParam: "functions" }),
     pathOf: createPathOf(fields, items),
     settings: readSettings(fields),
     stream,
@@ -82,16 +84,12 @@ function readSettings(fields: Fields): Settings {
     reasoningEffort: readString(fields, "reasoning_effort"),
     verbosity: readString(fields, "verbosity"),
     serviceTier: readString(fields, "service_tier"),
-    native: { dialect: "chat", fields: toNative(fields) },
+    native: { dialect: "chat", fields: readOthers(fields, ours) ?? {} },
   };
 }
 
 /** What the gateway says itself; everything else of the body belongs to the model that speaks this dialect. */
 const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
-
-function toNative(fields: Fields): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields.values).filter(([key, value]) => value !== null && !ours.has(key)));
-}
 
 /** What would change the answer and cannot be honoured is refused rather than dropped. */
 function refuseUnanswerable(fields: Fields): void {

@@ -12,6 +12,7 @@ import {
   readString,
   requireName,
   requireObject,
+  requireShortName,
   requireString,
   toFields,
 } from "../fields.ts";
@@ -27,7 +28,7 @@ function readTool(tool: Fields): Tool {
     const described = requireObject(tool, "custom");
     return {
       type,
-      name: requireName(described, "name"),
+      name: requireShortName(described, "name"),
       description: readString(described, "description"),
       format: described.values.format ?? undefined,
     };
@@ -39,7 +40,7 @@ function readTool(tool: Fields): Tool {
 export function readFunction(described: Fields): Extract<Tool, { type: "function" }> {
   return {
     type: "function",
-    name: requireName(described, "name"),
+    name: requireShortName(described, "name"),
     description: readString(described, "description"),
     parameters: readObject(described, "parameters")?.values,
     strict: readBoolean(described, "strict"),
@@ -65,14 +66,15 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
   switch (type) {
     case "function":
     case "custom":
-      return { type: "tool", name: requireKnown(type, requireObject(fields, type), tools) };
+      return { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) };
     case "allowed_tools": {
       const allowed = requireObject(fields, "allowed_tools");
-      const names = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
+      const chosen = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
+      const known = keysOf(tools);
       return {
         type: "allowed",
         mode: readChoice(allowed, "mode", ["auto", "required"]) ?? "auto",
-        names: names.flatMap((tool) => readAllowed(tool, tools)),
+        names: [...new Set(chosen.flatMap((tool) => readAllowed(tool, known)))],
       };
     }
     default:
@@ -81,15 +83,20 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
 }
 
 /** A tool that only this dialect knows has no name to go by. */
-function readAllowed(tool: Fields, tools: readonly Tool[]): readonly string[] {
+function readAllowed(tool: Fields, known: ReadonlySet<string>): readonly string[] {
   const type = requireString(tool, "type");
   if (type !== "function" && type !== "custom") return [];
-  return [requireKnown(type, readObject(tool, type) ?? tool, tools)];
+  return [requireKnown(type, readObject(tool, type) ?? tool, known)];
 }
 
-function requireKnown(type: "function" | "custom", named: Fields, tools: readonly Tool[]): string {
+/** What a choice may name. A look at all tools for each that is allowed would take minutes where both are many. */
+function keysOf(tools: readonly Tool[]): ReadonlySet<string> {
+  return new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [`${tool.type} ${tool.name}`])));
+}
+
+function requireKnown(type: "function" | "custom", named: Fields, known: ReadonlySet<string>): string {
   const name = requireName(named, "name");
-  if (tools.some((tool) => tool.type === type && tool.name === name)) return name;
+  if (known.has(`${type} ${name}`)) return name;
   throw new GatewayError("invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`, {
     param: "tool_choice",
   });

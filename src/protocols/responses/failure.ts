@@ -51,4 +51,5 @@ const codes: Readonly<Partial<Record<ErrorCode, string>>> = {
   tool_call_mismatch: "invalid_prompt",
   previous_response_not_found: "invalid_prompt",
   too_many_messages: "invalid_prompt",
+  too_many_tools: "invalid_prompt",
 };

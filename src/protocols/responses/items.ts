@@ -8,6 +8,7 @@ import {
   pathOf,
   readChoice,
   readObjects,
+  readOthers,
   readString,
   requireName,
   requireString,
@@ -73,7 +74,7 @@ function readMessage(item: Fields): Item {
     type: "message",
     role: readChoice(item, "role", roles) ?? missing(pathOf(item, "role")),
     content: readContent(item, "content"),
-    extra: readExtra(item, "role", "content"),
+    extra: readExtra(item, knownOfMessage),
   };
 }
 
@@ -86,7 +87,7 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
     name: requireName(item, "name"),
     ...(namespace !== undefined && { group: namespace }),
     arguments: requireString(item, written),
-    extra: readExtra(item, "call_id", "name", "namespace", written),
+    extra: readExtra(item, knownOfCall[kind]),
   };
 }
 
@@ -117,9 +118,14 @@ function readTexts(item: Fields, key: string): readonly string[] {
 }
 
 /** Ids and states are left out: they are of the answer that the item came from, and mean nothing to another adapter. */
-function readExtra(item: Fields, ...known: readonly string[]): Extra | undefined {
-  const rest = Object.entries(item.values).filter(
-    ([key, value]) => value !== null && !["type", "id", "status", ...known].includes(key),
-  );
-  return rest.length === 0 ? undefined : { dialect: "responses", fields: Object.fromEntries(rest) };
+const leftOut = ["type", "id", "status"];
+const knownOfMessage = new Set([...leftOut, "role", "content"]);
+const knownOfCall = {
+  function: new Set([...leftOut, "call_id", "name", "namespace", "arguments"]),
+  custom: new Set([...leftOut, "call_id", "name", "namespace", "input"]),
+} as const;
+
+function readExtra(item: Fields, known: ReadonlySet<string>): Extra | undefined {
+  const others = readOthers(item, known);
+  return others && { dialect: "responses", fields: others };
 }

@@ -1,6 +1,5 @@
 /** Reads a create body: what the caller asks, and what of it the response object repeats. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Extra } from "../../core/item.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
 import {
   type Fields,
@@ -12,24 +11,26 @@ import {
   readMetadata,
   readNumber,
   readObject,
+  readOthers,
   readString,
-  requireModel,
   requireName,
+  requireShortName,
   toFields,
   wrongType,
 } from "../fields.ts";
+import { readToolChoice } from "./choice.ts";
 import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
 import { readInclude } from "./include.ts";
 import { readItems } from "./items.ts";
 import type { Echo } from "./object.ts";
 import type { Seal } from "./seal.ts";
-import { echoTools, readToolChoice, readTools } from "./tools.ts";
+import { echoTools, readTools } from "./tools.ts";
 import { createPathOf } from "./where.ts";
 
 export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; readonly echo: Echo } {
   const fields = readBody(body);
-  const model = requireModel(fields);
+  const model = requireShortName(fields, "model");
   const previousId = readString(fields, "previous_response_id");
   const conversationId = readConversation(fields, previousId);
   const user = readString(fields, "user") || undefined;
@@ -125,7 +126,7 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
     reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
     verbosity: text && readString(text, "verbosity"),
     serviceTier: readString(fields, "service_tier"),
-    native: readNative(fields),
+    native: { dialect: "responses", fields: readOthers(fields, ownFields) ?? {} },
   };
 }
 
@@ -141,11 +142,6 @@ const ownFields: ReadonlySet<string> = new Set([
   "store",
   "background",
 ]);
-
-function readNative(fields: Fields): Extra {
-  const entries = Object.entries(fields.values).filter(([key, value]) => value !== null && !ownFields.has(key));
-  return { dialect: "responses", fields: Object.fromEntries(entries) };
-}
 
 function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
   const { settings } = ask;

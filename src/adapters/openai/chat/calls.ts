@@ -33,6 +33,8 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   const calls: Call[] = [];
   /** The call that stands under a server's index now. */
   const byIndex = new Map<number, Call>();
+  /** The first call of each id. */
+  const byId = new Map<string, Call>();
   let last: Call | undefined;
   /** Those whose input may not be told yet. */
   const waiting: Call[] = [];
@@ -40,12 +42,13 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   /** A name together with an id that is new begins another call, even under an index that was used before. */
   function find(index: unknown, id: string | undefined, named: boolean): Call {
     const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !named ? last : undefined;
-    const known = id === undefined || here?.id === id ? here : calls.find((call) => call.id === id);
+    const known = id === undefined || here?.id === id ? here : byId.get(id);
     const isOther = here !== undefined && here.begun && id !== undefined && named && here.id !== id;
     // Some servers give all calls of an answer one id, so that only their places tell them apart.
     const isTwin = known?.begun === true && named && typeof index === "number" && here === undefined;
     const found = (isTwin ? undefined : known) ?? (isOther ? undefined : here) ?? begin(id, isTwin);
     if (!found.begun) found.id ??= id;
+    if (found.id !== undefined && !byId.has(found.id)) byId.set(found.id, found);
     if (typeof index === "number") byIndex.set(index, found);
     last = found;
     return found;

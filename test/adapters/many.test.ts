@@ -1,0 +1,108 @@
+/** Much of something in one turn or one answer: an adapter takes a time that grows with it, and lets others go on meanwhile. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as breathe } from "node:timers/promises";
+import { makeSample } from "../../src/adapters/echo/sample.ts";
+import { echo } from "../../src/adapters/echo/index.ts";
+import { createCallReader } from "../../src/adapters/openai/chat/calls.ts";
+import type { Delta } from "../../src/core/delta.ts";
+import type { JsonSchema, Tool } from "../../src/core/turn.ts";
+
+/** What takes longer looks at all of something for each of something else. */
+const boundMs = 2_000;
+
+function many<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}
+
+/** The longest that anybody else had to wait while the echo answered. */
+async function longestWait(content: string, tools: readonly Tool[]): Promise<number> {
+  const turn = { id: "resp_1", model: "echo", settings: { tools }, stream: true };
+  const items = [{ type: "message", role: "user", content }] as const;
+  let longest = 0;
+  const over = new AbortController();
+  const waiting = (async () => {
+    while (!over.signal.aborted) {
+      const since = performance.now();
+      await breathe();
+      longest = Math.max(longest, performance.now() - since);
+    }
+  })();
+  const said = echo.create({}).stream({ ...turn, items }, new AbortController().signal);
+  for await (const _ of said) continue;
+  over.abort();
+  await waiting;
+  return longest;
+}
+
+const wide = (count: number): JsonSchema => ({
+  type: "object",
+  properties: Object.fromEntries(many(count, (index) => [`p${index}`, { type: "string" }])),
+  required: many(count, (index) => `p${index}`),
+  additionalProperties: false,
+});
+
+const texts: readonly (readonly [what: string, text: string, tools: readonly Tool[]])[] = [
+  [
+    "a long text that might name one of 4,000 tools",
+    "f1 ".repeat(500_000),
+    many(4_000, (index) => ({ type: "function", name: `f${index}_` })),
+  ],
+  [
+    "a long word in which a tool's name stands over and over",
+    "xa".repeat(100_000),
+    many(4_000, (index) => ({ type: "function", name: `a${"-".repeat(index % 2)}` })),
+  ],
+  ["a text that asks for 600 calls", "CALL f\n".repeat(600), [{ type: "function", name: "f", parameters: wide(100) }]],
+];
+
+for (const [what, text, tools] of texts) {
+  test(`the echo lets others go on: ${what}`, async () => {
+    const waited = await longestWait(text, tools);
+    assert.ok(waited < 400, `somebody waited for ${Math.round(waited)} ms`);
+  });
+}
+
+const refusal = { code: "adapter_bad_request", message: "The JSON Schema is too large for the echo adapter." };
+const plain = { optional: false, told: new Map<string, string>() };
+
+test("a schema with thousands of properties has its sample in no time", () => {
+  const since = performance.now();
+  assert.equal(Object.keys(makeSample(wide(6_000), plain) as object).length, 6_000);
+  assert.ok(performance.now() - since < boundMs);
+});
+
+const schemas: readonly (readonly [what: string, schema: JsonSchema])[] = [
+  ["more properties than can be made", wide(100_000)],
+  ["parts without number that must hold together", { allOf: many(100_000, (index) => ({ required: [`p${index}`] })) }],
+  [
+    "parts that make each other longer",
+    { allOf: many(99, (part) => ({ required: many(2_500, (n) => `${part} ${n}`) })) },
+  ],
+  [
+    "a chain of references without end",
+    {
+      $ref: "#/$defs/d0",
+      $defs: Object.fromEntries(many(20_000, (index) => [`d${index}`, { $ref: `#/$defs/d${index + 1}` }])),
+    },
+  ],
+];
+
+for (const [what, schema] of schemas) {
+  test(`a schema is refused at once for its length: ${what}`, () => {
+    const since = performance.now();
+    assert.throws(() => makeSample(schema, plain), refusal);
+    assert.ok(performance.now() - since < boundMs);
+  });
+}
+
+test("an upstream that makes very many calls in one answer is heard in no time", () => {
+  const deltas: Delta[] = [];
+  const reader = createCallReader(() => false);
+  const since = performance.now();
+  for (const id of many(60_000, (index) => `call_${index}`)) {
+    reader.hear({ id, type: "function", function: { name: "f", arguments: "{}" } }, deltas);
+  }
+  assert.ok(performance.now() - since < boundMs);
+  assert.equal(deltas.filter(({ type }) => type === "tool-call").length, 60_000);
+});
