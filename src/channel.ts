@@ -43,7 +43,7 @@ export interface ChannelParts {
 export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
   return async ({ content, session, owner = unnamedOwner, model = parts.model(), instructions, signal }) => {
     const caller = watchCaller(signal);
-    const reply = await parts.gateway.answer(
+    const answering = parts.gateway.answer(
       {
         model,
         items: [{ type: "message", role: "user", content }],
@@ -59,6 +59,9 @@ export function createChannel(parts: ChannelParts): (message: Message) => Promis
         signal: caller.signal,
       },
     );
+    // Whoever refuses it has no more to hear of its caller.
+    answering.catch(caller.forget);
+    const reply = await answering;
     const pieces = hear(reply, caller);
     return {
       about: reply.about,

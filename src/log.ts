@@ -125,7 +125,9 @@ function createSink() {
     write(line: string): void {
       if (gathered.length >= maxWaiting) lost++;
       else gathered += line;
-      if (gathered.length >= maxGathered && unwritten.length === 0) flush();
+      // While something is unwritten, whoever writes or tries again looks for more when it is done.
+      if (unwritten.length > 0) return;
+      if (gathered.length >= maxGathered) flush();
       else schedule(gatherMs);
     },
   };

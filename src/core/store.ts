@@ -177,6 +177,7 @@ export interface StoredFailure {
   readonly message: string;
   readonly param?: string | undefined;
   readonly wireCode?: string | undefined;
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 export interface FoundTurn {

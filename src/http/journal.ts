@@ -141,7 +141,8 @@ function toRemarkFields(remarks: About["remarks"]): object {
 const callerLeft = 499;
 const switchingProtocols = 101;
 
-function toStatus({ isUpgraded }: FastifyRequest, { raw }: FastifyReply): number {
+function toStatus({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): number {
   if (isUpgraded) return switchingProtocols;
-  return raw.writableFinished ? raw.statusCode : callerLeft;
+  // A stream whose end nobody knows is cut by us.
+  return raw.writableFinished ? raw.statusCode : (failure?.status ?? callerLeft);
 }

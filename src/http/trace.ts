@@ -21,8 +21,8 @@ export interface Coming {
 
 /** A request's own part of its trace. */
 export interface Span {
-  /** What follows from the request is called by this. */
-  readonly trace: Trace;
+  /** What follows from the request is called by this; nothing when it is followed nowhere. */
+  readonly trace: Trace | undefined;
   end(ending: Ending): void;
 }
 

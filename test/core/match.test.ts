@@ -170,7 +170,20 @@ test("a blank answer is an answer: what was asked before it is not asked again",
     const third = await say([user("BLANK"), assistant(""), user("two"), assistant("re: two"), user("three")]);
     assert.equal(third.history, "matched");
     assert.equal(third.seen.filter((item) => item.type === "message" && item.role === "user").length, 3);
+    const between = [user("BLANK"), assistant(""), user("two"), assistant("re: two"), user("BLANK")];
+    assert.equal((await say(between)).history, "forked");
+    const after = await say([...between, assistant(" "), user("four")]);
+    assert.equal(after.history, "matched");
+    assert.equal(after.seen.filter((item) => item.type === "message" && item.role === "user").length, 4);
   }
+});
+
+test("a place that is left for the answer is none", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  const second = await say([user("two"), assistant("")]);
+  assert.equal(second.history, "continued");
+  assert.deepEqual(second.seen.slice(0, 3), [...talk("one"), user("two")]);
 });
 
 test("the same sentence said twice is said twice", async () => {

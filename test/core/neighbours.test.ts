@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
-import type { Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
@@ -19,11 +18,6 @@ function openTwo(script: Script = [say("quick")]) {
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const hint = "garden";
-/** Throws what the answer failed with. */
-async function answerOf(reply: Reply): Promise<void> {
-  const last = (await drain(reply)).at(-1);
-  if (last?.type === "turn-end" && last.answer.error !== undefined) throw last.answer.error;
-}
 const toJson = (events: readonly Event[]): unknown => JSON.parse(JSON.stringify(events));
 
 suite("gateways on one store", () => {
@@ -86,6 +80,21 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns[0]?.items.length, 3);
   });
 
+  test("a request with a key that came before the first one had its place is heard while that runs", async () => {
+    const { slow, one, other } = openTwo();
+    const told = drain(await one.answer({ keep: "in-session" }, { hint }));
+    await slow.begun;
+    // Both wait: the first for its session, the second for the first.
+    const first = one.answer({ keep: "in-session" }, { key, hint }).then(drain);
+    const second = other.answer({ keep: "in-session" }, { key, hint });
+    slow.go();
+    await told;
+    const repeated = await second;
+    assert.equal(repeated.isRepeated, true);
+    assert.deepEqual(toJson(await drain(repeated)), toJson(await first));
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
   test("a stream that was cut is taken up at another gateway while it runs", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({}, { key });
@@ -113,15 +122,17 @@ suite("gateways on one store", () => {
     const one = open(async function* fail() {
       begun.resolve();
       await broken.promise;
-      throw new GatewayError("adapter_error", "It broke.");
+      throw new GatewayError("adapter_rate_limit", "It broke.", { retryAfterSeconds: 7 });
     }, join().store);
     const other = open([say("quick")], join().store);
     const failed = codeOf(one.answer({}, { key }).then(drain));
     await begun.promise;
-    const repeated = codeOf(other.answer({}, { key }).then(answerOf));
+    const { events } = await other.answer({}, { key });
+    const repeated = events.next();
     broken.resolve();
-    assert.equal(await failed, "adapter_error");
-    assert.equal(await repeated, "adapter_error");
+    assert.equal(await failed, "adapter_rate_limit");
+    // Thrown, so that it is told as a status there too.
+    await assert.rejects(repeated, { code: "adapter_rate_limit", retryAfterSeconds: 7 });
     assert.equal(other.adapter.turns.length, 0);
     assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
   });

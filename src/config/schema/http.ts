@@ -89,7 +89,8 @@ const token = {
           type: "integer",
           minimum: 1,
           maximum: 2_147_483_647,
-          description: "Turns that this token's name may have running at the same time; more are refused with 429.",
+          description:
+            "Turns, and work on conversations, that this token's name may have going on at the same time; more are refused with 429. Turns in the background do not count.",
         },
       },
     },

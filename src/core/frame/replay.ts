@@ -89,12 +89,14 @@ export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date):
   return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
 }
 
-export function toStoredFailure({ code, message, param, wireCode }: GatewayError): StoredFailure {
-  return { code, message, param: param ?? undefined, wireCode: wireCode === code ? undefined : wireCode };
+export function toStoredFailure(error: GatewayError): StoredFailure {
+  const { code, message, param, wireCode, retryAfterSeconds } = error;
+  const own = { param: param ?? undefined, wireCode: wireCode === code ? undefined : wireCode };
+  return { code, message, ...own, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
 
-function toError({ code, message, param, wireCode }: StoredFailure): GatewayError {
-  return new GatewayError(code, message, { param, wireCode });
+function toError({ code, message, ...rest }: StoredFailure): GatewayError {
+  return new GatewayError(code, message, rest);
 }
 
 function isOutput(item: StoredTurn["output"][number]): item is OutputItem {

@@ -61,6 +61,7 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
       const found = await store.findTurn(owner, id);
       const turn = found && (await look(found));
       if (turn === undefined) throw new GatewayError("not_found", `Response with id '${id}' not found.`);
+      if (heard === 0 && isSilent(turn)) throw toAnswer(turn).error ?? brokenOff();
       if (heard === 0) return yield* tellAgain(turn);
       const rest = replayTurn(turn).slice(heard);
       // Of what a gateway told that died, or told too much to be kept event by event, nobody knows the end.
@@ -73,6 +74,11 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
       if (turn?.status === "running" && isMeant(turn)) await neighbours.callOff(nameOfRun(turnId), turnId);
     },
   };
+}
+
+/** It failed before its first word, which whoever waits for that is told as a failure. One in the background has been promised. */
+function isSilent({ status, output, told }: StoredTurn): boolean {
+  return status === "failed" && output.length === 0 && told?.background !== true;
 }
 
 function brokenOff(): GatewayError {

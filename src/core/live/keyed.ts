@@ -32,7 +32,7 @@ export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
 export function createKeyed(parts: KeyedParts): Once {
   const { store, lives, elsewhere, begin, inBackground, resolve, keyMs, now } = parts;
 
-  /** The answer that is there already: kept, or on its way in the background. */
+  /** The answer that is there already: kept, or on its way, in the background or at another gateway. */
   async function findAnswer(owner: string, key: AskedKey): Promise<Found | undefined> {
     const known = await store.findKey(owner, key.key);
     const kept = known && (await store.findTurn(owner, known.turnId));
@@ -61,13 +61,8 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
-  /** Begins a turn that other gateways find by its key and hear while it runs. */
-  async function beginForAll(
-    ask: Ask<Item>,
-    caller: Caller,
-    key: AskedKey,
-    whenOver: ((() => void) | undefined)[],
-  ): Promise<Source> {
+  /** Begins a turn that other gateways find by its key and hear while it runs. `names` are those that it has among them. */
+  async function beginForAll(ask: Ask<Item>, caller: Caller, key: AskedKey, names: Names): Promise<Source> {
     const { owner, turnId, memo, signal } = caller;
     const { about, events } = await begin(ask, caller, "by key");
     const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
@@ -87,8 +82,10 @@ export function createKeyed(parts: KeyedParts): Once {
     }
 
     try {
-      whenOver.push(await elsewhere.announce(turnId, signal));
+      names.push(await elsewhere.announce(turnId, signal));
       await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+      // Whoever has waited for the key finds the turn by it now.
+      names.shift()?.();
     } catch (thrown) {
       await events.return();
       throw thrown;
@@ -110,11 +107,11 @@ export function createKeyed(parts: KeyedParts): Once {
     let isRepeated = false;
     let input: readonly Item[] = [];
     const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
-    const whenOver: ((() => void) | undefined)[] = [];
+    const names: Names = [];
     const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
       // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
       const known = elsewhere.hasListeners ? await findAnswer(owner, key) : undefined;
-      if (known === undefined) whenOver.push(await store.neighbours?.enter(`key ${keyName}`, signal));
+      if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
       const found = known ?? (await findAnswer(owner, key));
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
@@ -127,12 +124,15 @@ export function createKeyed(parts: KeyedParts): Once {
       const isOnlyHere = !isKept(ask, caller, false);
       if (isOnlyHere) keepsInMemory();
       if (isOnlyHere || !elsewhere.hasListeners) return begin(resolved, { ...caller, signal });
-      return beginForAll(resolved, { ...caller, signal }, key, whenOver);
+      return beginForAll(resolved, { ...caller, signal }, key, names);
     });
-    void turn.ended.then(() => whenOver.forEach((leave) => leave?.()));
+    void turn.ended.then(() => names.forEach((leave) => leave?.()));
     return { ...(await join(turn, caller.signal)), isRepeated };
   };
 }
+
+/** What gives each of its names back; the one of its key comes first. */
+type Names = ((() => void) | undefined)[];
 
 interface Found {
   readonly about: About;

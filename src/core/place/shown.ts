@@ -13,9 +13,9 @@ export interface Shown {
 }
 
 export function readShown(items: readonly Item[]): Shown {
-  const word = items.findLastIndex((item) => isModels(item) && isWord(item));
-  // An answer may have been blank, and whoever shows it shows what it answers.
-  const last = word === -1 ? items.findLastIndex(isModels) : word;
+  const newest = items.findLastIndex((item) => sideOf(item) === "caller" || sideOf(item) === "tools");
+  // An answer may have been blank, which tells from a place that is left for the next one that somebody has spoken since.
+  const last = items.findLastIndex((item, index) => isModels(item) && (isWord(item) || index < newest));
   if (last === -1) return { items, end: 0 };
   // Blank words behind it belong to the same run.
   let end = last + 1;

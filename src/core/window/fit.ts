@@ -32,7 +32,7 @@ export async function fitContext(
   const tokens = adapter.contextWindow?.(ask.model);
   if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return { items, omitted: 0 };
   const fixed = fixedTexts(ask.settings);
-  const reserve = ask.settings.maxOutputTokens ?? (truncation === "auto" ? roomForAnswer(tokens) : 0);
+  const reserve = reserveOf(ask.settings, tokens, truncation);
   if (surelyFits(items, fixed, tokens - reserve)) return { items, omitted: 0 };
   const count = await tokenCounter();
   if (truncation === "disabled") {
@@ -46,8 +46,13 @@ export async function fitContext(
   return fitted;
 }
 
-/** A conversation that is cut anyway shall leave the model as much room as most answers take. */
-function roomForAnswer(tokens: number): number {
+/**
+ * A conversation that may be cut leaves the model as much room as most answers take, or as the caller allows; but who allows all
+ * that there is does not mean that everything shall be forgotten for it.
+ */
+function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: "auto" | "disabled"): number {
+  if (truncation === "disabled") return maxOutputTokens ?? 0;
+  if (maxOutputTokens !== undefined) return Math.min(maxOutputTokens, Math.floor(tokens / 2));
   return Math.min(Math.floor(tokens / 4), usualAnswer);
 }
 
