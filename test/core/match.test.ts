@@ -178,6 +178,37 @@ test("a blank answer is an answer: what was asked before it is not asked again",
   }
 });
 
+test("a question that was answered without a word is not asked again by who has nothing to show of its answer", async () => {
+  const thought: Item = { type: "reasoning", summary: [], text: "Hm." };
+  for (const between of [[], [thought]]) {
+    const say = createScene();
+    await say([user("BLANK")]);
+    const second = await say([user("BLANK"), ...between, user("two")]);
+    assert.equal(second.history, "continued");
+    assert.deepEqual(
+      second.seen.flatMap((item) => (item.type === "message" ? [item.content] : [])),
+      ["BLANK", "two"],
+    );
+  }
+  const say = createScene();
+  await say([user("BLANK")]);
+  // Whoever asks it alone asks it once more.
+  assert.equal((await say([user("BLANK")])).seen.filter((item) => item.type === "message").length, 2);
+});
+
+test("who shows the end of its history is known by it, though an answer before that was blank", async () => {
+  const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
+  await say([user("one")]);
+  await say([...talk("one"), user("BLANK")]);
+  await say([user("BLANK"), assistant(""), user("three")]);
+  const fourth = await say([...talk("three"), user("four")]);
+  assert.equal(fourth.history, "matched");
+  assert.deepEqual(
+    fourth.seen.flatMap((item) => (item.type === "message" && item.role === "user" ? [item.content] : [])),
+    ["one", "BLANK", "three", "four"],
+  );
+});
+
 test("a place that is left for the answer is none", async () => {
   const say = createScene();
   await say([user("one")]);

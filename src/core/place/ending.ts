@@ -1,11 +1,11 @@
 /** Finds the thread that ends with what a caller shows: the next step of its newest turn, or the end of a longer history. */
 import type { Chain } from "./chain.ts";
-import type { ToolOutput } from "../item.ts";
+import type { Item, ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
 import type { Match } from "./match.ts";
-import { type Path, rootOf, talkFrom } from "./path.ts";
-import { canonOf, type Run, squeeze, toRuns } from "./runs.ts";
+import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
+import { canonOf, isWord, type Run, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
 /**
@@ -42,7 +42,7 @@ function wordsOf({ output }: ToolOutput): string {
 function matchEnd(shown: Shown, path: Path, history: History): Match {
   // Who names our calls has given them no names of its own.
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
-  const isTail = toRuns(talkFrom(path, 0)).length > historyOf(shown).length;
+  const isTail = runsOf(path).length > historyOf(shown).length;
   const isAllThatIsLeft = path.isAbridged && !isTail;
   const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
   return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
@@ -98,7 +98,7 @@ async function findCandidates(
 
 /** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
 function endsAlike(path: Path, shown: readonly Run[]): boolean {
-  const runs = toRuns(talkFrom(path, 0));
+  const runs = runsOf(path);
   if (runs.length <= shown.length && rootOf(path)?.gap !== true) return false;
   const common = Math.min(runs.length, shown.length);
   const tail = shown.slice(-common);
@@ -110,6 +110,14 @@ function endsAlike(path: Path, shown: readonly Run[]): boolean {
     );
   });
 }
+
+/** Whoever was answered without a word and asked on has asked twice, and not one thing. */
+function runsOf(path: Path): readonly Run[] {
+  const items = turnsOf(path).flatMap(({ input, output }) => (output.some(isWord) ? [input, output] : [input, blank]));
+  return toRuns(items.flat());
+}
+
+const blank: readonly Item[] = [{ type: "message", role: "assistant", content: "" }];
 
 /** Outputs whose calls are out of sight, for one side at least, have no order that both know. */
 function inAnyOrder(canon: string): string {

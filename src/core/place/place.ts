@@ -3,7 +3,7 @@ import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import { type Match, matchHistory } from "./match.ts";
-import { divide, isStep, readShown, type Shown, withoutRepeat } from "./shown.ts";
+import { divide, isStep, readShown, type Shown, withoutKnown, withoutRepeat } from "./shown.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import { noPath, type Path } from "./path.ts";
@@ -222,7 +222,7 @@ async function continueSession(
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: current.id, hint, expectedTip: current.tip, otherwise, resends: false } as const;
-  const input = withoutRepeat(ask.items, path);
+  const input = withoutKnown(ask.items, path);
   return { history: "continued", path, base: [], input, session: current, move, by: "hint" };
 }
 

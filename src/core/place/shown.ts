@@ -65,6 +65,33 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
 }
 
 /**
+ * What is new of items of a caller that shows no history: it may ask again what was answered without a word, as it has nothing
+ * to show of that, or send along what belongs to its newest turn.
+ */
+export function withoutKnown(items: readonly Item[], path: Path): readonly Item[] {
+  return withoutUnanswered(withoutRepeat(items, path), path);
+}
+
+/** Whoever asks the same alone means it. */
+function withoutUnanswered(items: readonly Item[], { tip }: Path): readonly Item[] {
+  if (tip === undefined || tip.output.some(isWord)) return items;
+  const asked = tip.input.filter((item) => sideOf(item) !== undefined);
+  const own = items.filter((item) => sideOf(item) !== undefined);
+  if (asked.length === 0 || own.length <= asked.length) return items;
+  const isAgain = asked.every((item, index) => {
+    const words = wordsOf(item);
+    return words !== undefined && words === wordsOf(own[index]);
+  });
+  // Its thoughts may stand between what was asked and what is new.
+  const known = isAgain ? own.slice(0, asked.length) : [];
+  return items.filter((item) => !known.includes(item) && !(isAgain && item.type === "reasoning"));
+}
+
+function wordsOf(item: Item | undefined): string | undefined {
+  return item?.type === "message" && item.role === "user" ? toRuns([item])[0]?.canon : undefined;
+}
+
+/**
  * What is new of items that answer the newest calls: some clients send along, with every step of a turn, what they have asked in
  * it and the outputs that they have given already.
  */
