@@ -216,6 +216,9 @@ type BenchGateway = Awaited<ReturnType<typeof startGateway>>;
 
 async function startGateway(wanted: Wanted) {
   const child = fork(join(import.meta.dirname, "gateway.ts"), [JSON.stringify(wanted)]);
+  child.once("exit", (code) => {
+    if (code !== 0) throw new Error("The gateway to be measured has ended; it has told why.");
+  });
   const [address] = (await once(child, "message")) as [string];
   const dispatcher = new Agent();
 
