@@ -2,10 +2,12 @@
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError } from "./errors.ts";
+import type { Event } from "./event.ts";
 import type { Item } from "./item.ts";
 import { extend, surplusOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
+import { failedTurn } from "./frame/frame.ts";
 import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
 import type { Answer, Ask } from "./turn.ts";
@@ -91,6 +93,20 @@ export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: A
     told: { ...toTold(keepsake, answer), ...(about.session !== undefined && { session: about.session }) },
     ...unmarked,
   };
+}
+
+/** Ends a turn that the store knows as running and that failed before its first word; gives the events that tell so. */
+export async function endFailed(
+  store: Pick<SessionStore, "end">,
+  keepsake: Keepsake,
+  input: readonly Item[],
+  failure: GatewayError,
+  endedAt: Date,
+): Promise<readonly Event[]> {
+  const events = failedTurn(failure, endedAt);
+  // A store that fails now leaves the turn as running, and that is told as interrupted.
+  await store.end(toLoneTurn(keepsake, input, events[1].answer)).catch(() => false);
+  return events;
 }
 
 /** What a turn goes on from is gone, or something else was said behind it while the turn ran. */

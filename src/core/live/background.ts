@@ -1,10 +1,9 @@
 /** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
 import { toGatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
-import { failedTurn } from "../frame/frame.ts";
 import type { BeginTurn, Caller } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { type Keepsake, toLoneTurn } from "../keep.ts";
+import { endFailed, type Keepsake, toLoneTurn } from "../keep.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { Live, Lives } from "./lives.ts";
 import { findContinued, placedBy } from "../place/place.ts";
@@ -54,10 +53,8 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
           yield events;
         }
       } catch (thrown) {
-        const [start, end] = failedTurn(toGatewayError(signal.aborted ? signal.reason : thrown), now());
-        // A store that fails now leaves the turn as running, and that is told as interrupted.
-        await store.end(toLoneTurn(keepsake, ask.items, end.answer)).catch(() => false);
-        yield [start, end];
+        const failure = toGatewayError(signal.aborted ? signal.reason : thrown);
+        yield await endFailed(store, keepsake, ask.items, failure, now());
       }
     }
 

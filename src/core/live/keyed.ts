@@ -1,10 +1,9 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
 import type { InBackground } from "./background.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
-import { failedTurn } from "../frame/frame.ts";
 import type { AskedKey, BeginTurn, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { isKept, type Keepsake, toLoneTurn } from "../keep.ts";
+import { endFailed, isKept, type Keepsake, toLoneTurn } from "../keep.ts";
 import { type Follow, join, type Source } from "./live.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { Joinable, Lives } from "./lives.ts";
@@ -74,9 +73,7 @@ export function createKeyed(parts: KeyedParts): Once {
           yield batch;
         }
       } catch (thrown) {
-        const [, { answer }] = failedTurn(toGatewayError(thrown), now());
-        // A store that fails now leaves the turn as running, and that is told as interrupted.
-        await store.end(toLoneTurn(keepsake, ask.items, answer)).catch(() => false);
+        await endFailed(store, keepsake, ask.items, toGatewayError(thrown), now());
         throw thrown;
       }
     }
