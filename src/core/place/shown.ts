@@ -82,9 +82,10 @@ function withoutUnanswered(items: readonly Item[], { tip }: Path): readonly Item
     const words = wordsOf(item);
     return words !== undefined && words === wordsOf(own[index]);
   });
+  if (!isAgain) return items;
+  const known = new Set(own.slice(0, asked.length));
   // Its thoughts may stand between what was asked and what is new.
-  const known = isAgain ? own.slice(0, asked.length) : [];
-  return items.filter((item) => !known.includes(item) && !(isAgain && item.type === "reasoning"));
+  return items.filter((item) => !known.has(item) && item.type !== "reasoning");
 }
 
 function wordsOf(item: Item | undefined): string | undefined {
