@@ -230,10 +230,14 @@ suite("gateways on one store", () => {
     const { about } = await one.answer({ background: true }, { hint });
     await slow.begun;
     const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
-    await followed.next();
+    const heard = (await followed.next()).value!;
     die();
     // Who heard its beginning learns that there is no end, and does not take it for one.
-    assert.equal(await codeOf(Array.fromAsync(followed)), "interrupted");
+    const [close, end] = (await Array.fromAsync(followed)).flat();
+    const said = { type: "message", role: "assistant", content: textOf([...heard]) };
+    assert.deepEqual(close, { type: "item-end", index: 0, item: said, whole: false });
+    assert.ok(end?.type === "turn-end" && end.answer.status === "failed" && end.answer.error?.code === "interrupted");
+    assert.deepEqual([end.answer.items, end.answer.brokenOff], [[said], 0]);
     const { state } = (await other.gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
     assert.equal(textOf(await drain(await other.answer({}, { hint }))), "quick");

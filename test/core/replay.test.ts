@@ -6,6 +6,7 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { frame } from "../../src/core/frame/frame.ts";
+import { createOverheard } from "../../src/core/frame/overheard.ts";
 import { toLoneTurn } from "../../src/core/keep.ts";
 import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
@@ -106,5 +107,27 @@ suite("a turn told again", () => {
     assert.equal(toAbout(old).history, undefined);
     assert.equal(toAnswer(old).finish, "stop");
     assert.equal(replayTurn(old).at(-1)?.type, "turn-end");
+  });
+});
+
+suite("a turn that was overheard, and broke off", () => {
+  test("is closed as if it had failed where it was told, whatever was heard of it in whatever pieces", async () => {
+    const failure = new GatewayError("interrupted", "It stopped.");
+    await fc.assert(
+      fc.asyncProperty(batches, async (said) => {
+        fc.pre(said.flat().length > 0);
+        const { events } = await tell(said, failure);
+        const end = events.at(-1);
+        const closed = events.at(-2);
+        assert.ok(end?.type === "turn-end");
+        const closing = closed?.type === "item-end" && !closed.whole ? 2 : 1;
+        const overheard = createOverheard();
+        for (const event of JSON.parse(JSON.stringify(events.slice(0, -closing)))) overheard.hear([event]);
+        assert.equal(overheard.count, events.length - closing);
+        const own = { ...end, answer: { ...end.answer, pieces: undefined } };
+        assert.deepEqual(plain(overheard.breakOff(end.answer)), plain([...events.slice(-closing, -1), own]));
+      }),
+      { numRuns: 300 },
+    );
   });
 });

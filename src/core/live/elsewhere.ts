@@ -1,6 +1,7 @@
 /** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
+import { createOverheard } from "../frame/overheard.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
 import { nameOfRun } from "../neighbours.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
@@ -53,20 +54,23 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     look,
     isThere: ({ status }) => status === "running" && neighbours !== undefined,
     async *follow({ owner, id }, signal) {
-      let heard = 0;
+      const overheard = createOverheard();
       for await (const events of neighbours?.hear(nameOfRun(id), signal) ?? []) {
-        heard += events.length;
+        overheard.hear(events);
         yield events;
       }
+      const heard = overheard.count;
       const found = await store.findTurn(owner, id);
       const turn = found && (await look(found));
       if (turn === undefined) throw new GatewayError("not_found", `Response with id '${id}' not found.`);
       if (heard === 0 && isSilent(turn)) throw toAnswer(turn).error ?? brokenOff();
       if (heard === 0) return yield* tellAgain(turn);
       const rest = replayTurn(turn).slice(heard);
-      // Of what a gateway told that died, or told too much to be kept event by event, nobody knows the end.
-      if (rest.length === 0 || !isExact(turn)) throw toAnswer(turn).error ?? brokenOff();
-      yield rest;
+      if (rest.length > 0 && isExact(turn)) return yield rest;
+      // Of a gateway that died nothing more will come. An answer that is whole, but too long to be kept event by event, must
+      // not be told as a failure, and one that still runs can be heard again.
+      if (turn.status !== "failed" && turn.status !== "cancelled") throw brokenOff();
+      yield overheard.breakOff(toAnswer(turn));
     },
     async callOff(owner, turnId, isMeant = () => true) {
       if (neighbours === undefined) return;
