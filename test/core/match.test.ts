@@ -19,7 +19,7 @@ function createScene(by: { readonly hint: string; readonly hintsAtTalk?: boolean
   const adapter = createScriptedAdapter(async function* (turn) {
     const last = turn.items.at(-1);
     const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
-    if (heard === "BLANK") yield [{ type: "reasoning", text: "Hm." }];
+    if (heard.endsWith("BLANK")) yield [{ type: "reasoning", text: "Hm." }];
     else if (heard !== "CALL") yield [{ type: "text", text: `re: ${heard}` }];
     else
       yield [
@@ -194,6 +194,18 @@ test("a question that was answered without a word is not asked again by who has 
   await say([user("BLANK")]);
   // Whoever asks it alone asks it once more.
   assert.equal((await say([user("BLANK")])).seen.filter((item) => item.type === "message").length, 2);
+});
+
+test("nor are several, however they are cut into messages", async () => {
+  const say = createScene();
+  await say([user("Look.\nBLANK")]);
+  await say([user("Look."), user("BLANK"), user("BLANK")]);
+  const third = await say([user("Look."), user("BLANK"), user("BLANK"), user("three")]);
+  assert.equal(third.history, "continued");
+  assert.deepEqual(
+    third.seen.flatMap((item) => (item.type === "message" ? [item.content] : [])),
+    ["Look.\nBLANK", "BLANK", "three"],
+  );
 });
 
 test("who shows the end of its history is known by it, though an answer before that was blank", async () => {

@@ -39,7 +39,13 @@ export interface Step {
   readonly messages: number;
   readonly flavour: "plain" | "common" | "image";
   readonly system: "none" | "same" | "other";
-  readonly answer: { readonly text: 0 | 1 | 2; readonly reasons: boolean; readonly calls: number };
+  /** A blank one has no words at all, as that of a model that has thought until its tokens were gone. */
+  readonly answer: {
+    readonly text: 0 | 1 | 2;
+    readonly reasons: boolean;
+    readonly calls: number;
+    readonly isBlank: boolean;
+  };
   readonly fate: Fate;
   /** A client that did not hear the end keeps what it heard. */
   readonly keepsHalf: boolean;
@@ -66,6 +72,7 @@ export const stepArbitrary: fc.Arbitrary<Step> = fc.record({
     text: fc.constantFrom(1 as const, 0 as const, 2 as const),
     reasons: seldom,
     calls: fc.constantFrom(0, 0, 0, 1, 2, 3),
+    isBlank: fc.nat(19).map((chance) => chance === 19),
   }),
   fate: fc.oneof({ arbitrary: fc.constant("kept" as const), weight: 3 }, fc.constantFrom(...fates)),
   keepsHalf: fc.boolean(),
@@ -133,18 +140,22 @@ export function createClients(chosen: readonly Kind[]): readonly Client[] {
 /** What the client sends next. `mayBegin`: a request without history begins a new thread. */
 export function nextSending(client: Client, step: Step, mayBegin: boolean, words: Words): Sending {
   const chosen = choosePoint(client, step);
-  const after = chosen === undefined && !mayBegin ? client.exchanges.at(-1) : chosen;
+  // Without any word of the model it would be no history, and go on with the thread.
+  const after = mayBegin || itemsUpTo(chosen).some(isOfModel) ? chosen : client.exchanges.at(-1);
   const again = step.move === "regenerate" ? client.exchanges.findLast((each) => each.after === after) : undefined;
   const made = again?.input ?? makeInput(client, after, step, words);
   const outputs = client.kind === "stepping" ? made.filter((item) => item.type === "tool-output") : [];
   const input = outputs.length > 0 ? outputs : made;
   const system = makeSystem(client, step, words);
+  // Where nothing is shown of an answer, questions that are merged around it cannot be told apart again.
+  const merge = step.distortion.merge && client.exchanges.every(({ output }) => output.some(isOfModel));
+  const distortion = { ...step.distortion, merge };
   if (sendsOnlyNew(client))
     return {
       items: [
         ...system,
         ...distort(outputs.length > 0 ? [...lastExchanges(after, 1), ...input] : input, {
-          ...step.distortion,
+          ...distortion,
           rename: false,
         }),
       ],
@@ -155,10 +166,9 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   const shown = client.kind === "windowing" ? lastExchanges(after, 2 + (step.choice % 3)) : itemsUpTo(after);
   const all = [...shown, ...input];
   const answered = step.forgetsOpenCalls ? forgetOpenCalls(all) : all;
-  // Without any word of the model it would be no history, and go on with the thread.
   const told = mayBegin || answered.some(isOfModel) ? answered : all;
   return {
-    items: [...system, ...distort(told, step.distortion)],
+    items: [...system, ...distort(told, distortion)],
     whole: [...itemsUpTo(after), ...input],
     after,
     input,

@@ -42,12 +42,14 @@ export interface KnownSession {
   resends: boolean;
   /** Something was kept in it, though it may be deleted by now. */
   isThere: boolean;
+  /** An answer without words was kept in it. What is shown of it tells less, so only what the model sees is held against it. */
+  isVague: boolean;
   /** Its name is that of one conversation, and not of whoever speaks. */
   readonly isTalk: boolean;
 }
 
 export function createKnownSession(isTalk: boolean): KnownSession {
-  return { said: [], tip: undefined, resends: false, isThere: false, isTalk };
+  return { said: [], tip: undefined, resends: false, isThere: false, isVague: false, isTalk };
 }
 
 /** The rule: new items alone go on with the thread, or begin one where clients resend; a history finds its own place. */

@@ -5,7 +5,7 @@ import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
 import type { Match } from "./match.ts";
 import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
-import { canonOf, isWord, type Run, squeeze, toRuns } from "./runs.ts";
+import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
 /**
@@ -42,10 +42,15 @@ function wordsOf({ output }: ToolOutput): string {
 function matchEnd(shown: Shown, path: Path, history: History): Match {
   // Who names our calls has given them no names of its own.
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
-  const isTail = runsOf(path).length > historyOf(shown).length;
+  const isTail = countRuns(talkFrom(path, 0)) > countRuns(shown.items.slice(0, shown.end));
   const isAllThatIsLeft = path.isAbridged && !isTail;
   const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
   return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
+}
+
+/** Some callers show an answer without words, and some do not. */
+function countRuns(items: readonly Item[]): number {
+  return toRuns(items.filter((item) => sideOf(item) !== "model" || isWord(item))).length;
 }
 
 /** One exchange could be another conversation too, which was taken for the next message of this one; two cannot. */

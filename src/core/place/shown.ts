@@ -3,7 +3,7 @@ import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { Beginning } from "./known.ts";
 import type { Match } from "./match.ts";
 import { hasBeside, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
-import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
+import { canonOf, isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
 export interface Shown {
@@ -73,23 +73,30 @@ export function withoutKnown(items: readonly Item[], path: Path): readonly Item[
 }
 
 /** Whoever asks the same alone means it. */
-function withoutUnanswered(items: readonly Item[], { tip }: Path): readonly Item[] {
-  if (tip === undefined || tip.output.some(isWord)) return items;
-  const asked = tip.input.filter((item) => sideOf(item) !== undefined);
+function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] {
+  if (path.tip === undefined || path.tip.output.some(isWord)) return items;
+  const talk = talkFrom(path, 0);
+  const asked = talk.slice(talk.findLastIndex((item) => sideOf(item) !== "caller" && isWord(item)) + 1);
+  let left = asked.map((item) => wordsOf(item) ?? "").join("");
+  if (left === "") return items;
   const own = items.filter((item) => sideOf(item) !== undefined);
-  if (asked.length === 0 || own.length <= asked.length) return items;
-  const isAgain = asked.every((item, index) => {
+  const known = new Set<Item>();
+  // It may cut its messages otherwise than before.
+  for (const item of own) {
+    if (left === "") break;
     const words = wordsOf(item);
-    return words !== undefined && words === wordsOf(own[index]);
-  });
-  if (!isAgain) return items;
-  const known = new Set(own.slice(0, asked.length));
+    if (words === undefined || !left.startsWith(words)) return items;
+    left = left.slice(words.length);
+    known.add(item);
+  }
+  if (left !== "" || known.size === own.length) return items;
   // Its thoughts may stand between what was asked and what is new.
   return items.filter((item) => !known.has(item) && item.type !== "reasoning");
 }
 
-function wordsOf(item: Item | undefined): string | undefined {
-  return item?.type === "message" && item.role === "user" ? toRuns([item])[0]?.canon : undefined;
+/** What a user says, without any blanks. */
+function wordsOf(item: Item): string | undefined {
+  return item.type === "message" && item.role === "user" ? canonOf(item.content).replaceAll(/\s+/g, "") : undefined;
 }
 
 /**
