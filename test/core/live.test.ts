@@ -131,6 +131,45 @@ suite("an answer with a key", () => {
     assert.equal(textOf(await drain(first)), "one two");
   });
 
+  test("waits for who follows it, and not for who has left", async () => {
+    let said = 0;
+    const { answer } = open(
+      async function* () {
+        for (const word of words(300)) {
+          said += 1;
+          yield [word];
+          await new Promise(setImmediate);
+        }
+      },
+      createMemoryStore(),
+      { maxEvents: 20 },
+    );
+    const settle = async () => {
+      for (let hop = 0; hop < 50; hop++) await new Promise(setImmediate);
+    };
+    const slow = await answer({}, { key });
+    let text = textOf([...(await slow.events.next()).value!]);
+    await settle();
+    // It is as far ahead as its log is long.
+    assert.ok(said < 30, `${said} words were said`);
+    for (let count = 0; count < 3; count++) {
+      const before = said;
+      text += textOf([...(await slow.events.next()).value!]);
+      await settle();
+      assert.ok(said > before && said < before + 30, `${said} words were said`);
+    }
+    const quick = drain(await answer({}, { key: { ...key, key: "k2" } }));
+    text += textOf((await Array.fromAsync(slow.events)).flat());
+    assert.equal(text, textOf(await quick));
+    const left = await answer({}, { key: { ...key, key: "k3" } });
+    await left.events.next();
+    await settle();
+    const before = said;
+    await left.events.return();
+    await settle();
+    assert.ok(said > before + 30, `${said} words were said`);
+  });
+
   test("has one listener at its caller's signal while it is followed, and none after", async () => {
     const { signal } = new AbortController();
     let most = 0;

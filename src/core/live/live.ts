@@ -44,6 +44,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
   const { maxUnattendedMs = hourMs } = limits;
   const controller = new AbortController();
   const log = createLog(limits, now);
+  controller.signal.addEventListener("abort", log.wake);
   const items: OutputItem[] = [];
   let status: LiveTurn["status"] = "queued";
   let succeeded = false;
@@ -73,6 +74,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
         if (event.type === "turn-end") succeeded = isAnswered(event.answer);
       }
       log.add(batch);
+      await log.room(controller.signal);
       // Whoever says nothing is ended by its adapter's own limits, so it is enough to look when something is said.
       if (log.unattendedMs() > maxUnattendedMs) controller.abort(unattended(maxUnattendedMs));
     }
@@ -118,12 +120,30 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let isOver = false;
   let failure: GatewayError | undefined;
   let news = Promise.withResolvers<void>();
-  let followers = 0;
+  /** Up to where each has read. */
+  const followers = new Set<{ at: number }>();
+  let progress = Promise.withResolvers<void>();
   let leftAt = +now();
 
   function announce(): void {
     news.resolve();
     news = Promise.withResolvers();
+  }
+
+  function wake(): void {
+    progress.resolve();
+    progress = Promise.withResolvers();
+  }
+
+  function isFull(): boolean {
+    return events.length > maxEvents || size > maxCharacters;
+  }
+
+  /** How many events nobody has read yet. */
+  function countUnread(): number {
+    let foremost = 0;
+    for (const { at } of followers) foremost = Math.max(foremost, at);
+    return forgotten + events.length - foremost;
   }
 
   function forget(): void {
@@ -140,10 +160,17 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     },
     size: () => size,
     /** For how long nobody has followed. */
-    unattendedMs: () => (followers > 0 ? 0 : +now() - leftAt),
+    unattendedMs: () => (followers.size > 0 ? 0 : +now() - leftAt),
+    wake,
+    /** Waits, while somebody follows, until what will be forgotten next was read: whoever reads slowly is waited for. */
+    async room(signal: AbortSignal): Promise<void> {
+      while (isFull() && followers.size > 0 && !signal.aborted && countUnread() > events.length / 2) {
+        await progress.promise;
+      }
+    },
     add(batch: readonly Event[]): void {
       // Never of the newest batch, however large: whoever keeps up shall not be cut off.
-      if (events.length > maxEvents || size > maxCharacters) forget();
+      if (isFull()) forget();
       for (const event of batch) {
         events.push(event);
         size += sizeOf(event);
@@ -156,25 +183,28 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
       announce();
     },
     async *follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
-      let at = 0;
+      const follower = { at: 0 };
       // One listener for the whole stream: one for each wait makes a long answer take the square of its length.
       signal.addEventListener("abort", announce);
-      followers++;
+      followers.add(follower);
       try {
         for (;;) {
           signal.throwIfAborted();
-          if (at < forgotten) throw expired();
-          const batch = events.slice(at - forgotten);
-          at += batch.length;
-          if (batch.length > 0) yield batch;
-          else if (failure !== undefined) throw failure;
+          if (follower.at < forgotten) throw expired();
+          const batch = events.slice(follower.at - forgotten);
+          if (batch.length > 0) {
+            follower.at += batch.length;
+            wake();
+            yield batch;
+          } else if (failure !== undefined) throw failure;
           else if (isOver) return;
           else await news.promise;
         }
       } finally {
         signal.removeEventListener("abort", announce);
-        followers--;
+        followers.delete(follower);
         leftAt = +now();
+        wake();
       }
     },
   };
