@@ -101,7 +101,9 @@ export function createFailureCount(): FailureCount {
   return {
     add(address, at, maxPerMinute) {
       let count = counts.get(address);
-      if (count === undefined || at - count.since >= minuteMs) {
+      const age = at - (count?.since ?? 0);
+      // A clock that was set back tells nothing.
+      if (count === undefined || age < 0 || age >= minuteMs) {
         counts.delete(address);
         if (counts.size >= maxAddresses) counts.delete(counts.keys().next().value ?? "");
         counts.set(address, (count = { since: at, failures: 0 }));

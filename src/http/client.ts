@@ -63,9 +63,9 @@ export function createSseWriter(
       open();
       if (text === "") response.flushHeaders();
       else response.write(text);
-      return response.writableLength > limits.maxUnsentBytes
-        ? drained(response, limits.stalledClientTimeoutMs)
-        : undefined;
+      // Below a mark of its own Node takes what it gets, and does not say when that is gone.
+      const isFull = response.writableNeedDrain && response.writableLength > limits.maxUnsentBytes;
+      return isFull ? drained(response, limits.stalledClientTimeoutMs) : undefined;
     },
     end(text) {
       clearInterval(beat);

@@ -1,4 +1,5 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+import { setTimeout as wait } from "node:timers/promises";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
@@ -183,8 +184,11 @@ export function createDoor(parts: DoorParts): Door {
       // A request may be on its way; after that moment it is not.
       const silent = setTimeout(silence.cut, arrivingMs);
       const overdue = setTimeout(() => {
-        turns.abort();
         arrivals.abort(drainingError());
+        // Turns that go on without their callers come first, so that whoever follows one hears its end.
+        void Promise.race([gateway.close(Promise.resolve()), wait(partingMs / 2)]).finally(() =>
+          setImmediate(turns.abort),
+        );
       }, drainTimeoutMs);
       const parting = setTimeout(() => {
         app.server.closeAllConnections();

@@ -24,7 +24,8 @@ export function createRateLimit(general: Rate | undefined, now: () => Date, buck
       const at = now().getTime();
       const perMs = requestsPerMinute / 60_000;
       const bucket = buckets.get(token.owner) ?? { left: burst, at };
-      const left = Math.min(burst, bucket.left + (at - bucket.at) * perMs);
+      // A clock that was set back takes nothing away.
+      const left = Math.min(burst, bucket.left + Math.max(0, at - bucket.at) * perMs);
       buckets.set(token.owner, { left: left < 1 ? left : left - 1, at });
       if (left >= 1) return;
       throw new GatewayError(

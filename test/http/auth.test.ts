@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createGuard } from "../../src/http/auth.ts";
+import { createFailureCount, createGuard } from "../../src/http/auth.ts";
 import { createRateLimit } from "../../src/http/rate.ts";
 import { createBox, say, toToken, token } from "../scripted.ts";
 
@@ -58,6 +58,19 @@ test("a rate lets a burst through, then refuses with the time to wait, and fills
   at += 1000;
   limit.take(caller);
   assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
+});
+
+test("a clock that was set back locks nobody out", () => {
+  let at = 3_600_000;
+  const limit = createRateLimit({ requestsPerMinute: 60, burst: 1 }, () => new Date(at));
+  limit.take(toToken(token));
+  const failures = createFailureCount();
+  for (let failure = 0; failure < 3; failure++) failures.add("a", at, 2);
+  at = 0;
+  assert.throws(() => limit.take(toToken(token)), { retryAfterSeconds: 1 });
+  at = 1_000;
+  limit.take(toToken(token));
+  assert.equal(failures.add("a", at, 2), 0);
 });
 
 test("a token's own rate stands in place of the general one", () => {

@@ -15,8 +15,10 @@ const paths = {
 type Path = keyof typeof paths;
 const bothPaths = Object.keys(paths) as Path[];
 
-async function ask(address: string, path: Path, body: object = {}): Promise<IncomingMessage> {
-  const request = send(address + path, { method: "POST", headers }).end(JSON.stringify({ ...paths[path], ...body }));
+async function ask(address: string, path: Path, body: object = {}, more: object = {}): Promise<IncomingMessage> {
+  const request = send(address + path, { method: "POST", headers: { ...headers, ...more } }).end(
+    JSON.stringify({ ...paths[path], ...body }),
+  );
   const [response] = (await once(request, "response")) as [IncomingMessage];
   return response;
 }
@@ -212,6 +214,16 @@ test("a slow caller that does read gets everything", async (context) => {
   assert.equal(readEvents(text).at(-1), "[DONE]");
 });
 
+test("a caller that reads gets everything, however little may be unread", async (context) => {
+  const piece = "y".repeat(20 * 1024);
+  const box = createBox(context, [say(piece), say(piece), say(piece)], {
+    limits: { maxUnsentBytes: 1, stalledClientTimeoutMs: 300 },
+  });
+  const text = await readAll(await ask(await box.listen(), "/v1/chat/completions"));
+  assert.equal(text.split(piece).length - 1, 3);
+  assert.equal(readEvents(text).at(-1), "[DONE]");
+});
+
 test("closing lets a running turn end and refuses new ones", async (context) => {
   const later = gate();
   const box = createBox(context, async function* () {
@@ -243,6 +255,26 @@ test("closing calls off a turn that outlasts the drain time-out, and tells its c
   assert.match(text, /The gateway is shutting down/);
   assert.equal(readEvents(text).at(-1), "[DONE]");
 });
+
+for (const [what, body, more] of [
+  ["has an idempotency key", {}, { "idempotency-key": "k" }],
+  ["runs in the background", { background: true }, {}],
+] as const) {
+  test(`closing tells the end of a turn that ${what} to who follows it`, async (context) => {
+    const box = createBox(
+      context,
+      async function* (_turn, signal) {
+        yield say("one ");
+        await once(signal, "abort");
+        throw signal.reason;
+      },
+      { limits: { drainTimeoutMs: 30 } },
+    );
+    const response = await ask(await box.listen(), "/v1/responses", body, more);
+    const [text] = await Promise.all([readAll(response), box.close()]);
+    assert.match(text, /event: response\.failed[^]*The gateway was stopped while this turn ran[^]*data: \[DONE\]\n\n$/);
+  });
+}
 
 test("closing does not wait for a body that only drips", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 20 } });

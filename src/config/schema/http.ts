@@ -42,7 +42,10 @@ const limits = {
     headers_timeout_ms: milliseconds(10_000, "How long a client may take to send the headers."),
     body_idle_timeout_ms: milliseconds(30_000, "How long a body may make no progress."),
     heartbeat_ms: milliseconds(10_000, "A comment is sent on a stream that has been silent for so long."),
-    max_unsent_bytes: count(1024 * 1024, "Bytes that a slow reader may leave unread before the adapter is paused."),
+    max_unsent_bytes: count(
+      1024 * 1024,
+      "Bytes that a slow reader may leave unread before the adapter is paused; less than 65536 counts as that.",
+    ),
     stalled_client_timeout_ms: milliseconds(60_000, "A stream whose reader takes nothing for so long is cut."),
     ...rateKeys,
     max_auth_failures_per_minute: count(10, "Wrong tokens from one address before further ones are refused with 429."),
