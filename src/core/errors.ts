@@ -83,7 +83,7 @@ export class GatewayError extends Error {
   readonly wireCode: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, { cause: details.cause });
+    super(shorten(message), { cause: details.cause });
     this.code = code;
     this.param = details.param ?? null;
     this.part = details.part;
@@ -99,6 +99,14 @@ export class GatewayError extends Error {
     return codes[this.code][1];
   }
 }
+
+/** The words of others in a message may be as long as they like; the remedy stands at its end. */
+function shorten(message: string): string {
+  if (message.length <= maxMessage) return message;
+  return `${message.slice(0, maxMessage / 2)} … ${message.slice(-maxMessage / 2)}`;
+}
+
+const maxMessage = 4_000;
 
 /** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */
 export function toGatewayError(thrown: unknown): GatewayError {

@@ -133,17 +133,12 @@ suite("a conversation made short", () => {
     assert.deepEqual(again, told);
   });
 
-  test("that is cut off is incomplete, and says so", async () => {
-    const { talk } = createScene([say("We"), [{ type: "finish", reason: "length" }]]);
-    const { answer } = await talk({ compacts: true });
-    assert.deepEqual([answer.status, answer.items], ["incomplete", [{ type: "compaction", summary: "We" }]]);
-  });
-
   const failures: readonly (readonly [name: string, deltas: readonly Delta[]])[] = [
     ["nothing", []],
     ["blanks", say(" ", "\n")],
     ["a refusal", [{ type: "refusal", text: "No." }]],
     ["a call", [{ type: "tool-call", index: 0, callId: "c", name: "f" }]],
+    ["half of it", [...say("We"), { type: "finish", reason: "length" }]],
   ];
   for (const [name, deltas] of failures) {
     test(`fails when the model says ${name}, and nothing takes the place of the conversation`, async () => {

@@ -66,6 +66,12 @@ test("empty text announces no message", async () => {
   );
 });
 
+test("empty reasoning is none, and parts no message", async () => {
+  const silent: Delta = { type: "reasoning", text: "" };
+  const events = await collect([[{ type: "text", text: "Hel" }, silent], [{ type: "text", text: "lo" }], [silent]]);
+  assert.deepEqual(answerOf(events).items, [{ type: "message", role: "assistant", content: "Hello" }]);
+});
+
 test("a refusal after text is a second part of the same message", async () => {
   const events = await collect([
     [

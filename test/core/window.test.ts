@@ -76,7 +76,23 @@ suite("a conversation that is longer than the window", () => {
     ];
     const done = [...work, output("c", "a long output")];
     assert.deepEqual(fitWindow(done, [], roomFor(...done), count)?.items, done);
-    assert.equal(fitWindow(done, [], room(roomFor(...done).tokens - 1), count), undefined);
+    assert.deepEqual(fitWindow([first, ...done], [], roomFor(...done), count)?.items, done);
+  });
+
+  test("loses the older steps that were made since, if there is no room for all of them", () => {
+    const step = (callId: string) => [thought("hm"), call(callId), output(callId)];
+    const work = [task, first, last, user("and four"), ...step("a"), ...step("b"), ...step("c")];
+    const shorter = (...steps: readonly Item[]) => [last, user("and four"), ...steps];
+    // The question and the newest step stay; a step goes whole.
+    for (const steps of [work.slice(7), work.slice(10)]) {
+      const left = shorter(...steps).slice(1);
+      assert.deepEqual(fitWindow(work, [], room(roomFor(...left).tokens + 1), count)?.items, left);
+    }
+    assert.equal(fitWindow(work, [], room(roomFor(user("and four"), ...step("c")).tokens - 1), count), undefined);
+    const brief = system("be brief");
+    const steered = [brief, ...work];
+    const left = [brief, user("and four"), ...step("c")];
+    assert.deepEqual(fitWindow(steered, [], roomFor(...left), count)?.items, left);
   });
 
   test("loses a tool call only together with its outputs, even with one that came late", () => {
@@ -162,9 +178,10 @@ suite("for every conversation and window", () => {
     });
   });
 
-  test("the newest user message and all after it stay with the system messages, or nothing fits", () => {
+  test("the newest user message and all after it stay with the system messages, or of the steps after it the last, or nothing fits", () => {
     forAll((items, fixed, window, fitted) => {
-      const must = mustStay(items);
+      const all = mustStay(items);
+      const must = countItems(all, fixed, count) <= window.tokens ? all : withoutSteps(items);
       const fits = countItems(must, fixed, count) <= window.tokens;
       assert.equal(fitted !== undefined, fits);
       if (fitted !== undefined) assert.deepEqual(new Set(must).difference(new Set(fitted.items)), new Set());
@@ -185,11 +202,13 @@ suite("for every conversation and window", () => {
       const kept = new Set(placesOf(items, fitted));
       const isHead = (item: Item, place: number) =>
         isSteering(item) ||
+        (isShort && place >= newestStart(items) && place < firstStep(items)) ||
         place === items.findIndex((other) => isQuestion(other)) ||
         place === items.findLastIndex((other) => other.type === "compaction");
       const lastGap = items.findLastIndex((_, place) => !kept.has(place));
       const end = items.slice(lastGap + 1).find((item) => !isSteering(item) && item.type !== "compaction");
-      assert.ok(end === undefined || isQuestion(end));
+      const isShort = lastGap > newestStart(items);
+      assert.ok(end === undefined || (isShort ? isOfModel(end) : isQuestion(end)));
       const before = items.slice(0, lastGap).filter((_, place) => kept.has(place));
       assert.deepEqual(
         before.filter((item) => !isHead(item, items.indexOf(item))),
@@ -216,6 +235,35 @@ suite("for every conversation and window", () => {
     assert.deepEqual([surelyFits([user("ää中")], [], 11), surelyFits([user("ää中")], [], 10)], [true, false]);
   });
 });
+
+/** Of what must stay the steps in the middle can be given up. */
+function withoutSteps(items: readonly Item[]): readonly Item[] {
+  const starts = stepStarts(items);
+  const last = starts.at(-1) ?? 0;
+  return mustStay(items).filter((item) => {
+    const place = items.indexOf(item);
+    return isSteering(item) || place < firstStep(items) || place >= last;
+  });
+}
+
+function firstStep(items: readonly Item[]): number {
+  return stepStarts(items)[0] ?? items.length;
+}
+
+/** Where the model takes the word after the newest question, and no tool output after that reaches behind it. */
+function stepStarts(items: readonly Item[]): readonly number[] {
+  return items.flatMap((item, place) => {
+    const before = items[place - 1];
+    const isNext = place > newestStart(items) && isOfModel(item) && before !== undefined && !isOfModel(before);
+    return isNext && isWhole(items, place) ? [place] : [];
+  });
+}
+
+function isOfModel(item: Item): boolean {
+  return (
+    item.type === "reasoning" || item.type === "tool-call" || (item.type === "message" && item.role === "assistant")
+  );
+}
 
 function mustStay(items: readonly Item[]): readonly Item[] {
   return items.filter((item, index) => isSteering(item) || index >= newestStart(items));
@@ -279,10 +327,12 @@ function pairsOf(items: readonly Item[]): readonly (readonly [number, number])[]
 
 /** The newest question that no tool output after it reaches behind. */
 function newestStart(items: readonly Item[]): number {
-  const pairs = pairsOf(items);
-  const isWhole = (start: number) => pairs.every(([place, callPlace]) => place < start || callPlace >= start);
   return Math.max(
     0,
-    items.findLastIndex((item, place) => isQuestion(item) && isWhole(place)),
+    items.findLastIndex((item, place) => isQuestion(item) && isWhole(items, place)),
   );
+}
+
+function isWhole(items: readonly Item[], start: number): boolean {
+  return pairsOf(items).every(([place, callPlace]) => place < start || callPlace >= start);
 }

@@ -160,6 +160,7 @@ function createScript(turnId: string) {
         tell(delta, events);
         return close(events);
       case "reasoning":
+        if (delta.text === "") return;
         if (open?.type !== "reasoning") switchTo("reasoning", events);
         return tell(delta, events);
       case "reasoning-seal":

@@ -2,7 +2,7 @@
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
-import type { Turn } from "../turn.ts";
+import type { Finish, Turn } from "../turn.ts";
 
 /** Asks for a summary of the turn's conversation and tells it as one compaction; `stream` asks the adapter. */
 export async function* summarise(
@@ -12,14 +12,20 @@ export async function* summarise(
 ): AsyncGenerator<readonly Delta[], void, void> {
   if (turn.items.every(isSteering)) throw nothingSaid(itemsParam);
   let summary = "";
+  let finish: Finish = "stop";
   for await (const batch of stream(toSummaryTurn(turn))) {
-    for (const delta of batch) if (delta.type === "text") summary += delta.text;
+    for (const delta of batch) {
+      if (delta.type === "text") summary += delta.text;
+      if (delta.type === "finish") finish = delta.reason;
+    }
     // Even an empty batch says that the model has begun.
     yield batch.filter(isAbout);
   }
-  // An empty summary in the place of a conversation would be its loss.
+  // An empty summary in the place of a conversation would be its loss, and so would half of one.
   if (summary.trim() === "")
     throw new GatewayError("adapter_protocol", "The model gave no summary of the conversation.");
+  if (finish === "length" || finish === "content-filter")
+    throw new GatewayError("adapter_protocol", "The model's summary of the conversation was cut off.");
   yield [{ type: "compaction", summary }];
 }
 
@@ -39,6 +45,7 @@ function toSummaryTurn(turn: Turn): Turn {
     parallelToolCalls: undefined,
     format: undefined,
     topLogprobs: undefined,
+    maxOutputTokens: undefined,
     native: undefined,
   };
   const items: Item[] = turn.items.filter(isAnswered(turn.items));

@@ -17,9 +17,10 @@ export interface Fitted {
 type Count = (text: string) => number;
 
 /**
- * System messages stay, and everything from the newest user message on; if not even that fits, there is nothing to give.
- * Then, as far as there is room, the newest compaction, the first user message (the task), and the exchanges before the
- * newest one, from the newest backwards. `fixed` is what goes along with the items, as text: instructions, tools.
+ * System messages stay, and everything from the newest user message on; of the steps that a model with tools has made since,
+ * the newest at least. If not even that fits, there is nothing to give. Then, as far as there is room, the newest compaction,
+ * the first user message (the task), and the exchanges before the newest one, from the newest backwards. `fixed` is what goes
+ * along with the items, as text: instructions, tools.
  */
 export function fitWindow(
   items: readonly Item[],
@@ -47,15 +48,29 @@ export function fitWindow(
     return true;
   }
 
-  const [newest = 0, ...older] = findStarts(items);
-  if (!keep(findSteering(items)) || !keep(range(newest, items.length))) return undefined;
-  left -= window.reserve;
-  keep([items.findLastIndex((item) => item.type === "compaction")]);
-  keep([items.findIndex(isQuestion)]);
-  let end = newest;
-  for (const start of older) {
-    if (!keep(range(start, end))) break;
-    end = start;
+  /** From the newest backwards, as many as there is room for. */
+  function keepStretches(starts: readonly number[], behind: number): void {
+    let end = behind;
+    for (const start of starts) {
+      if (!keep(range(start, end))) return;
+      end = start;
+    }
+  }
+
+  const [newest = 0, ...older] = findStarts(items, isQuestion);
+  if (!keep(findSteering(items))) return undefined;
+  if (keep(range(newest, items.length))) {
+    left -= window.reserve;
+    keep([items.findLastIndex((item) => item.type === "compaction")]);
+    keep([items.findIndex(isQuestion)]);
+    keepStretches(older, newest);
+  } else {
+    const [last, ...steps] = findStarts(items, isStep).filter((start) => start > newest);
+    const firstStep = steps.at(-1) ?? last;
+    if (last === undefined || firstStep === undefined) return undefined;
+    if (!keep(range(newest, firstStep)) || !keep(range(last, items.length))) return undefined;
+    left -= window.reserve;
+    keepStretches(steps, last);
   }
   if (kept.size === items.length) return { items, omitted: 0 };
   return { items: items.filter((_, index) => kept.has(index)), omitted: items.length - kept.size };
@@ -85,17 +100,20 @@ export function countItems(items: readonly Item[], fixed: readonly string[], cou
 }
 
 /**
- * Where what is left may begin, newest first: with a user's message, so that no answer stands without its question, and
- * not between a tool call and its output. The very beginning is always one.
+ * Where what is left may begin, newest first: with a user's message, so that no answer stands without its question, or with the
+ * next step of an answer; and not between a tool call and its output. The very beginning is always one.
  */
-function findStarts(items: readonly Item[]): readonly number[] {
+function findStarts(
+  items: readonly Item[],
+  isStart: (item: Item, before: Item | undefined) => boolean,
+): readonly number[] {
   const callOf = findCalls(items);
   const starts: number[] = [];
   let oldestCall = items.length;
   for (let index = items.length - 1; index > 0; index--) {
     oldestCall = Math.min(oldestCall, callOf.get(index) ?? index);
     const item = items[index];
-    if (item !== undefined && isQuestion(item) && oldestCall >= index) starts.push(index);
+    if (item !== undefined && isStart(item, items[index - 1]) && oldestCall >= index) starts.push(index);
   }
   starts.push(0);
   return starts;
@@ -116,6 +134,18 @@ function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
 
 function isQuestion(item: Item): boolean {
   return item.type === "message" && item.role === "user";
+}
+
+/** The model goes on, or begins to answer. */
+function isStep(item: Item, before: Item | undefined): boolean {
+  return isOfModel(item) && before !== undefined && !isOfModel(before);
+}
+
+function isOfModel(item: Item): boolean {
+  if (item.type === "other") return item.exchange?.side === "model";
+  return (
+    item.type === "reasoning" || item.type === "tool-call" || (item.type === "message" && item.role === "assistant")
+  );
 }
 
 function* findSteering(items: readonly Item[]): Generator<number> {

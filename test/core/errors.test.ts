@@ -1,0 +1,9 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { GatewayError, toWireError } from "../../src/core/errors.ts";
+
+test("a message that quotes something long keeps its beginning and its remedy", () => {
+  const { message } = toWireError(new GatewayError("invalid_value", `Bad '${"x".repeat(3_000_000)}'. Use 'auto'.`));
+  assert.ok(message.startsWith("Bad 'xxx") && message.endsWith("x'. Use 'auto'."));
+  assert.ok(message.length < 5_000);
+});
