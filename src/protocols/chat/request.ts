@@ -77,7 +77,7 @@ function readSettings(fields: Fields): Settings {
     topP: readNumber(fields, "top_p", 0, 1),
     presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
     frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
-    seed: readInteger(fields, "seed", Number.MIN_SAFE_INTEGER),
+    seed: readInteger(fields, "seed", -maxSeed, maxSeed),
     stop: readStop(fields),
     maxOutputTokens: maxCompletionTokens ?? maxTokens,
     topLogprobs: readLogprobs(fields),
@@ -87,6 +87,9 @@ function readSettings(fields: Fields): Settings {
     native: { dialect: "chat", fields: readOthers(fields, ours) ?? {} },
   };
 }
+
+/** What OpenAI's document allows: any whole number of 64 bits, as near as a double comes to it. */
+const maxSeed = 2 ** 63;
 
 /** What the gateway says itself; everything else of the body belongs to the model that speaks this dialect. */
 const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);

@@ -53,17 +53,16 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
   const { tool_choice: choice } = body.values;
   if (choice === undefined || choice === null) return undefined;
   if (typeof choice === "string") {
-    const word = words.find((known) => known === choice) ?? notAllowed("tool_choice", choice, words);
-    if (word === "required" && tools.length === 0) {
-      throw new GatewayError("invalid_value", "'tool_choice' is 'required', but 'tools' has none to call.", {
-        param: "tool_choice",
-      });
-    }
-    return { type: word };
+    return toWord(words.find((known) => known === choice) ?? notAllowed("tool_choice", choice, words), tools);
   }
   const fields = toFields(choice, "tool_choice");
   const type = requireString(fields, "type");
   switch (type) {
+    // Some clients write the words so.
+    case "auto":
+    case "none":
+    case "required":
+      return toWord(type, tools);
     case "function":
     case "custom":
       return { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) };
@@ -80,6 +79,13 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
     default:
       return { type: "other", extra: { dialect: "chat", fields: fields.values } };
   }
+}
+
+function toWord(word: (typeof words)[number], tools: readonly Tool[]): ToolChoice {
+  if (word !== "required" || tools.length > 0) return { type: word };
+  throw new GatewayError("invalid_value", "'tool_choice' is 'required', but 'tools' has none to call.", {
+    param: "tool_choice",
+  });
 }
 
 /** A tool that only this dialect knows has no name to go by. */

@@ -232,6 +232,11 @@ test("the settings are read into words of no dialect, and kept in the caller's o
   });
 });
 
+test("a seed may have 64 bits, as many make it at random", () => {
+  assert.equal(ask({ seed: 9223372036854775807 }).settings.seed, 2 ** 63);
+  assert.equal(ask({ seed: -9223372036854775808 }).settings.seed, -(2 ** 63));
+});
+
 test("the newer name of the token limit wins over the older one", () => {
   assert.equal(ask({ max_tokens: 5, max_completion_tokens: 9 }).settings.maxOutputTokens, 9);
 });
@@ -286,6 +291,7 @@ function choose(choice: unknown): ToolChoice | undefined {
 
 test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
   assert.deepEqual(choose("required"), { type: "required" });
+  assert.deepEqual(choose({ type: "auto" }), { type: "auto" });
   assert.deepEqual(choose(tool), { type: "tool", name: "f" });
   assert.deepEqual(choose({ type: "custom", custom: { name: "c" } }), { type: "tool", name: "c" });
   const allowed = [tool, { type: "custom", name: "c" }, { type: "web_search" }];
