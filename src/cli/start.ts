@@ -27,12 +27,13 @@ export const start: Command = {
     "SIGHUP reads the configuration again: new requests see all of it, or, if anything is wrong, none. What needs a new start, such as another port, waits until running turns have ended. At a terminal SIGHUP stops, as its window was closed.",
   ],
   async run({ options }, terminal, house) {
-    let gateway = await open(await readAll(options, terminal, house), terminal, house);
-    if (gateway === undefined) return 1;
-    terminal.outlastOutput();
-    // Whoever reads the first line may send a signal at once.
+    // Whoever has just started it may send a signal at once.
     const wishes = hearWishes(terminal);
     try {
+      let gateway = await open(await readAll(options, terminal, house), terminal, house);
+      if (gateway === undefined) return 1;
+      terminal.outlastOutput();
+      wishes.begin();
       terminal.print(describeStart(gateway, terminal));
       while ((await wishes.next()) === "reload") {
         // A file that is away for a moment is no wish to run without one, on other terms and with another token.
@@ -148,11 +149,14 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
     const text = kept.isNew ? `${kept.token}  (shown only now; kept in ${kept.file})` : `in ${kept.file}`;
     lines.push(`  token      ${text}`);
   }
-  if (kept?.isNew && address !== undefined) lines.push("", "Try it:", `  ${curlLine(address, settings, kept.token)}`);
+  if (kept?.isNew && address !== undefined) {
+    const wish = settings.exampleModel === undefined ? ", with one of its models in the place of MODEL" : "";
+    lines.push("", `Try it${wish}:`, `  ${curlLine(address, settings, kept.token)}`);
+  }
   return lines.join("\n");
 }
 
-function curlLine(address: string, { config, exampleModel }: Loaded, token: string): string {
+function curlLine(address: string, { config, exampleModel = "MODEL" }: Loaded, token: string): string {
   const { bind } = config.http;
   const target = bind.startsWith("unix:") ? `--unix-socket ${bind.slice("unix:".length)} http://localhost` : address;
   const body = JSON.stringify({ model: exampleModel, messages: [{ role: "user", content: "Hello!" }] });

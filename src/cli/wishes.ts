@@ -5,6 +5,8 @@ export interface Wishes {
   /** The next wish; to stop stands above all others, and stays. */
   next(): Promise<"stop" | "reload">;
   readonly isStopping: boolean;
+  /** The gateway runs: from now on a wish to stop waits for its turns, where before there is nothing to wait for. */
+  begin(): void;
   /** Lets the process end by itself. */
   close(): void;
 }
@@ -15,12 +17,14 @@ export function hearWishes(terminal: Terminal): Wishes {
   const alive = setInterval(() => {}, 2_147_483_647);
   let stopAskedAt: number | undefined;
   let wantsReload = false;
+  let isBegun = false;
   let wake: (() => void) | undefined;
   const isQuiet = (): boolean => stopAskedAt === undefined && !wantsReload;
   terminal.onSignal((signal) => {
     // A terminal that is closed hangs up on its programs; a service has none, and is sent it on purpose.
     if (signal === "SIGHUP" && !terminal.isInteractive) wantsReload = true;
     else {
+      if (!isBegun) return terminal.exit(exitCodes[signal]);
       const now = terminal.now().getTime();
       if (stopAskedAt !== undefined && Math.abs(now - stopAskedAt) >= sameWishMs) terminal.exit(exitCodes[signal]);
       stopAskedAt ??= now;
@@ -36,6 +40,9 @@ export function hearWishes(terminal: Terminal): Wishes {
     },
     get isStopping() {
       return stopAskedAt !== undefined;
+    },
+    begin() {
+      isBegun = true;
     },
     close: () => clearInterval(alive),
   };

@@ -25,12 +25,16 @@ function createScreen({ isInteractive = false } = {}) {
   const complaints = createSteps();
   const exits: number[] = [];
   const stop = Promise.withResolvers<(signal: Signal) => void>();
+  const shown = Promise.withResolvers<void>();
   let nowMs = Date.parse("2026-01-01T00:00:00Z");
   const terminal: Terminal = {
     folder,
     env: {},
     now: () => new Date(nowMs),
-    print: (line) => void printed.push(line),
+    print(line) {
+      printed.push(line);
+      shown.resolve();
+    },
     complain(line) {
       complained.push(line);
       complaints.step();
@@ -42,7 +46,9 @@ function createScreen({ isInteractive = false } = {}) {
     exit: (code) => void exits.push(code),
   };
   const pass = (ms: number) => void (nowMs += ms);
-  return { terminal, printed, complained, heard: complaints.reached, exits, pass, signals: stop.promise };
+  /** As who reads the first line sends them. */
+  const signals = shown.promise.then(() => stop.promise);
+  return { terminal, printed, complained, heard: complaints.reached, exits, pass, early: stop.promise, signals };
 }
 
 /** Counts, and tells when it has come to a number. */
@@ -188,6 +194,26 @@ test("At a terminal a signal drains and ends with 0; one that follows at once is
     closing.resolve();
     assert.equal(await ended, 0);
   }
+});
+
+test("A signal during the start ends it at once, but SIGHUP is remembered until the gateway runs.", async () => {
+  const { terminal, exits, early } = createScreen();
+  const opening = Promise.withResolvers<void>();
+  const reloaded = Promise.withResolvers<void>();
+  const house = createHouse(async () => {
+    await opening.promise;
+    return { address: "http://127.0.0.1:8600", reload: async () => reloaded.resolve(), close: async () => {} };
+  });
+  const ended = run(["start"], terminal, house);
+  const send = await early;
+  send("SIGHUP");
+  assert.deepEqual(exits, []);
+  send("SIGTERM");
+  assert.deepEqual(exits, [143]);
+  opening.resolve();
+  await reloaded.promise;
+  send("SIGTERM");
+  assert.equal(await ended, 0);
 });
 
 test("SIGHUP reads the configuration of a service again, and the open gateway goes on with it.", async () => {
