@@ -160,10 +160,17 @@ function judgeNamed(file: unknown, token: Readonly<Record<string, unknown>>, ind
   if (given.length === 2) problems.push(problem(path, "has both 'token' and 'sha256'; allowed: one of them"));
   if (given.length === 0) problems.push(problem(path, "has neither 'token' nor 'sha256'; required: one of them"));
   const expires = token.expires_at;
-  if (typeof expires === "string" && /^\d{4}-\d{2}-\d{2}T/.test(expires) && Number.isNaN(Date.parse(expires))) {
+  if (typeof expires === "string" && /^\d{4}-\d{2}-\d{2}T/.test(expires) && !isDate(expires)) {
     problems.push(misfit([...path, "expires_at"], expires, "a date and time that exists"));
   }
   return problems;
+}
+
+/** The 30th of February would be taken for the 2nd of March. */
+function isDate(text: string): boolean {
+  const day = Date.parse(`${text.slice(0, 10)}T00:00:00Z`);
+  const exists = !Number.isNaN(day) && new Date(day).toISOString().slice(0, 10) === text.slice(0, 10);
+  return exists && !Number.isNaN(Date.parse(text));
 }
 
 function findRepeated(file: unknown, tokens: readonly WrittenToken[]): readonly Problem[] {

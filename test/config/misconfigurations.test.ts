@@ -211,6 +211,11 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     'gateway.http.tokens[0].expires_at: found the string "2030-13-31T00:00:00Z"; allowed: a date and time that exists',
   ],
   [
+    "a day that does not exist",
+    named({ expires_at: "2030-02-30T00:00:00Z" }),
+    'gateway.http.tokens[0].expires_at: found the string "2030-02-30T00:00:00Z"; allowed: a date and time that exists',
+  ],
+  [
     "an endpoint that no token can have",
     named({ endpoints: ["compat_chat", "chat"] }),
     'gateway.http.tokens[0].endpoints[1]: found the string "chat"; allowed: "compat_chat", "compat_responses"',
