@@ -31,8 +31,8 @@ const patient = { first_byte_timeout_ms: 20_000, idle_timeout_ms: 20_000, total_
 const lateMs = 250;
 const lanes = {
   patient,
-  first: { ...patient, first_byte_timeout_ms: lateMs },
-  idle: { ...patient, idle_timeout_ms: lateMs },
+  first: { ...patient, first_byte_timeout_ms: lateMs, total_timeout_ms: 2 * lateMs },
+  idle: { ...patient, idle_timeout_ms: lateMs, total_timeout_ms: 2 * lateMs },
   total: { ...patient, total_timeout_ms: 2 * lateMs },
   small: { ...patient, max_response_bytes: 64 * 1024 },
   refused: patient,
@@ -52,13 +52,25 @@ const rows: readonly Row[] = [
     whole: [502, "adapter_error"],
     stream: [200, "adapter_error"],
   },
-  { does: "hangs before the head", lane: "first", fault: hang(() => ""), ...both(504, "adapter_first_byte_timeout") },
-  { does: "hangs after the head", lane: "first", fault: hang(goodHead), ...both(504, "adapter_first_byte_timeout") },
+  {
+    does: "hangs before the head",
+    lane: "first",
+    fault: hang(() => ""),
+    whole: [504, "adapter_total_timeout"],
+    stream: [504, "adapter_first_byte_timeout"],
+  },
+  {
+    does: "hangs after the head",
+    lane: "first",
+    fault: hang(goodHead),
+    whole: [504, "adapter_total_timeout"],
+    stream: [504, "adapter_first_byte_timeout"],
+  },
   {
     does: "hangs in the middle",
     lane: "idle",
     fault: hang(half),
-    whole: [504, "adapter_idle_timeout"],
+    whole: [504, "adapter_total_timeout"],
     stream: [200, "adapter_idle_timeout"],
   },
   { does: "says 400", fault: say(400), ...both(400, "upstream_code") },
@@ -281,7 +293,7 @@ function reset(after: (asked: Asked) => string): Fault {
 function hang(after: (asked: Asked) => string): Fault {
   return (asked) => {
     asked.socket.write(after(asked));
-    return lateMs;
+    return asked.stream ? lateMs : 2 * lateMs;
   };
 }
 

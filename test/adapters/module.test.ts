@@ -4,6 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
 import { module } from "../../src/adapters/module/index.ts";
@@ -102,6 +104,22 @@ for (const [what, text, expected] of [
   test(`a file with ${what} is told of when the gateway starts`, (context) => {
     const path = write(context, "broken.ts", text);
     assert.throws(() => module.create({ path }), expected);
+  });
+}
+
+for (const [name, text, remedy] of [
+  ["adapter.ts", `export default { async *stream() {} };`, '.mts, or set "type": "module" in its package.json.'],
+  ["adapter.js", `import "node:fs";`, '.mjs, or set "type": "module" in its package.json.'],
+  ["adapter.cjs", `export default {};`, ".mjs."],
+] as const) {
+  test(`an ES module that is read as CommonJS for its name, ${name}, is told of with the remedy`, (context) => {
+    const path = write(context, name, text);
+    writeFileSync(join(path, "../package.json"), `{ "type": "commonjs" }`);
+    assert.throws(
+      () => module.create({ path }),
+      ({ message }: Error) =>
+        message.endsWith(`${path} is an ES module but is read as CommonJS: let its name end with ${remedy}`),
+    );
   });
 }
 
@@ -231,6 +249,42 @@ test("a module is told when its reader has left", async () => {
   });
   for await (const _ of adapter.stream(turn, new AbortController().signal)) break;
   await ended.promise;
+});
+
+test("what a module has said is not kept until the end of its stream", async () => {
+  setFlagsFromString("--expose-gc");
+  const collectGarbage: () => void = runInNewContext("gc");
+  const said: WeakRef<object>[] = [];
+  const adapter = guardAdapter({
+    async *stream() {
+      for (let number = 0; number < 100; number++) {
+        const batch = [{ type: "text", text: `${number}` }] as const;
+        said.push(new WeakRef(batch));
+        yield batch;
+      }
+    },
+  });
+  const stream = adapter.stream(turn, new AbortController().signal)[Symbol.asyncIterator]();
+  for (let number = 0; number < 100; number++) await stream.next();
+  await new Promise((resolve) => setImmediate(resolve));
+  collectGarbage();
+  const kept = said.filter((batch) => batch.deref() !== undefined).length;
+  assert.ok(kept <= 2, `${kept} of 100 are kept`);
+  await stream.return?.();
+});
+
+test("a turn that is called off between two words ends at the next", async () => {
+  const caller = new AbortController();
+  const adapter = guardAdapter({
+    async *stream() {
+      yield [{ type: "text", text: "one" }];
+      await new Promise(() => {});
+    },
+  });
+  const stream = adapter.stream(turn, caller.signal)[Symbol.asyncIterator]();
+  await stream.next();
+  caller.abort();
+  await assert.rejects(Promise.resolve(stream.next()), { code: "client_closed" });
 });
 
 test("paths of adapters start from the config file", async () => {

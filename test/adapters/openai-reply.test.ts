@@ -1,7 +1,7 @@
 /** What the openai adapter makes of odd answers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
+import { createReplyReader, readWholeReply } from "../../src/adapters/openai/chat/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { chunk } from "../upstream.ts";
@@ -62,6 +62,31 @@ test("words that every object knows are unknown words of an upstream", () => {
     }
     const deltas = deltasOf(chunk({ content: "Hi" }, word));
     assert.deepEqual(deltas.at(-1), { type: "finish", reason: "stop" });
+  }
+});
+
+/** A whole answer with that reason for its end. */
+function wholeWith(finish: string): Buffer {
+  const message = { role: "assistant", content: "Half" };
+  return Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }] }));
+}
+
+test("a length that other servers call by other names is a length", () => {
+  for (const word of ["length", "max_tokens", "model_length"]) {
+    const finish = { type: "finish", reason: "length" };
+    assert.deepEqual(deltasOf(chunk({ content: "Half" }, word)).at(-1), finish);
+    assert.deepEqual(readWholeReply(wholeWith(word), (text) => text).at(-1), finish);
+  }
+});
+
+test("an answer that was given up in the middle has failed, and is no short answer", () => {
+  for (const word of ["error", "abort", "insufficient_system_resource"]) {
+    const expected = { code: "adapter_error", message: new RegExp(`\\(finish_reason: ${word}\\)`) };
+    const reader = createReplyReader((text) => text);
+    const said = reader.read([Buffer.from(`data: ${JSON.stringify(chunk({ content: "Half" }, word))}\n\n`)]);
+    assert.deepEqual(said, [{ type: "text", text: "Half", logprobs: undefined }]);
+    assert.throws(() => reader.check(), expected);
+    assert.throws(() => readWholeReply(wholeWith(word), (text) => text), expected);
   }
 });
 

@@ -154,7 +154,7 @@ test("what the assistant thought, said and called in one go is one message", () 
       { type: "message", role: "assistant", content: "It is 2." },
     ),
     [
-      { role: "developer", content: "Rules", name: "boss" },
+      { role: "system", content: "Rules", name: "boss" },
       { role: "user", content: "Hello" },
       {
         role: "assistant",

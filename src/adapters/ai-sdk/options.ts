@@ -50,8 +50,11 @@ export const options = {
         },
       },
     },
-    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of an answer's body.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within an answer.", 120_000),
-    total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer's body.", 120_000),
+    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
+    total_timeout_ms: milliseconds(
+      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
+      600_000,
+    ),
   },
 } as const;

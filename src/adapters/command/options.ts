@@ -44,9 +44,12 @@ export const options = {
       description:
         "What it writes on its standard output: text, or deltas as JSON Lines; auto: its first line decides.",
     },
-    first_byte_timeout_ms: milliseconds("The longest wait for its first byte.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within its answer.", 120_000),
-    total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer.", 120_000),
+    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
+    total_timeout_ms: milliseconds(
+      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
+      600_000,
+    ),
     max_output_bytes: {
       type: "integer",
       minimum: 1024,

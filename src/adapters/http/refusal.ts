@@ -20,10 +20,9 @@ export interface Refusal {
 }
 
 export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
-  const { status } = refusal;
   const code = codeOf(refusal);
   const clean = (text: string | undefined, maxLength: number) => text && excerpt(text, maxLength, scrub);
-  return new GatewayError(code, toMessage(code, status, clean(refusal.message, 2000) ?? ""), {
+  return new GatewayError(code, toMessage(code, refusal, clean(refusal.message, 2000) ?? ""), {
     param: clean(refusal.param, 200),
     // A refusal of our own credentials is not the caller's `invalid_api_key`.
     wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
@@ -111,10 +110,13 @@ const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ["timeout", "adapter_timeout"],
 ]);
 
-function toMessage(code: ErrorCode, status: number | undefined, said: string): string {
+function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
+  const { status } = refusal;
   const inBrackets = status === undefined ? "" : ` (status ${status})`;
   switch (code) {
     case "adapter_refused":
+      if (!isAboutKey(refusal)) return `The upstream refuses to answer${inBrackets}${said === "" ? "." : `: ${said}`}`;
+      // What it says then may quote the key, as far as it knows it.
       return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's key.`;
     case "adapter_bad_request":
     case "adapter_not_found":
@@ -126,6 +128,11 @@ function toMessage(code: ErrorCode, status: number | undefined, said: string): s
     default:
       return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
   }
+}
+
+/** A key that is known may still have no money, or no permission. */
+function isAboutKey({ status, code, type }: Refusal): boolean {
+  return status === undefined ? code !== "permission_error" && type !== "permission_error" : status === 401;
 }
 
 function isRedirect(status: number | undefined): boolean {

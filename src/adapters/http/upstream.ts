@@ -20,7 +20,7 @@ export interface UpstreamRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The longest that the whole exchange may last; absent: as long as bytes come. */
+  /** The longest that the whole exchange may last, however long it is silent; absent: as long as bytes come. */
   readonly totalMs?: number | undefined;
 }
 

@@ -12,7 +12,10 @@ export interface Watch {
   stop(): void;
 }
 
-/** `late` is called at most once, with the limit that was passed. */
+/**
+ * `late` is called at most once, with the limit that was passed. Where the whole has a limit, silence has none: who does not
+ * stream says its first byte when it is done.
+ */
 export function createWatch(totalMs: number | undefined, late: (limit: Limit, limitMs: number) => void): Watch {
   const total = totalMs ?? Infinity;
   const endsAt = performance.now() + total;
@@ -43,7 +46,7 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
   return {
     enter(limit, limitMs) {
       current = limit;
-      currentMs = limitMs;
+      currentMs = totalMs !== undefined && silences.has(limit) ? Infinity : limitMs;
       since = performance.now();
       arm(since);
     },
@@ -59,3 +62,5 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
     },
   };
 }
+
+const silences: ReadonlySet<Limit> = new Set(["first_byte", "idle"]);

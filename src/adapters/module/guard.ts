@@ -47,15 +47,24 @@ async function* guardStream(
   tell: Tell | undefined,
 ): AsyncGenerator<readonly Delta[], void, void> {
   if (signal.aborted) throw callerLeft();
-  const left = Promise.withResolvers<never>();
-  left.promise.catch(() => {});
-  const leave = () => left.reject(callerLeft());
+  let interrupt: ((why: GatewayError) => void) | undefined;
+
+  /** One promise for each step: a race against one that lasts as long as the stream would keep every step until its end. */
+  function wait<Value>(pending: Value | PromiseLike<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      interrupt = reject;
+      Promise.resolve(pending).then(resolve, reject);
+      if (signal.aborted) leave();
+    });
+  }
+
+  const leave = () => interrupt?.(callerLeft());
   signal.addEventListener("abort", leave);
   let batches: AsyncIterator<unknown> | undefined;
   try {
     batches = iterate(adapter.stream(turn, signal, tell));
     for (;;) {
-      const next = await Promise.race([batches.next(), left.promise]);
+      const next = await wait(batches.next());
       if (next.done === true) {
         batches = undefined;
         return;

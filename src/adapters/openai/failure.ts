@@ -33,11 +33,13 @@ export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
   return toRefusalError({ status, ...wordsOf(fields) }, scrub);
 }
 
-/** Takes our own secrets out of what an upstream says. */
+/** Takes our own secrets out of what an upstream says; what is shorter is a word of its own, such as the key `EMPTY`. */
 export function createScrubber(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Scrub {
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/).concat(value));
-  return createSecretScrubber([apiKey ?? "", ...words.filter((word) => word.length >= 8)]);
+  return createSecretScrubber([apiKey ?? "", ...words].filter((word) => word.length >= minSecretLength));
 }
+
+const minSecretLength = 8;
 
 /** For the log: what came, and where it would lead. */
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {

@@ -56,6 +56,8 @@ export function createOpenai(
     wire: dialect = "chat",
     send_reasoning: sendsReasoning = false,
     custom_tools: customTools = "custom",
+    max_tokens_field: maxTokensField,
+    developer_role: developerRole,
     total_timeout_ms: totalMs = 600_000,
     max_response_bytes: maxBytes = 64 * 1024 * 1024,
   } = chosen;
@@ -79,7 +81,7 @@ export function createOpenai(
           method: "POST",
           path: wire.path,
           headers: turn.trace === undefined ? headers : { ...toTraceHeaders(turn.trace), ...headers },
-          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools }),
+          body: wire.writeRequest(turn, tell, { sendsReasoning, customTools, maxTokensField, developerRole }),
           totalMs: turn.stream ? undefined : totalMs,
         },
         signal,
@@ -95,7 +97,7 @@ export function createOpenai(
         }
         const reader = wire.createReplyReader(scrub, isCustom);
         while (!reader.isDone()) {
-          const buffers = await response.pull();
+          const buffers = reader.isFinished() ? await pullRest(response, signal) : await response.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
           if (deltas.length > 0) yield deltas;
           reader.check();
@@ -107,6 +109,23 @@ export function createOpenai(
     models: () => readModels(upstream, headers, scrub),
     close: () => upstream.close(),
   };
+}
+
+/** So long for what may follow the finish: the usage, and [DONE]. */
+const restMs = 5_000;
+
+/** What still comes of an answer that is whole; nothing when its connection breaks, or falls silent, unless the caller broke it. */
+async function pullRest(response: UpstreamResponse, signal: AbortSignal): Promise<readonly Buffer[] | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(late.resolve, restMs, undefined);
+  try {
+    return await Promise.race([response.pull(), late.promise]);
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function toHeaders(chosen: Given<typeof options>): Readonly<Record<string, string>> {

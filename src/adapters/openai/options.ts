@@ -8,6 +8,7 @@ export const options = {
     base_url: {
       type: "string",
       pattern: baseUrlPattern,
+      title: 'a URL like "https://api.example.com/v1", without user and password, or "unix:/path"',
       default: "https://api.openai.com/v1",
       description:
         "Where the server is, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
@@ -40,6 +41,24 @@ export const options = {
         "How tools that take free text are offered on the wire chat: as what they are (custom), or as functions with one string " +
         "(function), for the many servers that know no custom tools. Callers see no difference.",
     },
+    max_tokens_field: {
+      anyOf: [
+        { type: "string", const: "max_completion_tokens" },
+        { type: "string", const: "max_tokens" },
+      ],
+      description:
+        "The name under which the longest answer is asked for on the wire chat, whatever the caller calls it. Many servers know " +
+        "max_tokens only and ignore the other. Absent: a chat caller's own name, and max_completion_tokens for other callers.",
+    },
+    developer_role: {
+      anyOf: [
+        { type: "string", const: "developer" },
+        { type: "string", const: "system" },
+      ],
+      description:
+        "What developer messages are sent as on the wire chat. Many servers refuse or overlook the role developer. " +
+        "Absent: those of chat callers as they are, those of other callers as system.",
+    },
     api_key: {
       type: "string",
       format: "header",
@@ -54,7 +73,7 @@ export const options = {
     project: { type: "string", format: "header", description: "Sent as OpenAI-Project." },
     proxy: {
       anyOf: [
-        { type: "string", pattern: "^(https?|socks5?)://" },
+        { type: "string", pattern: "^(https?|socks5?)://", title: 'a URL like "http://proxy.example.com:3128"' },
         { type: "boolean", const: false },
       ],
       description:
@@ -62,9 +81,12 @@ export const options = {
         "loopback addresses and unix sockets are then never proxied.",
     },
     connect_timeout_ms: milliseconds("The longest wait for a connection.", 5_000),
-    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of an answer's body.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within an answer.", 120_000),
-    total_timeout_ms: milliseconds("The longest that a whole answer may take. Streams have no such limit.", 600_000),
+    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer's body.", 120_000),
+    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
+    total_timeout_ms: milliseconds(
+      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
+      600_000,
+    ),
     max_response_bytes: {
       type: "integer",
       minimum: 1024,

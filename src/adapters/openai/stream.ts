@@ -24,6 +24,8 @@ export interface ReplyReader {
   end(): readonly Delta[];
   /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
   check(): void;
+  /** It has said why it ends, so that what may still come is not worth its failure. */
+  isFinished(): boolean;
   /** Nothing that comes now belongs to the answer. */
   isDone(): boolean;
 }
@@ -58,11 +60,20 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     return deltas;
   }
 
+  /** What stands behind the last whole event. Behind the finish it may be cut: the answer is whole without it. */
+  function hearRest(deltas: Delta[]): void {
+    try {
+      hear(events.end(), deltas);
+    } catch (thrown) {
+      if (!answer.isFinished() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
+    }
+  }
+
   return {
     read: (buffers) => gather((deltas) => hear(events.read(buffers), deltas)),
     end: () =>
       gather((deltas) => {
-        hear(events.end(), deltas);
+        hearRest(deltas);
         if (done) return;
         if (!answer.isFinished()) throw brokenOff();
         answer.end(deltas);
@@ -71,6 +82,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     check() {
       if (failure !== undefined) throw failure;
     },
+    isFinished: () => answer.isFinished(),
     isDone: () => done,
   };
 }

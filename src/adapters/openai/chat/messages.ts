@@ -12,11 +12,19 @@ interface AssistantMessage {
   reasoning_content?: string;
 }
 
-/** `sendsReasoning`: what the assistant thought goes with what it said or called then; chat itself has no place for it. */
+/** What a server calls who steers its model. */
+export type DeveloperRole = "developer" | "system";
+
+interface MessageWishes {
+  /** What the assistant thought goes with what it said or called then; chat itself has no place for it. */
+  readonly sendsReasoning?: boolean | undefined;
+  readonly developerRole: DeveloperRole;
+}
+
 export function writeMessages(
   instructions: string | undefined,
   items: readonly Item[],
-  sendsReasoning = false,
+  { sendsReasoning = false, developerRole }: MessageWishes,
 ): readonly unknown[] {
   const messages: unknown[] = [];
   /** The assistant's message that calls may still join. */
@@ -95,7 +103,7 @@ export function writeMessages(
           closeAssistant();
           messages.push({
             ...fieldsOf(item.extra, "chat"),
-            role: item.role,
+            role: item.role === "developer" ? developerRole : item.role,
             content: writeContent(item.content),
             name: item.name,
           });

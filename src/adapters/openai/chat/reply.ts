@@ -100,6 +100,7 @@ function createAnswerReader(
         }
         const reason = textAt(choice, "finish_reason");
         if (reason !== undefined) {
+          if (breaks.has(reason)) throw gaveUp(reason);
           deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
           finished = true;
         }
@@ -115,12 +116,25 @@ function createAnswerReader(
   };
 }
 
+/** Why an answer ends, in the words of many servers; one that we do not know is an end like any other. */
 const finishes: ReadonlyMap<string, Finish> = new Map([
   ["length", "length"],
+  ["max_tokens", "length"],
+  ["model_length", "length"],
   ["content_filter", "content-filter"],
   ["tool_calls", "tool-calls"],
   ["function_call", "tool-calls"],
 ]);
+
+/** Words of servers that gave up in the middle. */
+const breaks: ReadonlySet<string> = new Set(["abort", "error", "insufficient_system_resource"]);
+
+function gaveUp(reason: string): GatewayError {
+  return new GatewayError(
+    "adapter_error",
+    `The upstream gave up before the end of its answer (finish_reason: ${reason}).`,
+  );
+}
 
 function readUsage(usage: JsonObject): Usage {
   return {

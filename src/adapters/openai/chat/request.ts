@@ -5,7 +5,7 @@ import { type JsonObject, isObject } from "../../json.ts";
 import { writeFormat } from "../format.ts";
 import { fieldsOf, nativeSettings } from "../native.ts";
 import { toFunctions } from "./functions.ts";
-import { writeMessages } from "./messages.ts";
+import { type DeveloperRole, writeMessages } from "./messages.ts";
 
 /** What a server wants that not every server does. */
 export interface ServerWishes {
@@ -13,28 +13,47 @@ export interface ServerWishes {
   readonly sendsReasoning?: boolean;
   /** What custom tools are offered as. */
   readonly customTools?: "custom" | "function";
+  /** The one name under which it knows how long an answer may be; absent: the caller's own, or the newer one. */
+  readonly maxTokensField?: MaxTokensField | undefined;
+  /** What developer messages are written as; absent: a chat caller's as they are, those of others as `system`. */
+  readonly developerRole?: DeveloperRole | undefined;
 }
 
-export function writeRequest(asked: Turn, { sendsReasoning = false, customTools }: ServerWishes = {}): string {
-  const turn = customTools === "function" ? toFunctions(asked) : asked;
+type MaxTokensField = "max_completion_tokens" | "max_tokens";
+
+export function writeRequest(asked: Turn, wishes: ServerWishes = {}): string {
+  const turn = wishes.customTools === "function" ? toFunctions(asked) : asked;
   const { settings } = turn;
+  const native = writeNative(settings, wishes.maxTokensField);
+  // Every server knows `system`; OpenAI's take it for what it calls `developer`.
+  const { sendsReasoning, developerRole = native === undefined ? "system" : "developer" } = wishes;
   return JSON.stringify({
-    ...(writeNative(settings) ?? writeSettings(settings)),
+    ...(native ?? writeSettings(settings, wishes.maxTokensField)),
     model: turn.model,
-    messages: writeMessages(settings.instructions, turn.items, sendsReasoning),
+    messages: writeMessages(settings.instructions, turn.items, { sendsReasoning, developerRole }),
     stream: turn.stream ? true : undefined,
     stream_options: turn.stream ? { include_usage: true } : undefined,
   });
 }
 
 /** Live servers take labels only together with the wish to store, which we do not pass on. */
-function writeNative(settings: Settings): JsonObject | undefined {
+function writeNative(settings: Settings, maxTokensField: MaxTokensField | undefined): JsonObject | undefined {
   const fields = nativeSettings(settings, "chat");
-  const isStored = fields !== undefined && settings.native?.fields["store"] === true;
-  return isStored ? { ...fields, metadata: undefined } : fields;
+  if (fields === undefined) return undefined;
+  const isStored = settings.native?.fields["store"] === true;
+  return {
+    ...fields,
+    ...(isStored && { metadata: undefined }),
+    ...(maxTokensField !== undefined && writeMaxTokens(settings, maxTokensField)),
+  };
 }
 
-function writeSettings(settings: Settings): JsonObject {
+/** Two names for one limit, of which only one is sent. */
+function writeMaxTokens({ maxOutputTokens }: Settings, field: MaxTokensField): JsonObject {
+  return { max_completion_tokens: undefined, max_tokens: undefined, [field]: maxOutputTokens };
+}
+
+function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max_completion_tokens"): JsonObject {
   const tools = settings.tools.flatMap(writeTool);
   const offered = tools.length > 0;
   return {
@@ -44,7 +63,7 @@ function writeSettings(settings: Settings): JsonObject {
     frequency_penalty: settings.frequencyPenalty,
     seed: settings.seed,
     stop: settings.stop,
-    max_completion_tokens: settings.maxOutputTokens,
+    ...writeMaxTokens(settings, maxTokensField),
     logprobs: settings.topLogprobs === undefined ? undefined : true,
     top_logprobs: settings.topLogprobs === 0 ? undefined : settings.topLogprobs,
     reasoning_effort: settings.reasoningEffort,

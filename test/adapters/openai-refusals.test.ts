@@ -1,0 +1,44 @@
+/** What callers read of an upstream that refuses to answer the gateway, and which words are secrets in it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createScrubber, toReportedFailure } from "../../src/adapters/openai/failure.ts";
+import { toRefusalError } from "../../src/adapters/http/refusal.ts";
+
+const apiKey = "sk-very-secret-key";
+const scrub = createScrubber(apiKey, {});
+
+test("an empty account and a forbidden request are told in the upstream's words, without secrets", () => {
+  for (const [status, message, expected] of [
+    [402, "Insufficient Balance", "The upstream refuses to answer (status 402): Insufficient Balance"],
+    [403, `Flagged for ${apiKey}.`, "The upstream refuses to answer (status 403): Flagged for [secret]."],
+    [403, undefined, "The upstream refuses to answer (status 403)."],
+  ] as const) {
+    const failure = toRefusalError({ status, message, code: "some_code" }, scrub);
+    assert.deepEqual(
+      [failure.code, failure.wireCode, failure.message],
+      ["adapter_refused", "adapter_refused", expected],
+    );
+  }
+  const told = toReportedFailure({ type: "permission_error", message: "Not for you." }, scrub);
+  assert.deepEqual([told.code, told.message], ["adapter_refused", "The upstream refuses to answer: Not for you."]);
+});
+
+test("of a wrong key callers learn no more than that it is the operator's to check", () => {
+  const message = "Incorrect API key provided: abc.";
+  const wrong = toRefusalError({ status: 401, message }, scrub);
+  assert.equal(
+    wrong.message,
+    "The upstream refused the gateway's credentials (status 401). Its operator must check the adapter's key.",
+  );
+  const told = toReportedFailure({ code: "invalid_api_key", message }, scrub);
+  assert.equal(
+    told.message,
+    "The upstream refused the gateway's credentials. Its operator must check the adapter's key.",
+  );
+});
+
+test("a key that is only there to be there is no secret, and is not cut out of errors", () => {
+  const said = "The field x is EMPTY.";
+  for (const dummy of ["EMPTY", "x"]) assert.equal(createScrubber(dummy, { "x-own": "EMPTY" })(said), said);
+  assert.equal(createScrubber("12345678", {})("It is 12345678."), "It is [secret].");
+});
