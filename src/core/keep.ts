@@ -3,7 +3,7 @@ import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
-import type { Item } from "./item.ts";
+import { type Item, isSteering } from "./item.ts";
 import { extend, surplusOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
@@ -62,7 +62,8 @@ export function toCommit(
 
 /** A turn that is over, at its place. */
 export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: Answer): StoredTurn {
-  const { path, input, move } = place;
+  const { path, move } = place;
+  const input = toInput(place);
   return {
     ...common(keepsake, place),
     id: keepsake.about.id,
@@ -76,13 +77,30 @@ export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: A
   };
 }
 
-/** A turn that came to nothing, or has not come to anything yet: outside of every thread. */
+/** Clients send their system messages with every request: those that are in force in a session's thread are not kept again. */
+function toInput({ by, input, path }: Place): readonly Item[] {
+  const own = by === "hint" ? input.filter(isSteering) : [];
+  if (own.length === 0 || own.length !== path.steering.length) return input;
+  const isInForce = own.every((item, at) => isSame(item, path.steering[at]));
+  return isInForce ? input.filter((item) => !isSteering(item)) : input;
+}
+
+function isSame(one: Item, other: Item | undefined): boolean {
+  if (one.type !== "message" || other?.type !== "message") return JSON.stringify(one) === JSON.stringify(other);
+  const { content: ours, ...beside } = one;
+  const { content: theirs, ...besideTheirs } = other;
+  // Texts may be long, and are mostly the same.
+  const isSaid = ours === theirs || JSON.stringify(ours) === JSON.stringify(theirs);
+  return isSaid && JSON.stringify(beside) === JSON.stringify(besideTheirs);
+}
+
+/** A turn that came to nothing, or has not come to anything yet: outside of every thread, but deleted with its session. */
 export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: Answer | undefined): StoredTurn {
   const { owner, about } = keepsake;
   return {
     id: about.id,
     owner,
-    session: undefined,
+    session: about.session,
     parent: undefined,
     createdAt: about.createdAt,
     model: about.model,
@@ -93,6 +111,21 @@ export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: A
     told: { ...toTold(keepsake, answer), ...(about.session !== undefined && { session: about.session }) },
     ...unmarked,
   };
+}
+
+/** Keeps a turn that came to nothing; `begun`: the store knows it as running. Of one whose session was deleted meanwhile nothing stays. */
+export async function keepLone(
+  store: Pick<SessionStore, "readSession" | "begin" | "end" | "deleteTurn">,
+  keepsake: Keepsake,
+  { session, input }: Place,
+  answer: Answer,
+  begun: boolean,
+): Promise<void> {
+  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
+  const lone = toLoneTurn(keepsake, input, answer);
+  if (isGone && begun) await store.deleteTurn(lone.owner, lone.id);
+  else if (begun) await store.end(lone);
+  else if (!isGone) await store.begin(lone);
 }
 
 /** Ends a turn that the store knows as running and that failed before its first word; gives the events that tell so. */

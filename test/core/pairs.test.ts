@@ -51,6 +51,12 @@ for (const by of ["nothing", "response", "conversation"] as const) {
     assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
   });
 
+  test(`${by}: so it is in another spacing of its arguments`, async () => {
+    const spaced = (callId: string): Item => ({ ...call(callId), arguments: "{ }" }) as Item;
+    const seen = await see(by, [spaced("c1"), output("c1"), spaced("c2"), output("c2")]);
+    assert.deepEqual(seen, [...before, output("c1"), output("c2")]);
+  });
+
   test(`${by}: a call under the id of one that has its output is another call`, async () => {
     const seen = await see(by, [output("c1"), output("c2"), call("c1"), output("c1", "more")]);
     assert.deepEqual(seen, [...before, output("c1"), output("c2"), call("c1"), output("c1", "more")]);

@@ -49,6 +49,7 @@ const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
     [call("1", "f", '{"a":1,"b":{"c":2,"d":3}}')],
     [call("2", "f", '{ "b": {"d":3, "c":2}, "a": 1 }')],
   ],
+  ["arguments that are not there or empty", [call("1", "f", " ")], [call("1", "f", "{ }")]],
   [
     "words before or after the calls of one answer",
     [call("1", "f", "{}"), assistant("x")],

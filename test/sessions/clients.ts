@@ -39,6 +39,8 @@ export interface Step {
   readonly messages: number;
   readonly flavour: "plain" | "common" | "image";
   readonly system: "none" | "same" | "other";
+  /** The system message stands behind all else, and not in front of it. */
+  readonly systemLast: boolean;
   /** A blank one has no words at all, as that of a model that has thought until its tokens were gone. */
   readonly answer: {
     readonly text: 0 | 1 | 2;
@@ -68,6 +70,7 @@ export const stepArbitrary: fc.Arbitrary<Step> = fc.record({
   messages: fc.constantFrom(1, 1, 2, 3),
   flavour: fc.constantFrom("plain", "plain", "common", "image"),
   system: fc.constantFrom("none", "same", "other"),
+  systemLast: seldom,
   answer: fc.record({
     text: fc.constantFrom(1 as const, 0 as const, 2 as const),
     reasons: seldom,
@@ -147,18 +150,15 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   const outputs = client.kind === "stepping" ? made.filter((item) => item.type === "tool-output") : [];
   const input = outputs.length > 0 ? outputs : made;
   const system = makeSystem(client, step, words);
+  const withSystem = (items: readonly Item[]) => (step.systemLast ? [...items, ...system] : [...system, ...items]);
   // Where nothing is shown of an answer, questions that are merged around it cannot be told apart again.
   const merge = step.distortion.merge && client.exchanges.every(({ output }) => output.some(isOfModel));
   const distortion = { ...step.distortion, merge };
   if (sendsOnlyNew(client))
     return {
-      items: [
-        ...system,
-        ...distort(outputs.length > 0 ? [...lastExchanges(after, 1), ...input] : input, {
-          ...distortion,
-          rename: false,
-        }),
-      ],
+      items: withSystem(
+        distort(outputs.length > 0 ? [...lastExchanges(after, 1), ...input] : input, { ...distortion, rename: false }),
+      ),
       whole: [...itemsUpTo(after), ...input],
       after,
       input,
@@ -168,7 +168,7 @@ export function nextSending(client: Client, step: Step, mayBegin: boolean, words
   const answered = step.forgetsOpenCalls ? forgetOpenCalls(all) : all;
   const told = mayBegin || answered.some(isOfModel) ? answered : all;
   return {
-    items: [...system, ...distort(told, distortion)],
+    items: withSystem(distort(told, distortion)),
     whole: [...itemsUpTo(after), ...input],
     after,
     input,

@@ -1,4 +1,5 @@
 /** The reference for sessions: plain lists of what was said, and what the rule makes of the next request. */
+import { isDeepStrictEqual } from "node:util";
 import { isSteering, type Content, type Item } from "../../src/core/item.ts";
 import type { History } from "../../src/core/ports.ts";
 
@@ -71,7 +72,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     const before = isAccount ? named.slice(0, known) : path.flatMap((said) => said.items);
     const told = named.slice(known);
     const [unknown, fresh] = [told.slice(0, newFrom - known), told.slice(newFrom - known)];
-    const inForce = pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
+    const inForce = inForceAt(after);
     const seen = withoutOpenCalls([...before, ...told]);
     const isTail = countStretches(path.flatMap((said) => said.items)) > countStretches(shown.slice(0, known));
     return { history, after, before, unknown, fresh, seen, system: own.length > 0 ? own : inForce, isTail };
@@ -159,9 +160,11 @@ export function keepTurn(
     session.said.push(said);
     return said;
   };
-  // System messages are the request's own, so they come with its turn and not with what it showed.
+  // System messages are the request's own, so they come with its turn and not with what it showed; what is in force is not kept again.
+  const own = steeringOf(asked);
+  const system = isDeepStrictEqual(own, inForceAt(expected.after)) ? [] : own;
   const after = expected.unknown.length > 0 ? add(undefined, expected.after, expected.unknown, []) : expected.after;
-  session.tip = add(turnId, after, [...expected.fresh, ...answer], steeringOf(asked));
+  session.tip = add(turnId, after, [...expected.fresh, ...answer], system);
   session.resends ||= asked.some(isOfModel) && (showsPast(asked) || !(session.isTalk || expected.isTail));
   session.isThere = true;
 }
@@ -204,8 +207,15 @@ export function toScript(items: readonly Item[]): readonly string[] {
   return script;
 }
 
+/** The newest system messages that a turn of the thread was kept with. */
+function inForceAt(after: Said | undefined): readonly string[] {
+  return pathOf(after).findLast((said) => said.system.length > 0)?.system ?? [];
+}
+
 export function steeringOf(items: readonly Item[]): readonly string[] {
-  return items.filter(isSteering).map((item) => (item.type === "message" ? plain(item.content) : ""));
+  return items
+    .filter(isSteering)
+    .map((item) => (item.type === "message" ? `${item.role}: ${plain(item.content)}` : ""));
 }
 
 function toLine(

@@ -98,6 +98,9 @@ export async function live(
       if (!isVague) {
         assert.deepEqual(toScript(seen.items), toScript(expected.seen), "what the model sees");
         assert.deepEqual(steeringOf(seen.items), expected.system, "the system messages that apply");
+        const isLast = steeringOf(sending.items.slice(-1)).length > 0;
+        const place = isLast || expected.system.length === 0 ? seen.items.at(-1) : seen.items[0];
+        assert.equal(steeringOf(place ? [place] : []).length, expected.system.length, "where they stand");
         assert.equal(outcome.about.history, history, "what became of the history");
       }
       assert.equal(outcome.about.contextItems, seen.items.length, "how many items the model sees");
@@ -358,7 +361,7 @@ function openGateway(adapter: Adapter, store: SessionStore, words: Words): Gatew
 }
 
 function describe(client: Client, step: Step, { items }: Sending, history: History): string {
-  const lines = [...steeringOf(items).map((text) => `system: ${text}`), ...toScript(items)];
+  const lines = [...steeringOf(items), ...toScript(items)];
   const restart = step.restart ? "after a restart, " : "";
   const head = `${restart}${client.name} (${step.move}) sends, the turn is ${step.fate}, expected ${history}:`;
   return [head, ...lines.map((line) => `    ${line.replaceAll("\n", " / ")}`)].join("\n");

@@ -4,6 +4,7 @@ import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
+import { notesOf } from "./shown.ts";
 import type { PathTurn } from "../store.ts";
 import { findStray, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
@@ -21,15 +22,17 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   if (by !== "hint") return checkTools((instead ?? talkOf(path, told)).concat(told), place, ask);
   const own = steering(place, ask);
   if (place.isVerbatim === true) return own === path.steering && own.length > 0 ? own.concat(ask.items) : ask.items;
-  const news = told.filter((item) => !isSteering(item));
+  const notes = notesOf(ask.items);
+  const front = notes.size === 0 ? own : own.filter((item) => !notes.has(item));
+  const news = told.filter((item) => !isSteering(item) || notes.has(item));
   if (instead !== undefined || path.isAbridged) {
     const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item));
-    return own.concat(checkTools(before.concat(news), place, ask));
+    return front.concat(checkTools(before.concat(news), place, ask));
   }
   const loose = talkFrom(path, path.settled).concat(news);
   // The output of an older call, again or late, needs a look at all of it.
-  if (findStray(loose) !== undefined) return own.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
-  return amidTalk(own, path, path.settled, checkTools(loose, place, ask));
+  if (findStray(loose) !== undefined) return front.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
+  return amidTalk(front, path, path.settled, checkTools(loose, place, ask));
 }
 
 /**

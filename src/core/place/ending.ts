@@ -4,7 +4,7 @@ import type { Item, ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
 import type { Match } from "./match.ts";
-import { type Path, rootOf, talkFrom, turnsOf } from "./path.ts";
+import { type Path, rootOf, talkFrom } from "./path.ts";
 import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
@@ -42,7 +42,8 @@ function wordsOf({ output }: ToolOutput): string {
 function matchEnd(shown: Shown, path: Path, history: History): Match {
   // Who names our calls has given them no names of its own.
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
-  const isTail = countRuns(talkFrom(path, 0)) > countRuns(shown.items.slice(0, shown.end));
+  const count = countRuns(shown.items.slice(0, shown.end));
+  const isTail = countRuns(lastOf(path, count)) > count;
   const isAllThatIsLeft = path.isAbridged && !isTail;
   const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
   return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
@@ -103,7 +104,7 @@ async function findCandidates(
 
 /** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
 function endsAlike(path: Path, shown: readonly Run[]): boolean {
-  const runs = runsOf(path);
+  const runs = toRuns(lastOf(path, shown.length));
   if (runs.length <= shown.length && rootOf(path)?.gap !== true) return false;
   const common = Math.min(runs.length, shown.length);
   const tail = shown.slice(-common);
@@ -116,10 +117,33 @@ function endsAlike(path: Path, shown: readonly Run[]): boolean {
   });
 }
 
-/** Whoever was answered without a word and asked on has asked twice, and not one thing. */
-function runsOf(path: Path): readonly Run[] {
-  const items = turnsOf(path).flatMap(({ input, output }) => (output.some(isWord) ? [input, output] : [input, blank]));
-  return toRuns(items.flat());
+/**
+ * The end of a path, with more than so many runs that are whole, or all of it: a thread may be much longer than what is shown of
+ * it. Whoever was answered without a word and asked on has asked twice, and not one thing.
+ */
+function lastOf({ length, track: { turns } }: Path, runs: number): readonly Item[] {
+  const items: Item[] = [];
+  let changes = 0;
+  let last: Run["side"] | undefined;
+  for (const { input, output } of walkBack(turns, length)) {
+    for (const item of walkBack(input.concat(output.some(isWord) ? output : blank))) {
+      items.push(item);
+      const side = sideOf(item);
+      if (side === undefined || side === last || !isWord(item)) continue;
+      last = side;
+      changes += 1;
+      // The first run may go on before it, and the outputs of the next one have their order from the calls in it.
+      if (changes > runs + 1) return items.toReversed();
+    }
+  }
+  return items.toReversed();
+}
+
+function* walkBack<Each>(list: readonly Each[], length = list.length): Generator<Each> {
+  for (let at = length - 1; at >= 0; at -= 1) {
+    const each = list[at];
+    if (each !== undefined) yield each;
+  }
 }
 
 const blank: readonly Item[] = [{ type: "message", role: "assistant", content: "" }];

@@ -86,6 +86,8 @@ async function meet(
   const isWhole = found.index === 0;
   const history = isWhole && !found.hasChildren ? "matched" : "forked";
   const path = found.id === current?.tip?.id ? current : await store.readPath(found.id);
+  // It may have been deleted in the meantime.
+  if (path.tip?.id !== found.id) return undefined;
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...accountOf(named, end) };
   const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);

@@ -115,6 +115,8 @@ async function continueResponse(
   }
   const move = session && ({ id: session.id, expectedTip: previous.id, otherwise: "branch", resends: false } as const);
   const path = await store.readPath(previous.id);
+  // It may have been deleted while the request waited.
+  if (path.tip?.id !== previous.id) throw noPrevious(previousId, "not found");
   const input = withoutRepeat(ask.items, path);
   return { history: "continued", path, base: [], input, session, move, by: "response" };
 }
@@ -134,7 +136,11 @@ async function findPrevious(store: SessionStore, owner: string, previousId: stri
   const previous = await store.findTurn(owner, previousId);
   if (previous !== undefined && (previous.status === "completed" || previous.status === "incomplete")) return previous;
   const why = previous === undefined ? "not found" : isOver(previous) ? "has no answer to go on from" : "still runs";
-  throw new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' ${why}.`, {
+  throw noPrevious(previousId, why);
+}
+
+function noPrevious(previousId: string, why: string): GatewayError {
+  return new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' ${why}.`, {
     param: "previous_response_id",
   });
 }
@@ -153,11 +159,21 @@ async function continueConversation(
   const found = await findConversation(store, owner, conversationId);
   const isFree = queue.isFree(conversationId);
   whenLeft.push(await queue.enter(conversationId, signal));
-  const session = isFree ? found : await findConversation(store, owner, conversationId);
+  let session = isFree ? found : await findConversation(store, owner, conversationId);
+  let path = await readThread(store, session);
+  if (path.tip?.id !== session.tip) {
+    // It was deleted just now, or its newest turn was.
+    session = await findConversation(store, owner, conversationId);
+    path = await readThread(store, session);
+  }
   const move = { id: session.id, expectedTip: session.tip, otherwise: "refuse", resends: false } as const;
-  const path = session.tip === undefined ? noPath : await store.readPath(session.tip);
   const input = withoutRepeat(ask.items, path);
   return { history: "continued", path, base: [], input, session, move, by: "conversation" };
+}
+
+/** What was said in a session's current thread. */
+async function readThread(store: SessionStore, { tip }: Session): Promise<Path> {
+  return tip === undefined ? noPath : store.readPath(tip);
 }
 
 /** The owner's session of this id. */
@@ -197,6 +213,11 @@ async function continueSession(
     const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
     return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
   }
+  /** Leaves every line first, as two that each wait in the other's would never come to an end. */
+  function seekAgain(): Promise<Place> {
+    for (const leave of whenLeft.splice(0).toReversed()) leave();
+    return continueSession(parts, ask, seeker, hint, whenLeft);
+  }
   const mayContinue = (first: Ask<Item>): boolean => shown.end === 0 && !alwaysResends && mayFollow(first, ask);
   const isFirst = queue.isFree(name);
   const begun = beginnings.get(name);
@@ -213,11 +234,16 @@ async function continueSession(
     beginning.first = ask;
     return begin(beginning);
   }
-  const isFree = queue.isFree(current.id);
-  whenLeft.push(await queue.enter(current.id, signal));
-  if (!isFree) current = (await store.findSession(owner, hint)) ?? current;
+  const { id } = current;
+  const isFree = queue.isFree(id);
+  whenLeft.push(await queue.enter(id, signal));
+  if (!isFree) current = await store.findSession(owner, hint);
+  // It was deleted while the request waited in its line, which is nobody's any more.
+  if (current?.id !== id) return seekAgain();
   if (!continuesTip(current)) return placeByHistory(parts, shown, current, seeker);
-  const path = current.tip === undefined ? noPath : await store.readPath(current.tip);
+  const path = await readThread(store, current);
+  // So it may have been just now, or its newest turn was.
+  if (path.tip?.id !== current.tip && (await store.findSession(owner, hint))?.tip !== current.tip) return seekAgain();
   if (asksAnew(path, ask.items)) return beginThread(shown, current, hint, isConversation(ask, path));
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";

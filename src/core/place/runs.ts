@@ -155,8 +155,9 @@ export function squeeze(text: string): string {
   return lines.join("\n");
 }
 
-/** The same arguments in whatever order and spacing they are written. */
+/** The same arguments in whatever order and spacing they are written; where a model gives none, some clients show an empty object. */
 export function canonicalJson(text: string): string {
+  if (text.trim() === "") return "{}";
   try {
     return JSON.stringify(sort(JSON.parse(text)));
   } catch {

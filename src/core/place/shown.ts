@@ -27,6 +27,13 @@ export function readShown(items: readonly Item[]): Shown {
   return { items, end };
 }
 
+/** Instructions that stand behind the history that is shown, or amid what is new: they stay where they were sent. */
+export function notesOf(items: readonly Item[]): ReadonlySet<Item> {
+  const first = items.findIndex((item) => sideOf(item) !== undefined);
+  if (first === -1) return new Set();
+  return new Set(items.slice(Math.max(first, readShown(items).end)).filter(isSteering));
+}
+
 function isModels(item: Item): boolean {
   return sideOf(item) === "model";
 }

@@ -1,5 +1,6 @@
 /** Calls of tools and their outputs, as models expect to see them: each output right behind its call. */
-import type { Exchange, Item, OtherItem } from "../item.ts";
+import { type Exchange, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
+import { canonicalJson } from "./runs.ts";
 
 export interface Pairing {
   /** Each output behind its call, and nothing twice. */
@@ -86,7 +87,7 @@ function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | 
 
 /** A call where it stands: some models give their calls the same ids in every answer. */
 interface Call {
-  readonly called: string;
+  readonly called: ToolCall;
   /** Which answer it is part of, and behind which question. */
   readonly answer: number;
   readonly question: number;
@@ -112,23 +113,22 @@ function readCalls(items: readonly Item[]): Calls {
   let isAnswered = false;
   for (const item of items) {
     const known = item.type === "tool-call" || item.type === "tool-output" ? byId.get(item.callId) : undefined;
-    const called = item.type === "tool-call" ? JSON.stringify([item.name, item.group, item.arguments]) : "";
     // Who sends its output sends the call along; behind another question it is another call.
-    const isAgain = known?.some(
-      (call) => call.called === called && call.given.size === 0 && call.question === question,
-    );
-    if (item.type === "tool-call" && isAgain === true) {
+    const isKnown = (call: Call): boolean =>
+      item.type === "tool-call" && call.given.size === 0 && call.question === question && isSame(call.called, item);
+    if (known?.some(isKnown) === true) {
       aside.add(item);
       continue;
     }
-    // A question, or the next answer of the model: words beside the calls of one answer do not count.
+    // A question or an instruction, or the next answer of the model: words beside the calls of one answer do not count.
     const isQuestion = item.type === "message" && item.role === "user";
     const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
-    if (isQuestion || (isAnswer && isAnswered)) answer += 1;
+    const isBetween = isQuestion || isSteering(item);
+    if (isBetween || (isAnswer && isAnswered)) answer += 1;
     if (isQuestion) question += 1;
-    isAnswered = item.type === "tool-output" || (isAnswered && !isQuestion && !isAnswer);
+    isAnswered = item.type === "tool-output" || (isAnswered && !isBetween && !isAnswer);
     if (item.type === "tool-call") {
-      const call: Call = { called, answer, question, given: new Set(), late: [] };
+      const call: Call = { called: item, answer, question, given: new Set(), late: [] };
       calls.set(item, call);
       byId.set(item.callId, [...(known ?? []), call]);
     }
@@ -145,6 +145,12 @@ function readCalls(items: readonly Item[]): Calls {
     }
   }
   return { calls, aside, stray };
+}
+
+/** The same call, in whatever spacing its arguments are written. */
+function isSame(one: ToolCall, other: ToolCall): boolean {
+  if (one.name !== other.name || one.group !== other.group) return false;
+  return one.arguments === other.arguments || canonicalJson(one.arguments) === canonicalJson(other.arguments);
 }
 
 /** Of calls under one id an output answers the first that is still open in this answer, else the newest. */

@@ -1,0 +1,57 @@
+/** What is found by the end of a thread. */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import { createChain } from "../../src/core/place/chain.ts";
+import { matchTail } from "../../src/core/place/ending.ts";
+import { toPath } from "../../src/core/place/path.ts";
+import type { StoredTurn } from "../../src/core/store.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+
+/** Turns that count how often somebody looks at what was said in them. */
+function createThread(length: number) {
+  let looks = 0;
+  const turns = Array.from({ length }, (_, index): StoredTurn => {
+    const [input, output] = [[user(`question ${index}`)], [assistant(`answer ${index}`)]];
+    return {
+      id: `resp_${index}`,
+      owner: "ann",
+      session: "conv_1",
+      parent: undefined,
+      createdAt: new Date(0),
+      model: "m",
+      get input() {
+        looks += 1;
+        return input;
+      },
+      output,
+      status: "completed",
+      usage: undefined,
+      digest: `d${index}`,
+      exchange: "e",
+    };
+  });
+  const path = toPath(turns);
+  looks = 0;
+  return { path, turns, looks: () => looks };
+}
+
+test("who shows the end of a long thread has no more of it looked at than is shown", async () => {
+  const { path, looks } = createThread(5_000);
+  const store = {
+    ...createMemoryStore(),
+    findByExchange: async () => ["resp_4999"],
+    readPath: async () => path,
+    countThreads: async () => 1,
+  };
+  const items = [4997, 4998, 4999].flatMap((each) => [user(`question ${each}`), assistant(`answer ${each}`)]);
+  const session = { id: "conv_1", owner: "ann", tip: "resp_4999", resends: true };
+  const chain = createChain((text) => hash("sha256", text));
+  const match = await matchTail(store, chain, session, { items: [...items, user("next")], end: items.length }, true);
+  assert.deepEqual([match?.history, match?.isTail, match?.input], ["matched", true, [user("next")]]);
+  assert.ok(looks() < 20, `${looks()} turns were looked at`);
+});

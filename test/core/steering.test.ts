@@ -1,0 +1,95 @@
+/** System messages in a session: where the model sees them, and how often they are kept. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Item } from "../../src/core/item.ts";
+import { say } from "../scripted.ts";
+import { drain, open } from "./asking.ts";
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
+const textOf = (item: Item): string =>
+  item.type === "message" && typeof item.content === "string" ? item.content : item.type;
+
+/** A model that says `yes`, or calls a tool where it hears `CALL`. */
+function createScene() {
+  const { adapter, answer, gateway } = open(async function* ({ items }) {
+    if (textOf(items.at(-1)!) === "CALL") yield [{ type: "tool-call", index: 0, callId: "c1", name: "f" }];
+    else yield say("yes");
+  });
+  return {
+    gateway,
+    async see(items: readonly Item[], rest: object = {}) {
+      const reply = await answer({ items, ...rest }, { hint: "previousId" in rest ? undefined : "kitchen" });
+      await drain(reply);
+      const seen = adapter.turns
+        .at(-1)!
+        .items.map((item) => (item.type === "message" && typeof item.content !== "string" ? "yes" : textOf(item)));
+      return { ...reply.about, seen };
+    },
+  };
+}
+
+test("a system message behind the shown history stays where it was sent, and one amid it goes in front", async () => {
+  const { see } = createScene();
+  const items = [system("S"), user("one")];
+  await see(items);
+  items.push(assistant("yes"), system("BEFORE"), user("two"), system("BEHIND"));
+  const second = await see(items);
+  assert.equal(second.history, "matched");
+  assert.deepEqual(second.seen, ["S", "one", "yes", "BEFORE", "two", "BEHIND"]);
+  items.push(assistant("yes"), user("three"));
+  const third = await see(items);
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, ["S", "BEFORE", "BEHIND", "one", "yes", "two", "yes", "three"]);
+});
+
+test("of a request without history, system messages before its first word go in front, and others stay", async () => {
+  const { see } = createScene();
+  await see([system("S"), user("one")]);
+  assert.deepEqual((await see([system("T"), user("two"), system("LAST")])).seen, ["T", "one", "yes", "two", "LAST"]);
+  assert.deepEqual((await see([user("three")])).seen, ["T", "LAST", "one", "yes", "two", "yes", "three"]);
+});
+
+test("a system message never stands between a call and its output", async () => {
+  const { see } = createScene();
+  await see([user("one")]);
+  const { id } = await see([user("CALL")]);
+  const seen = ["one", "yes", "CALL", "tool-call", "tool-output", "two", "LAST"];
+  assert.deepEqual((await see([user("two"), system("LAST"), output("c1")])).seen, seen);
+  assert.deepEqual((await see([user("two"), system("LAST"), output("c1")], { previousId: id })).seen, seen);
+});
+
+test("a system message that is sent with every request of a session is kept once", async () => {
+  const { see, gateway } = createScene();
+  const items = [system("S")];
+  let session: string | undefined;
+  for (const text of ["one", "two", "three"]) {
+    items.push(user(text));
+    const about = await see(items);
+    assert.deepEqual(about.seen, items.map(textOf));
+    session = about.session;
+    items.push(assistant("yes"));
+  }
+  const kept = async () => {
+    const places = await gateway.conversations.places("ann", session!);
+    return places.flatMap(({ item }) => (item?.type === "message" && item.role === "system" ? [item.content] : []));
+  };
+  assert.deepEqual(await kept(), ["S"]);
+  const byName = await see([user("four")], { conversationId: session });
+  assert.deepEqual(byName.seen, ["S", "one", "yes", "two", "yes", "three", "yes", "four"]);
+  await see([...items, user("four"), assistant("yes"), user("five")].with(0, system("T")));
+  assert.deepEqual(await kept(), ["S", "T"]);
+  assert.deepEqual((await see([user("six")], { conversationId: session })).seen.slice(-3), ["five", "yes", "six"]);
+});
+
+test("who names what it goes on from has its system messages kept as often as it sends them", async () => {
+  const { see } = createScene();
+  const { id, session } = await see([system("S"), user("one")]);
+  const next = await see([system("S"), user("two")], { conversationId: session });
+  assert.deepEqual(next.seen, ["S", "one", "yes", "S", "two"]);
+  const last = await see([user("three")], { previousId: next.id });
+  assert.deepEqual(last.seen, ["S", "one", "yes", "S", "two", "yes", "three"]);
+  assert.notEqual(id, last.id);
+});
