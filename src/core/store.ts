@@ -55,7 +55,10 @@ export interface Keeping {
    * session's tip to it if the tip is still the expected one. False: it was not, or the parent or session is gone, and nothing is kept.
    */
   commit(commit: Commit): Promise<boolean>;
-  /** Keeps a turn without a place, durable when it resolves: one of status `running`, to be known after a restart, or one that came to nothing. */
+  /**
+   * Keeps a turn without a place, durable when it resolves: one of status `running`, to be known after a restart, or one that came
+   * to nothing. Where its session is, it goes with it when that is deleted, though it is none of the turns that are said in it.
+   */
   begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
   /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
   end(turn: StoredTurn): Promise<boolean>;
@@ -91,10 +94,18 @@ export interface Conversations {
 export interface Archive {
   /** Newest activity first. `after` is the last session of the page before. */
   listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
-  /** Everything, or one session, in an order in which it can be taken in again: the store, then sessions, then turns after their parents. */
-  exportRecords(sessionId?: string): AsyncIterable<ArchiveRecord>;
-  /** Takes in what was exported; a session or turn that is there already is left as it is. All of it, or nothing. */
-  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<{ readonly sessions: number; readonly turns: number }>;
+  /** What is kept outside of sessions: each tree under the id of its root, the youngest root first. */
+  listLoose(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
+  /**
+   * Everything, or one session, or a turn outside of sessions with what came before it and all that follows it; in an order in
+   * which it can be taken in again: the store, then sessions, then turns after their parents.
+   */
+  exportRecords(id?: string): AsyncIterable<ArchiveRecord>;
+  /**
+   * Takes in what was exported; a session or turn that is there already is left as it is, but a session that lost its hint has
+   * it again if nobody else has it now. All of it, or nothing.
+   */
+  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<TakenIn>;
   /** Secrets that came with archives: what was sealed with them elsewhere can be opened here, and nothing is sealed with them. */
   foreignSeals(): Promise<readonly Uint8Array[]>;
 }
@@ -150,7 +161,7 @@ export interface StoredTurn {
 export type PathTurn = Omit<StoredTurn, "told">;
 
 export interface Told {
-  /** The session that was named to the caller, of a turn that came to nothing and so is no part of it. */
+  /** The session that was named to the caller, of a turn that came to nothing: there may be none of that name. */
   readonly session?: string | undefined;
   readonly history: History | undefined;
   readonly contextItems: number | undefined;
@@ -245,8 +256,18 @@ export interface Pruned {
   readonly more: boolean;
 }
 
+/** What came of an archive. */
+export interface TakenIn {
+  readonly sessions: number;
+  readonly turns: number;
+  /** Sessions of the archive that nobody finds by their hint, because another session has it. */
+  readonly hintsTaken: number;
+}
+
 export interface SessionPage {
   readonly owner?: string | undefined;
+  /** Only those that this hint finds: one of each owner at most. */
+  readonly hint?: string | undefined;
   readonly after?: string | undefined;
   readonly limit: number;
 }

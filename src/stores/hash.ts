@@ -13,6 +13,7 @@ export function createKeyedHash(secret: Uint8Array): KeyedHash {
     const known = recent.get(name);
     if (known !== undefined) return known;
     const hash = createHmac("sha256", key).update(name).digest();
+    if (name.length > maxRecentLength) return hash;
     if (recent.size >= maxRecentHashes) recent.clear();
     recent.set(name, hash);
     return hash;
@@ -20,3 +21,5 @@ export function createKeyedHash(secret: Uint8Array): KeyedHash {
 }
 
 const maxRecentHashes = 1_000;
+/** A caller's word may be as long as a request, and must not stay for it. */
+const maxRecentLength = 1_000;

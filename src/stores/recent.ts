@@ -7,7 +7,7 @@ export interface Recent {
   get(turnId: string): PathTurn | undefined;
   /** The path to a turn, if all of it is here. */
   path(turnId: string): Path | undefined;
-  /** `size` is how many characters it has. */
+  /** `size` is how many characters its items have. */
   add(turn: PathTurn, size: number): void;
   forget(turnIds: readonly string[]): void;
   forgetSessions(sessionIds: readonly string[]): void;
@@ -16,7 +16,8 @@ export interface Recent {
 
 /**
  * Whoever changes or deletes a turn in the store must have it forgotten here. The oldest go first, half of the bound at once:
- * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it.
+ * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it. Each turn takes some room
+ * beside its items, which of short turns is the most.
  */
 export function createRecent(maxSize: number): Recent {
   let newer = createShelf();
@@ -34,7 +35,8 @@ export function createRecent(maxSize: number): Recent {
   return {
     get,
     path: (turnId) => paths.find(turnId, get),
-    add(turn, size) {
+    add(turn, itemsSize) {
+      const size = itemsSize + turnSize;
       if (newer.turns.has(turn.id) || older.turns.has(turn.id) || size > maxSize) return;
       if (newer.size + size > maxSize / 2) {
         older = newer.size + size > maxSize ? createShelf() : newer;
@@ -61,6 +63,9 @@ export function createRecent(maxSize: number): Recent {
     },
   };
 }
+
+/** What a turn takes in memory beside the characters of its items, about: objects, names, its places in the maps. */
+const turnSize = 1_000;
 
 interface Shelf {
   readonly turns: Map<string, { readonly turn: PathTurn; readonly size: number }>;

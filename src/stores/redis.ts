@@ -22,7 +22,7 @@ export interface RedisStoreOptions {
   /** `redis[s]://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N]`. */
   readonly url: string;
   readonly now?: (() => Date) | undefined;
-  /** How many characters of turns stay in memory. */
+  /** How many characters of turns stay in memory, each turn counted as a thousand more than its items have. */
   readonly maxRecentSize?: number | undefined;
   /** Hears of settings of the server with which turns could be lost; without it the process does. */
   readonly warn?: ((message: string) => void) | undefined;
@@ -72,7 +72,13 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     forget = ground.forget;
     doubts = createDoubts(ground);
     const { leaseMs } = times;
-    const others = createNeighbours({ ...connection, key, hash: (name) => ground.hashKey("", name), leaseMs });
+    const others = createNeighbours({
+      ...connection,
+      key,
+      withNames: (work) => ground.withKeys((hash, secret) => work((name) => hash("", name), secret)),
+      hash: (name) => ground.hashKey("", name),
+      leaseMs,
+    });
     neighbours = others;
     return {
       ...createSearch(ground),

@@ -24,3 +24,10 @@ export function isBrokenArchive(what: string): GatewayError {
 export function hasNoSession(sessionId: string): GatewayError {
   return new GatewayError("not_found", `The session store has no session '${sessionId}'; it may have been deleted.`);
 }
+
+export function hasNoLoose(turnId: string): GatewayError {
+  return new GatewayError(
+    "not_found",
+    `The session store has no thread outside of sessions that begins with '${turnId}'; it may have been deleted.`,
+  );
+}

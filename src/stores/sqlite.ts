@@ -17,7 +17,7 @@ export interface SqliteStoreOptions {
   /** An absolute path, or `:memory:`. */
   readonly file: string;
   readonly now?: (() => Date) | undefined;
-  /** How many characters of turns stay in memory. */
+  /** How many characters of turns stay in memory, each turn counted as a thousand more than its items have. */
   readonly maxRecentSize?: number | undefined;
   /** Hears of what works less well for a while; without it the process does. */
   readonly warn?: ((message: string) => void) | undefined;

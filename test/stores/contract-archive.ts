@@ -136,11 +136,11 @@ export function describeArchive(it: It): void {
     const records = await gather(store.exportRecords());
     assert.deepEqual([...new Set(records.map(({ type }) => type))], ["store", "session", "turn"]);
     for (const other of [createMemoryStore(), createSqliteStore({ file: ":memory:" })]) {
-      const counts = { sessions: 3, turns: records.length - 4 };
+      const counts = { sessions: 3, turns: records.length - 4, hintsTaken: 0 };
       assert.deepEqual(await other.importRecords(replay(records)), counts);
       assert.deepStrictEqual(await gather(other.exportRecords()), records);
       assert.equal((await other.findSession("alice", "hint"))?.id, (await store.findSession("alice", "hint"))?.id);
-      assert.deepEqual(await other.importRecords(replay(records)), { sessions: 0, turns: 0 });
+      assert.deepEqual(await other.importRecords(replay(records)), { sessions: 0, turns: 0, hintsTaken: 0 });
       assert.deepStrictEqual(await gather(other.exportRecords()), records);
       await other.close();
     }
@@ -171,7 +171,7 @@ export function describeArchive(it: It): void {
       }
     }
     const other = createMemoryStore();
-    assert.deepEqual(await other.importRecords(replay(records)), { sessions: 1, turns: 99 });
+    assert.deepEqual(await other.importRecords(replay(records)), { sessions: 1, turns: 99, hintsTaken: 0 });
     assert.equal((await other.readPath(thread[99]!.id)).length, 99);
   });
 
@@ -233,12 +233,12 @@ export function describeArchive(it: It): void {
     const records = await gather(store.exportRecords());
     await store.deleteTurn("alice", second!.id);
     await store.updateMetadata("alice", first!.session!, { now: "1" });
-    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 0, turns: 1 });
+    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 0, turns: 1, hintsTaken: 0 });
     assert.deepStrictEqual(await readTurns(store, second!.id), [first, second]);
     assert.equal((await store.readSession(first!.session!))?.tip, first!.id);
     await store.deleteSession("alice", first!.session!);
     const [again] = await keepThread(store, 1);
-    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 1, turns: 2 });
+    assert.deepEqual(await store.importRecords(replay(records)), { sessions: 1, turns: 2, hintsTaken: 1 });
     assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
     assert.equal((await store.readConversation("alice", first!.session!))?.tip, second!.id);
   });

@@ -1,8 +1,10 @@
 /** What every store must let go of: deleted turns and sessions, forgotten beginnings, what the rules no longer keep. */
 import assert from "node:assert/strict";
+import type { ArchiveRecord } from "../../src/core/store.ts";
 import type { It } from "./contract-said.ts";
 import {
   fullTold,
+  gather,
   keepBelow,
   keepSession,
   keepThread,
@@ -119,6 +121,46 @@ export function describeDeletion(it: It): void {
     assert.deepStrictEqual(await store.findTurn("alice", other.id), other);
     const [again] = await keepThread(store, 1);
     assert.equal((await store.findSession("alice", "hint"))?.tip, again!.id);
+  });
+
+  it("deletes with a session what came to nothing or still runs in it, and shows none of that as said in it", async (store) => {
+    const conversation = makeConversation({});
+    await store.createSession(conversation);
+    const session = conversation.id;
+    const lone = (["failed", "cancelled", "running"] as const).map((status) =>
+      makeTurn({ status, session, input: [{ type: "message", role: "user", content: status }] }),
+    );
+    for (const turn of lone) await store.begin(turn, { key: turn.status, fingerprint: "print" });
+    const said = makeTurn({ session, digest: newDigest() });
+    assert.equal(await store.commit({ turns: [said], session: toMove(said, undefined, "refuse") }), true);
+    for (const turn of lone) assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+    const [listed] = await store.listSessions({ limit: 1 });
+    assert.deepEqual([listed?.turns, listed?.beginning], [1, "Why is the sky blue?"]);
+    assert.equal(await store.countThreads(session), 1);
+    const turnsIn = (records: readonly ArchiveRecord[]) =>
+      records.flatMap((record) => (record.type === "turn" ? [record.turn.id] : []));
+    assert.deepEqual(turnsIn(await gather(store.exportRecords(session))), [said.id]);
+    assert.deepEqual(
+      turnsIn(await gather(store.exportRecords())).toSorted(),
+      [...lone, said].map(({ id }) => id).toSorted(),
+    );
+    const [, , running] = lone;
+    const deletion = store.deleteSession("alice", session);
+    const late = store.end({ ...running!, status: "failed" });
+    assert.deepEqual([await deletion, await late], [true, false]);
+    assert.equal(await store.commit({ turns: [{ ...running!, session: undefined }], begun: true }), false);
+    for (const { id, status } of [...lone, said]) {
+      assert.equal(await store.findTurn("alice", id), undefined);
+      assert.equal(await store.findKey("alice", status), undefined);
+    }
+    assert.deepEqual(turnsIn(await gather(store.exportRecords())), []);
+    assert.equal(await store.endRunning({ code: "draining", message: "It stopped." }, new Date()), 0);
+  });
+
+  it("keeps what came to nothing outside of a session that is not there", async (store) => {
+    const turn = makeTurn({ status: "failed", session: newSessionId(), told: makeTold({}) });
+    await store.begin(turn);
+    assert.deepStrictEqual(await store.findTurn("alice", turn.id), { ...turn, session: undefined });
   });
 
   it("keeps no turn of a session that was deleted while the turn ran", async (store) => {

@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { describeArchive, describeConversations } from "./contract-archive.ts";
+import { describeExport } from "./contract-export.ts";
 import { describeDeletion, describePrune } from "./contract-letting-go.ts";
+import { describeLoose } from "./contract-operator.ts";
 import { describeBackground, describeKeys } from "./contract-keeping.ts";
 import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
 import {
@@ -266,6 +268,8 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     describePrune(it);
     describeConversations(it);
     describeArchive(it);
+    describeExport(it);
+    describeLoose(it);
 
     it("makes a secret when it is first asked for, and tells the same ever after", async (store) => {
       const [one, other] = [await store.secret("one"), await store.secret("other")];

@@ -4,26 +4,38 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createRecent } from "../../src/stores/recent.ts";
 import { keepThread, makeTurn, readTurns } from "./making.ts";
 
+/** What a turn counts for beside the characters of its items. */
+const beside = 1_000;
+
 test("recent turns stay within their bound, and the oldest go first", () => {
-  const recent = createRecent(10);
+  const recent = createRecent(10_000);
   const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
-  recent.add(one, 4);
-  recent.add(two, 4);
-  recent.add(one, 4);
-  recent.add(three, 4);
+  recent.add(one, 4_000 - beside);
+  recent.add(two, 4_000 - beside);
+  recent.add(one, 4_000 - beside);
+  recent.add(three, 4_000 - beside);
   assert.deepEqual(
     [one, two, three].map(({ id }) => recent.get(id)?.id),
     [undefined, two.id, three.id],
   );
-  recent.add(one, 11);
+  recent.add(one, 11_000 - beside);
   assert.equal(recent.get(one.id), undefined);
   assert.equal(recent.get(two.id), two);
 });
 
+test("recent turns that are short stay within their bound too, with the room that each takes beside its words", () => {
+  const recent = createRecent(100_000);
+  const turns = Array.from({ length: 1_000 }, () => makeTurn({}));
+  for (const turn of turns) recent.add(turn, 10);
+  const left = turns.filter(({ id }) => recent.get(id) !== undefined);
+  assert.ok(left.length <= 100, `${left.length} turns stay`);
+  assert.equal(left.at(-1), turns.at(-1));
+});
+
 test("recent turns of a session are forgotten together, and the paths of others stay when nothing was known of it", () => {
-  const recent = createRecent(100);
+  const recent = createRecent(100_000);
   const [one, two, three] = [makeTurn({ session: "a" }), makeTurn({ session: "b" }), makeTurn({})];
-  for (const turn of [one, two, three]) recent.add(turn, 5);
+  for (const turn of [one, two, three]) recent.add(turn, 5_000 - beside);
   const path = recent.path(two.id);
   recent.forgetSessions([]);
   recent.forgetSessions(["c"]);
@@ -38,18 +50,18 @@ test("recent turns of a session are forgotten together, and the paths of others 
 });
 
 test("recent turns that were deleted are forgotten, and leave their room to others", () => {
-  const recent = createRecent(10);
+  const recent = createRecent(10_000);
   const [one, two, three] = [makeTurn({}), makeTurn({}), makeTurn({})];
-  recent.add(one, 5);
-  recent.add(two, 5);
+  recent.add(one, 5_000 - beside);
+  recent.add(two, 5_000 - beside);
   recent.forget([one.id, three.id]);
-  recent.add(three, 5);
+  recent.add(three, 5_000 - beside);
   assert.deepEqual(
     [one, two, three].map(({ id }) => recent.get(id)?.id),
     [undefined, two.id, three.id],
   );
   recent.clear();
-  recent.add(one, 10);
+  recent.add(one, 10_000 - beside);
   assert.deepEqual(
     [one, two, three].map(({ id }) => recent.get(id)?.id),
     [one.id, undefined, undefined],
@@ -58,7 +70,7 @@ test("recent turns that were deleted are forgotten, and leave their room to othe
 
 test("a path is the same whether its turns are in memory, in the file, or in both", async () => {
   const turn = makeTurn({});
-  const size = JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;
+  const size = beside + JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;
   for (const maxRecentSize of [0, size * 2, size * 100]) {
     const store = createSqliteStore({ file: ":memory:", maxRecentSize });
     const thread = await keepThread(store, 5);

@@ -341,7 +341,7 @@ export function describeOpening(server: () => RedisServer): void {
       const records = async function* () {
         yield* archive;
       };
-      assert.deepEqual(await store.importRecords(records()), { sessions: 0, turns: 1 });
+      assert.deepEqual(await store.importRecords(records()), { sessions: 0, turns: 1, hintsTaken: 0 });
       assert.equal((await store.findSession("alice", "hint"))?.tip, last);
       assert.equal((await readTurns(store, last)).length, 3);
     });

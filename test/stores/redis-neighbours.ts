@@ -9,7 +9,7 @@ import { createRedisStore } from "../../src/stores/redis.ts";
 import { startGateway, token } from "../gateway.ts";
 import { makeTurn } from "./making.ts";
 import { startProxy } from "./redis-proxy.ts";
-import type { RedisServer } from "./redis-server.ts";
+import { type RedisServer, startRedis } from "./redis-server.ts";
 
 /** Long enough for a machine that is busy to hold on to its names, and not so long that a test waits for it. */
 const times = { leaseMs: 1_500, renewMs: 300, timeoutMs: 5_000, openingMs: 5_000 };
@@ -133,6 +133,27 @@ export function describeNeighbours(server: () => RedisServer): void {
       const statusOf = async ({ id, owner }: typeof alive) => (await other.store.findTurn(owner, id))?.status;
       assert.deepEqual([await statusOf(alive), await statusOf(left)], ["running", "failed"]);
       leave();
+    });
+
+    test("know each other's names and keys when Redis came back empty and one of them was there before", async (context) => {
+      for (const first of ["enter", "isTaken"] as const) {
+        const own = await startRedis();
+        context.after(() => own.remove());
+        const [old] = await openStores(context, [own.url("back")]);
+        await own.stop();
+        await own.start();
+        const [young] = await openStores(context, [own.url("back")]);
+        const leave = await young!.neighbours.enter("of the young", never);
+        while ((await old!.store.check().catch(() => "away")) === "away") await wait(5);
+        if (first === "isTaken") assert.equal(await old!.neighbours.isTaken("of the young"), true);
+        const leaveToo = await old!.neighbours.enter("of the old", never);
+        assert.equal(await young!.neighbours.isTaken("of the old"), true);
+        const turn = makeTurn({ status: "running" });
+        await old!.store.begin(turn, { key: "order-17", fingerprint: "print" });
+        assert.equal((await young!.store.findKey("alice", "order-17"))?.turnId, turn.id);
+        leave();
+        leaveToo();
+      }
     });
 
     test("leave nothing of what callers call their sessions in Redis", async (context) => {

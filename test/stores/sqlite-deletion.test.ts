@@ -109,6 +109,58 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("leaves the file to other processes for a moment between two steps of a deletion", async (context) => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const thread = await keepThread(store, 500);
+    const left = () => Number(look(file, "SELECT count(*) AS value FROM turns"));
+    context.mock.timers.enable({ apis: ["setTimeout"] });
+    const deleted = store.deleteSession("alice", thread[0]!.session!);
+    const seen = [];
+    for (let step = 0; step < 3; step += 1) {
+      for (let turns = 0; turns < 20; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+      seen.push(left());
+      context.mock.timers.tick(9);
+      seen.push(left());
+      context.mock.timers.tick(1);
+    }
+    context.mock.timers.reset();
+    assert.deepEqual(seen, [300, 300, 100, 100, 0, 0]);
+    assert.equal(await deleted, true);
+    await store.close();
+  });
+
+  test("gives the space of a large turn back, and that of items that are gone from one", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.prune({});
+    const before = statSync(file).size;
+    const input = [{ type: "message", role: "user", content: "x".repeat(5_000_000) }] as const;
+    const [deleted, emptied] = [makeTurn({ input }), makeTurn({ input })];
+    for (const turn of [deleted, emptied]) await store.commit({ turns: [turn] });
+    await store.deleteTurn("alice", deleted.id);
+    const between = statSync(file).size;
+    assert.ok(between < before + 6_000_000, `${between} bytes after ${before}`);
+    await store.replaceItems(emptied.id, [], []);
+    assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
+    assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.close();
+  });
+
+  test("keeps nobody waiting for the space of what others deleted", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const input = [{ type: "message", role: "user", content: "x".repeat(40_000_000) }] as const;
+    const [large, small] = [makeTurn({ input }), makeTurn({})];
+    await store.commit({ turns: [large] });
+    await store.commit({ turns: [small], forget: [large.id] });
+    assert.equal(await store.deleteTurn("alice", small.id), true);
+    assert.ok(statSync(file).size > 1_000_000, "the rest goes later");
+    await pruneAll(store, {});
+    assert.ok(statSync(file).size < 1_000_000, `${statSync(file).size} bytes`);
+    await store.close();
+  });
+
   test("leaves the threads of others at hand, but not what followed a turn that is gone", async () => {
     const store = createSqliteStore({ file: newFile() });
     const [first, second] = await keepThread(store, 2);

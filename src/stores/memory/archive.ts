@@ -1,18 +1,20 @@
 /** The operator's view of the memory store. */
-import type { Archive, ArchiveRecord, StoredTurn } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, StoredTurn, TakenIn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
 import { hasNoSession, hasOtherKey, isBrokenArchive } from "../refusals.ts";
+import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
 export function createArchive(shelves: Shelves): Archive {
-  const { turns, sessions, checkOpen } = shelves;
+  const { turns, sessions, checkOpen, nameOf } = shelves;
+  const { listLoose, around } = createLoose(shelves);
 
   /** What is there when it is asked for; a session or turn that is gone when its time comes is left out. */
-  async function* exportRecords(sessionId?: string): AsyncGenerator<ArchiveRecord> {
+  async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     checkOpen();
-    if (sessionId !== undefined && !sessions.has(sessionId)) throw hasNoSession(sessionId);
-    const isWanted = (id: string | undefined) => sessionId === undefined || id === sessionId;
-    const told = [...sessions.keys()].filter(isWanted);
+    const outside = wanted === undefined ? [] : around(wanted);
+    if (wanted !== undefined && outside.length === 0 && !sessions.has(wanted)) throw hasNoSession(wanted);
+    const told = [...sessions.keys()].filter((id) => wanted === undefined || id === wanted);
     const own = shelves.secrets.get("seal");
     const sealKeys = [...(own === undefined ? [] : [own]), ...listForeignSeals()].map(toBase64);
     yield { type: "store", hintKey: toBase64(shelves.hintKey()), sealKeys };
@@ -22,11 +24,12 @@ export function createArchive(shelves: Shelves): Archive {
       if (session !== undefined) yield { type: "session", ...session };
     }
     const known = new Set<string | undefined>([undefined, ...told]);
-    const turnIds = [...turns.keys()];
+    const inside = wanted === undefined ? turns.keys() : shelves.listed("session", wanted);
+    const turnIds = [...inside, ...outside];
     for (const id of turnIds) {
       checkOpen();
       const turn = turns.get(id);
-      if (turn !== undefined && isWanted(turn.session) && known.has(turn.session)) yield { type: "turn", turn };
+      if (turn !== undefined && known.has(turn.session)) yield { type: "turn", turn };
     }
   }
 
@@ -48,10 +51,11 @@ export function createArchive(shelves: Shelves): Archive {
     return first === undefined ? undefined : turns.get(first);
   }
 
-  function takeIn(records: readonly ArchiveRecord[]) {
+  function takeIn(records: readonly ArchiveRecord[]): TakenIn {
     const isBound = [...sessions.values()].some(({ hint }) => hint !== undefined);
     const newSessions = new Map<string, KeptSession>();
     const newTurns = new Map<string, StoredTurn>();
+    const hintless = new Map<string, string>();
     let key = shelves.hintKey();
     let sealKeys: readonly string[] = [];
     let isSameKey = false;
@@ -69,7 +73,11 @@ export function createArchive(shelves: Shelves): Archive {
         }
         case "session": {
           const { type: _, ...session } = record;
-          if (sessions.has(session.id) || newSessions.has(session.id)) break;
+          const known = sessions.get(session.id);
+          if (known !== undefined && known.hint === undefined && session.hint !== undefined && isSameKey) {
+            hintless.set(session.id, session.hint);
+          }
+          if (known !== undefined || newSessions.has(session.id)) break;
           if (session.hint !== undefined && !isSameKey) throw hasOtherKey();
           newSessions.set(session.id, session);
           break;
@@ -85,16 +93,21 @@ export function createArchive(shelves: Shelves): Archive {
     shelves.adoptKey(key);
     addSeals(sealKeys);
     for (const turn of newTurns.values()) shelves.addTurn(turn);
-    for (const session of newSessions.values()) addSession(session);
-    return { sessions: newSessions.size, turns: newTurns.size };
+    for (const session of newSessions.values()) {
+      const isTip = session.tip !== undefined && turns.has(session.tip);
+      shelves.putSession({ ...session, hint: undefined, tip: isTip ? session.tip : undefined });
+      if (session.hint !== undefined) hintless.set(session.id, session.hint);
+    }
+    const taken = [...hintless].filter(([sessionId, hint]) => !giveHint(sessionId, hint));
+    return { sessions: newSessions.size, turns: newTurns.size, hintsTaken: taken.length };
   }
 
-  function addSession(session: KeptSession): void {
-    const { owner, hint, tip } = session;
-    // A session that came to life under the same hint since then keeps it.
-    const isFree = hint !== undefined && shelves.sessionUnder(owner, hint) === undefined;
-    const isTip = tip !== undefined && turns.has(tip);
-    shelves.putSession({ ...session, hint: isFree ? hint : undefined, tip: isTip ? tip : undefined });
+  /** False: a session that came to life under the same hint since then keeps it. */
+  function giveHint(sessionId: string, hint: string): boolean {
+    const session = sessions.get(sessionId);
+    if (session === undefined || shelves.sessionUnder(session.owner, hint) !== undefined) return false;
+    shelves.putSession({ ...session, hint });
+    return true;
   }
 
   function checkTurn(
@@ -111,13 +124,17 @@ export function createArchive(shelves: Shelves): Archive {
   }
 
   return {
-    async listSessions({ owner, after, limit }) {
+    listLoose,
+    async listSessions({ owner, hint, after, limit }) {
       checkOpen();
       if (after !== undefined && !sessions.has(after)) throw hasNoSession(after);
       const newestFirst = [...sessions.values()]
         .toReversed()
         .toSorted((one, other) => +other.updatedAt - +one.updatedAt)
-        .filter((session) => owner === undefined || session.owner === owner || session.id === after);
+        .filter((session) => session.id === after || owner === undefined || session.owner === owner)
+        .filter(
+          (session) => session.id === after || hint === undefined || session.hint === nameOf(session.owner, hint),
+        );
       const start = newestFirst.findIndex(({ id }) => id === after) + 1;
       return newestFirst.slice(start, start + limit).map((session) => ({
         id: session.id,

@@ -26,6 +26,11 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     return true;
   }
 
+  /** If it is there. */
+  function sessionOf({ session }: StoredTurn): string | undefined {
+    return session === undefined ? undefined : sessions.get(session)?.id;
+  }
+
   function remove(turn: StoredTurn, parent: string | undefined): void {
     const children = [...shelves.listed("children", turn.id)].map((childId) => turns.get(childId));
     for (const child of children) if (child !== undefined) shelves.changeTurn({ ...child, parent, gap: true });
@@ -36,7 +41,8 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
   }
 
   function removeSession(session: KeptSession): number {
-    const going = [...shelves.listed("session", session.id)].toReversed();
+    const inIt = [...shelves.listed("session", session.id), ...shelves.listed("beside", session.id)];
+    const going = inIt.toReversed();
     shelves.removeSession(session);
     removeAll(going);
     return going.length;
@@ -113,14 +119,13 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     },
     async begin(turn, key) {
       checkOpen();
-      add(turn);
+      add({ ...turn, session: sessionOf(turn) });
       if (key !== undefined) keepKey(turn.owner, key, turn.id);
     },
     async end(turn) {
       checkOpen();
-      const session = turn.session === undefined ? undefined : sessions.get(turn.session)?.id;
       const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
-      return replaceRunning({ ...turn, session, parent });
+      return replaceRunning({ ...turn, session: sessionOf(turn), parent });
     },
     async endRunning(failure, endedAt) {
       checkOpen();

@@ -117,12 +117,12 @@ export function createShelves(now: () => Date) {
   };
 }
 
-/** The lists that a turn stands in. */
+/** The lists that a turn stands in. What came to nothing is said in no session, and stands beside it. */
 function listsOf(turn: StoredTurn): readonly (readonly string[])[] {
   const { session, digest, exchange } = turn;
   const names = [...placesOf(turn)];
   if (session === undefined) return names;
-  names.push(["session", session]);
+  names.push([isFollowable(turn.status) ? "session" : "beside", session]);
   if (digest !== undefined) names.push(["digest", session, digest]);
   if (exchange !== undefined) names.push(["exchange", session, exchange]);
   return names;

@@ -1,23 +1,28 @@
 /** The operator's view of the Redis store: lists its sessions, and writes out what it holds page by page. */
 import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts";
 import { toBeginning } from "../beginning.ts";
-import { hasNoSession } from "../refusals.ts";
+import { hasNoLoose, hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
-import { readListedTurn } from "./turn.ts";
+import { readListedTurn, readTurn } from "./turn.ts";
 
-export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords" | "foreignSeals"> {
+export function createArchive(
+  ground: Ground,
+): Pick<Archive, "listSessions" | "listLoose" | "exportRecords" | "foreignSeals"> {
   const { key, send, read } = ground;
 
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = String((await send("GET", key("count"))) ?? 0);
-    if (wanted !== undefined && (await send("EXISTS", key(`s:${wanted}`))) === 0) throw hasNoSession(wanted);
+    const outside = wanted === undefined ? [] : toTexts(await read(scripts.aroundLoose, wanted));
+    const isKnown = wanted === undefined || outside.length > 0 || (await send("EXISTS", key(`s:${wanted}`))) === 1;
+    if (!isKnown) throw hasNoSession(wanted);
     const [hintKey, sealKey] = toList(await send("HMGET", key("secrets"), "hint", "secret:seal"));
     const own = toText(sealKey);
     const sealKeys = [...(own === undefined ? [] : [own]), ...(await readForeignSeals())];
     yield { type: "store", hintKey: String(hintKey), sealKeys };
+    if (outside.length > 0) return yield* exportOutside(outside);
     if (wanted === undefined) yield* exportSessions(Number(lastSession));
     else yield* await exportSession(wanted);
     // Read after the sessions, so that every tip that was told is among the turns.
@@ -32,25 +37,31 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
     return names.map((name) => name.slice(foreignSeal.length)).toSorted();
   }
 
-  /** Whoever is touched meanwhile comes later, and may come again. */
   async function* exportSessions(last: number): AsyncGenerator<ArchiveRecord> {
     const told = new Set<string>();
-    for (let from = "-inf"; ;) {
-      const [score, page] = toList(await read(scripts.exportSessions, from, pageSize));
+    let place = "0";
+    do {
+      const [next, page] = toList(await read(scripts.exportSessions, place, pageSize));
       for (const session of toList(page)) {
         const [number, id] = toList(session).slice(-2);
         if (Number(number) > last || told.has(String(id))) continue;
         told.add(String(id));
         yield toRecord(session);
       }
-      if (toList(page).length < Number(pageSize)) return;
-      from = `(${String(score)}`;
-    }
+      place = String(next);
+    } while (place !== "0");
   }
 
   async function exportSession(id: string): Promise<readonly ArchiveRecord[]> {
     const found = toList(await send("HMGET", key(`s:${id}`), ...sessionFields));
     return found[0] === null ? [] : [toRecord([...found, id])];
+  }
+
+  async function* exportOutside(ids: readonly string[]): AsyncGenerator<ArchiveRecord> {
+    for (const id of ids) {
+      const found = await send("HMGET", key(`t:${id}`), "m", "i", "o", "t", "p", "n");
+      if (toList(found)[0] !== null) yield { type: "turn", turn: readTurn(found, id) };
+    }
   }
 
   async function* exportTurns(
@@ -67,11 +78,32 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
     }
   }
 
+  /** The ids of sessions under a hint: it is hashed with its owner, so each owner is asked for. */
+  async function findNamed(hint: string, owner: string): Promise<readonly string[]> {
+    const owners = owner === "" ? toTexts(await send("SMEMBERS", key("owners"))) : [owner];
+    return ground.withHints(async (hash, hintKey) => {
+      const found = owners.map((each) => read(scripts.findSession, hash(each, hint), hintKey));
+      return (await Promise.all(found)).flatMap((reply) => toText(toList(reply)[1]) ?? []);
+    });
+  }
+
   return {
-    async listSessions({ owner = "", after = "", limit }) {
-      const page = await read(scripts.listSessions, owner, after, String(limit));
+    async listSessions({ owner = "", hint, after = "", limit }) {
+      const named = hint === undefined ? [""] : ["named", ...(await findNamed(hint, owner))];
+      const page = await read(scripts.listSessions, owner, after, String(limit), ...named);
       if (page === null) throw hasNoSession(after);
       return toList(page).map(toSummary);
+    },
+    async listLoose({ owner = "", after, limit }) {
+      const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
+      if (rank === null) throw hasNoLoose(after ?? "");
+      const count = Number(await send("ZCARD", key("loose")));
+      const found: SessionSummary[] = [];
+      for (let start = Number(rank) + 1; start < count && found.length < limit; start += loosePage) {
+        const page = await read(scripts.listLoose, String(start), String(start + loosePage - 1), owner);
+        found.push(...toList(page).map(toSummary));
+      }
+      return found.slice(0, limit);
     },
     exportRecords,
     async foreignSeals() {
@@ -83,6 +115,7 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
 const foreignSeal = "foreign_seal:";
 
 const pageSize = "100";
+const loosePage = 100;
 const maxBytes = "4000000";
 const sessionFields = ["owner", "hint", "tip", "resends", "metadata", "created", "updated", "number"];
 

@@ -32,14 +32,16 @@ export interface Ground {
   /** Forgets everything: a server that came up again, or took the place of another, may lack the last changes. */
   forget(): void;
   /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
-  withHints<T>(work: (hash: HintHash, key: string) => Promise<T>): Promise<T>;
-  readonly hashKey: (owner: string, key: string) => string;
+  withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
+  /** The same with the key of idempotency keys and of the names that gateways take, for a script that asks for it. */
+  withKeys<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
+  readonly hashKey: TextHash;
   /** From now on everything is refused. */
   close(): void;
   isOpen(): boolean;
 }
 
-type HintHash = (owner: string, hint: string) => string;
+type TextHash = (owner: string, words: string) => string;
 
 export interface GroundParts {
   readonly connection: Connection;
@@ -53,7 +55,7 @@ export interface GroundParts {
 export function createGround({ connection, lease, prefix, now, maxRecentSize, ...parts }: GroundParts): Ground {
   const recent = createRecent(maxRecentSize);
   const outcome: Outcome = {};
-  let hints = toHints(parts.secrets);
+  let [hints, keys] = toKeys(parts.secrets);
   let seen = parts.secrets.changes;
   let open = true;
   let fresh: NodeJS.Immediate | undefined;
@@ -78,6 +80,20 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
   async function send(...command: readonly string[]): Promise<Reply> {
     checkOpen();
     return connection.send(command);
+  }
+
+  /** The secrets are others when an archive was taken in, or when Redis came back empty; then nothing is as it was remembered. */
+  async function insist<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (codeOf(thrown) !== "REKEY") throw thrown;
+      const secrets = await readSecrets(send, key);
+      [hints, keys] = toKeys(secrets);
+      seen = secrets.changes;
+      recent.clear();
+      return work();
+    }
   }
 
   return {
@@ -116,16 +132,9 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
       seen = 0;
       recent.clear();
     },
-    async withHints(work) {
-      try {
-        return await work(hints.hash, hints.key);
-      } catch (thrown) {
-        if (codeOf(thrown) !== "REKEY") throw thrown;
-        hints = toHints(await readSecrets(send, key));
-        return work(hints.hash, hints.key);
-      }
-    },
-    hashKey: toText(createKeyedHash(Buffer.from(parts.secrets.idempotencyKey, "base64url"))),
+    withHints: (work) => insist(() => work(hints.hash, hints.key)),
+    withKeys: (work) => insist(() => work(keys.hash, keys.key)),
+    hashKey: (owner, words) => keys.hash(owner, words),
     close() {
       open = false;
     },
@@ -133,10 +142,19 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
   };
 }
 
-function toHints({ hintKey }: Secrets): { readonly key: string; readonly hash: HintHash } {
-  return { key: hintKey, hash: toText(createKeyedHash(Buffer.from(hintKey, "base64url"))) };
+interface Keyed {
+  readonly key: string;
+  readonly hash: TextHash;
 }
 
-function toText(hash: KeyedHash): HintHash {
+function toKeys({ hintKey, idempotencyKey }: Secrets): readonly [hints: Keyed, keys: Keyed] {
+  return [toKeyed(hintKey), toKeyed(idempotencyKey)];
+}
+
+function toKeyed(key: string): Keyed {
+  return { key, hash: toText(createKeyedHash(Buffer.from(key, "base64url"))) };
+}
+
+function toText(hash: KeyedHash): TextHash {
   return (owner, words) => Buffer.from(hash(owner, words)).toString("base64url");
 }

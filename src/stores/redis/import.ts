@@ -29,7 +29,10 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     for (let at = 0; at < done.tips.length; at += 1_000) {
       await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
     }
-    // The last, as it need not be undone then.
+    // These come last, as they need not be undone then: whoever has its hint again has what is its own.
+    for (let at = 0; at < done.hints.length; at += 1_000) {
+      done.hintsTaken += Number(await ground.write(scripts.setHints, done.hints.slice(at, at + 1_000).flat()));
+    }
     await ground.write(scripts.addSeals, sealKeys);
   }
 
@@ -45,8 +48,9 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     done.sessions.push(...toTexts(added));
     for (const row of rows) {
       // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
-      const [id = "", tip = ""] = [row[0], row[sessionWidth]];
+      const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
       if (tip !== "") done.tips.push([id, tip]);
+      if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
     if (toText(fault) !== undefined) throw hasOtherKey();
   }
@@ -80,12 +84,12 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     // Said before anything is read, as whoever sends it may do so slowly.
     await ground.send("PING");
     const staging = createStaging(toStaged);
-    const done: Done = { sessions: [], turns: [], tips: [], keyBefore: undefined };
+    const done: Done = { sessions: [], turns: [], tips: [], hints: [], hintsTaken: 0, keyBefore: undefined };
     try {
       for await (const record of records) staging.add(record);
       await takeIn(staging, done);
       ground.noteChange(await ground.send("INCR", ground.key("changes")));
-      return { sessions: done.sessions.length, turns: done.turns.length };
+      return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
     } catch (thrown) {
       await undo(done).catch((second) => {
         throw isHalf(second);
@@ -107,6 +111,9 @@ interface Done {
   readonly sessions: string[];
   readonly turns: string[];
   readonly tips: [sessionId: string, tip: string][];
+  /** The hints of sessions, which each of them has already, or gets if it is free. */
+  readonly hints: [sessionId: string, owner: string, hint: string][];
+  hintsTaken: number;
   keyBefore: string | undefined;
 }
 

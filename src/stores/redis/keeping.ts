@@ -84,6 +84,8 @@ export function createKeeping(
         for (const turn of page) {
           if (await neighbours.isTaken(nameOfRun(turn.id))) others += 1;
           else if (await end(giveUp(turn, failure, endedAt))) count += 1;
+          // Its session is just being deleted, and so is it.
+          else others += 1;
         }
       }
     },

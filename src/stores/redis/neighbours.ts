@@ -10,11 +10,14 @@ import { scripts } from "./scripts.ts";
 export interface NeighboursParts extends Pick<Connection, "run" | "send" | "subscribe"> {
   /** The key of what lies under a name. */
   readonly key: (name: string) => string;
-  /** Names hold the words of callers, which are nobody's business. */
-  readonly hash: (name: string) => string;
+  /** Names hold the words of callers, which are nobody's business. The key is the one that all gateways hash them with. */
+  readonly withNames: <T>(work: (hash: Hash, key: string) => Promise<T>) => Promise<T>;
+  readonly hash: Hash;
   /** How long a name stays with a gateway that is gone. */
   readonly leaseMs: number;
 }
+
+type Hash = (words: string) => string;
 
 export interface RedisNeighbours extends Neighbours {
   /** Gives back what could not be given back before. */
@@ -43,12 +46,12 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     await run(scripts.hold, [String(leaseMs), ...names]);
   }
 
-  async function take(name: string, token: string, signal: AbortSignal): Promise<void> {
+  async function take(name: string, token: string, key: string, signal: AbortSignal): Promise<void> {
     for (;;) {
       const news = listenFor(name);
       try {
         signal.throwIfAborted();
-        if ((await run(scripts.enter, [name, token, String(leaseMs), String(goneMs)])) === 1) return;
+        if ((await run(scripts.enter, [name, token, String(leaseMs), String(goneMs), key])) === 1) return;
         await Promise.race([news.heard, wait(pollMs, undefined, { signal, ref: false })]);
       } finally {
         news.stop();
@@ -76,9 +79,10 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
   }
 
   async function enter(words: string, signal: AbortSignal): Promise<() => void> {
-    const [name, token] = [parts.hash(words), randomUUID()];
+    const token = randomUUID();
+    let name = "";
     try {
-      await take(name, token, signal);
+      await parts.withNames((hash, key) => take((name = hash(words)), token, key, signal));
       signal.throwIfAborted();
     } catch (thrown) {
       void give(name, token);
@@ -87,13 +91,15 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     held.set(token, name);
     return () => {
       if (!held.delete(token)) return;
-      told.delete(name);
+      told.delete(words);
       void give(name, token);
     };
   }
 
-  async function listen(name: string, from: number): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
-    const [isTaken, said] = toList(await run(scripts.hear, [name, String(from), String(from + saidAtOnce - 1)]));
+  async function listen(words: string, from: number): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
+    const range = [from, from + saidAtOnce - 1].map(String);
+    const heard = await parts.withNames((hash, key) => run(scripts.hear, [hash(words), ...range, key]));
+    const [isTaken, said] = toList(heard);
     return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
   }
 
@@ -112,22 +118,21 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     },
     enter,
     async isTaken(words) {
-      return (await listen(parts.hash(words), 0)).isTaken;
+      return (await listen(words, 0)).isTaken;
     },
     tell(words, events) {
       const name = parts.hash(words);
-      const before = told.get(name) ?? { events: 0, characters: 0 };
+      const before = told.get(words) ?? { events: 0, characters: 0 };
       const text = JSON.stringify([before.events, events] satisfies Said);
       const now = { events: before.events + events.length, characters: before.characters + text.length };
-      told.set(name, now);
+      told.set(words, now);
       if (now.characters <= maxToldCharacters) run(scripts.tell, [name, text, String(leaseMs * 2)]).catch(ignore);
     },
     async *hear(words, signal) {
-      const name = parts.hash(words);
       let [heard, place] = [0, 0];
       for (;;) {
         signal.throwIfAborted();
-        const { isTaken, said } = await listen(name, place);
+        const { isTaken, said } = await listen(words, place);
         for (const [before, events] of said) {
           if (before !== heard) continue;
           heard += events.length;

@@ -2,6 +2,7 @@
 import * as importing from "./lua/import.ts";
 import * as keeping from "./lua/keeping.ts";
 import * as lease from "./lua/lease.ts";
+import * as loose from "./lua/loose.ts";
 import * as names from "./lua/names.ts";
 import * as reading from "./lua/reading.ts";
 import * as leaving from "./lua/removal.ts";
@@ -35,6 +36,8 @@ export const scripts = {
   exportSessions: look(reading.exportSessions),
   exportTurns: look(reading.exportTurns),
   exportTurnsOf: look(reading.exportTurnsOf),
+  listLoose: look(loose.listLoose),
+  aroundLoose: look(loose.aroundLoose),
 
   commit: change(keeping.commit),
   begin: grow(keeping.begin),
@@ -57,6 +60,7 @@ export const scripts = {
   addSessions: grow(importing.addSessions),
   addTurns: grow(importing.addTurns),
   setTips: toScript(fence, tree, importing.setTips),
+  setHints: toScript(fence, tree, importing.setHints),
   removeTurns: release(importing.removeTurns),
   doomSessions: release(importing.doomSessions),
 } as const;

@@ -3,43 +3,71 @@ import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
+import { createLoose } from "./loose.ts";
 import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
-import { isThere } from "./search.ts";
+import { isSaid, isThere } from "./search.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
+import { type Told, createTold } from "./told.ts";
 
-export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "exportRecords" | "foreignSeals"> {
+export function createArchive(
+  ground: Ground,
+): Pick<Archive, "listSessions" | "listLoose" | "exportRecords" | "foreignSeals"> {
   const { read } = ground;
+  const { listLoose, isLoose, turnsAround } = createLoose(ground);
   const statements = prepareArchive(ground);
 
-  /** What is read is bounded by numbers of rows, not held by a transaction: the store goes on while someone reads slowly. */
-  async function* exportRecords(sessionId?: string): AsyncGenerator<ArchiveRecord> {
+  /**
+   * What is read is bounded by numbers of rows, not held by a transaction: for as long as someone reads slowly, that would keep
+   * what is deleted in the log, and the log from its end. But SQLite gives the largest numbers out again when their rows are
+   * gone, so what stands under a number by then is told only where it goes with what was told.
+   */
+  async function* exportRecords(id?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = readNumber(statements.lastSession);
-    const wanted = sessionId ?? null;
-    if (wanted !== null && read(() => statements.isSession.get(wanted)) === undefined) throw hasNoSession(wanted);
+    const wanted = id ?? null;
+    const isOutside = wanted !== null && isLoose(wanted);
+    const isKnown = wanted === null || isOutside || read(() => statements.isSession.get(wanted)) !== undefined;
+    if (!isKnown) throw hasNoSession(wanted);
     const sealKeys = [...readValues(statements.findSeal), ...readValues(statements.findForeignSeals)].map(toBase64);
     yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
-    const sessions = readPages<SessionRow>(statements.readSessions, { last: lastSession, wanted });
-    for (const page of sessions) yield* page.map(toRecord);
-    // Read after the sessions, so that every tip that was told is among the turns.
-    const lastTurn = readNumber(statements.lastTurn);
-    if (wanted === null) {
-      const range = { last: lastTurn, last_session: lastSession };
-      for (const page of readPages<SizedRow>(statements.sizeTurns, range)) yield* readTurns(page);
-    } else {
-      const numbers = read(() => statements.numbersOf.all(wanted, lastTurn)) as { number: number }[];
-      for (let start = 0; start < numbers.length; start += pageSize) {
-        const page = toList(numbers.slice(start, start + pageSize));
-        yield* readTurns(read(() => statements.sizeNumbered.all(page)) as unknown as SizedRow[]);
+    const told = createTold();
+    try {
+      for (const page of readPages<SessionRow>(statements.readSessions, { last: lastSession, wanted })) {
+        read(() => page.forEach((session) => told.addSession(session.id)));
+        yield* page.map(toRecord);
       }
+      // Read after the sessions, so that every tip that was told is among the turns.
+      yield* exportTurns(readNumber(statements.lastTurn), wanted, isOutside, told);
+    } finally {
+      told.close();
     }
   }
 
-  function* readTurns(turns: readonly SizedRow[]): Generator<ArchiveRecord> {
+  function* exportTurns(last: number, wanted: string | null, isOutside: boolean, told: Told): Generator<ArchiveRecord> {
+    if (wanted === null) {
+      const pages = readPages<SizedRow>(statements.sizeTurns, { last });
+      for (const page of pages) yield* readTurns(page, (turn) => told.addTurn(turn, "all"));
+      return;
+    }
+    const around = isOutside ? turnsAround(wanted, last) : [];
+    const outside = new Set(around.map((turn) => turn.id));
+    const numbers = isOutside ? around : numbersOf(wanted, last);
+    for (let start = 0; start < numbers.length; start += pageSize) {
+      const page = toList(numbers.slice(start, start + pageSize));
+      const sized = read(() => statements.sizeNumbered.all(page)) as unknown as SizedRow[];
+      yield* readTurns(sized, (turn) => told.addTurn(turn, outside));
+    }
+  }
+
+  function numbersOf(sessionId: string, last: number): readonly { readonly number: number }[] {
+    return read(() => statements.numbersOf.all(sessionId, last)) as { number: number }[];
+  }
+
+  function* readTurns(turns: readonly SizedRow[], tell: (row: TurnRow) => boolean): Generator<ArchiveRecord> {
     for (let rest = turns; rest.length > 0;) {
       const { taken } = takeWithin(rest, maxStep);
-      const rows = read(() => statements.readNumbered.all(toList(taken))) as unknown as TurnRow[];
-      for (const row of rows) yield { type: "turn", turn: toTurn(row) };
+      const find = () => statements.readNumbered.all(toList(taken)) as unknown as TurnRow[];
+      for (const row of read(() => find().filter(tell))) yield { type: "turn", turn: toTurn(row) };
       rest = rest.slice(taken.length);
     }
   }
@@ -64,15 +92,27 @@ export function createArchive(ground: Ground): Pick<Archive, "listSessions" | "e
     }
   }
 
+  /** The sessions under a hint: it is hashed with its owner, so each owner is asked for. */
+  function findNamed(hint: string, owner: string | undefined): string {
+    ground.freshen();
+    const all = statements.listOwners.all() as { owner: string }[];
+    const owners = owner === undefined ? all.map((row) => row.owner) : [owner];
+    const found = owners.map((each) => statements.findNamed.get(each, ground.hashHint(each, hint)));
+    return JSON.stringify((found as ({ id: string } | undefined)[]).flatMap((row) => row?.id ?? []));
+  }
+
   return {
-    async listSessions({ owner, after, limit }: SessionPage) {
+    listLoose,
+    async listSessions({ owner, hint, after, limit }: SessionPage) {
       return (
         read(() => {
           const from = after === undefined ? undefined : statements.findActivity.get(after);
           if (after !== undefined && from === undefined) return undefined;
           const { active = atEnd, updated = atEnd, number = atEnd } = from ?? {};
-          const list = owner === undefined ? statements.listAll : statements.listOfOwner;
           const range = { active, updated, number, limit };
+          if (hint !== undefined)
+            return statements.listNamed.all({ ...range, ids: findNamed(hint, owner) }).map(toSummary);
+          const list = owner === undefined ? statements.listAll : statements.listOfOwner;
           return list.all(owner === undefined ? range : { ...range, owner }).map(toSummary);
         }) ?? notListed(after)
       );
@@ -162,6 +202,11 @@ function prepareArchive({ database }: Ground) {
     findActivity: database.prepare(
       "SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0",
     ),
+    listOwners: database.prepare("SELECT DISTINCT owner FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0"),
+    findNamed: database.prepare("SELECT id FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0"),
+    listNamed: database.prepare(
+      toListing("sqlite_autoindex_sessions_1", "AND id IN (SELECT value FROM json_each($ids))"),
+    ),
     listAll: database.prepare(toListing("sessions_by_activity", "")),
     listOfOwner: database.prepare(toListing("sessions_by_owner", "AND owner = $owner")),
     readSessions: database.prepare(`
@@ -170,11 +215,11 @@ function prepareArchive({ database }: Ground) {
       ORDER BY rowid LIMIT ${pageSize}`),
     sizeTurns: database.prepare(`
       SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
-      WHERE turns.rowid > $after AND turns.rowid <= $last AND ${isThere} AND (
-        session IS NULL OR (SELECT rowid FROM sessions WHERE sessions.id = turns.session) <= $last_session)
+      WHERE turns.rowid > $after AND turns.rowid <= $last AND ${isThere}
       ORDER BY turns.rowid LIMIT ${pageSize}`),
     numbersOf: database.prepare(`
-      SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? ORDER BY rowid`),
+      SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}
+      ORDER BY rowid`),
     sizeNumbered: database.prepare(`
       SELECT rowid AS number, ${turnBytes} AS bytes FROM turns
       WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid`),
@@ -186,10 +231,10 @@ function toListing(index: string, condition: string): string {
   // Numbers alone are looked through for the first turn, and how long it is stands in its row: little is read.
   const first = `
     SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE rowid = (
-      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id)`;
+      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid})`;
   return `
     SELECT id, owner, created, updated, (
-      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id) AS turns, (
+      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns, (
       SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
         SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
         WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)

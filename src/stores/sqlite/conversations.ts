@@ -2,11 +2,11 @@
 import type { Conversation, Conversations } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
-import type { Removal } from "./removal.ts";
+import { type Removal, returnSpace } from "./removal.ts";
 import { toRow, turnColumns } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { database, checkpoints, group, recent, read } = ground;
+  const { database, group, recent, read } = ground;
   const addSession = database.prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = database.prepare(
@@ -39,14 +39,10 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
     async replaceItems(turnId, input, output) {
       const [inputJson, outputJson] = [JSON.stringify(input), JSON.stringify(output)];
       const isReplaced = await group.add(
-        () => {
-          const { changes } = replaceItems.run(inputJson, outputJson, turnId);
-          removal.giveBack();
-          return changes === 1;
-        },
+        () => replaceItems.run(inputJson, outputJson, turnId).changes === 1,
         () => recent.forget([turnId]),
       );
-      if (isReplaced) await checkpoints.emptyLog();
+      if (isReplaced) await returnSpace(ground, removal);
       return isReplaced;
     },
   };

@@ -1,5 +1,5 @@
 /** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
-import type { Archive, ArchiveRecord } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
 import { hasOtherKey, isBrokenArchive } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
@@ -11,11 +11,11 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
   const { group, recent } = ground;
   const statements = prepareImport(ground);
 
-  function takeIn(staged: Iterable<StagedRow>): { readonly sessions: number; readonly turns: number } {
+  function takeIn(staged: Iterable<StagedRow>): TakenIn {
     removeMarked();
     const isBound = statements.hasHints.get() !== undefined;
     const tips: string[] = [];
-    let [isFirst, isSameKey, turns] = [true, false, 0];
+    let [isFirst, isSameKey, turns, hintsTaken] = [true, false, 0, 0];
     for (const { type, record } of staged) {
       if (isFirst !== (type === "store")) throw isBrokenArchive("its first record, and only that, tells its key");
       isFirst = false;
@@ -25,16 +25,19 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
           isSameKey = takeKey(toBytes(row[0]), isBound);
           for (const sealKey of row.slice(1)) addSeal(String(sealKey));
           break;
-        case "session":
-          if (addSession(row as SessionRow, isSameKey)) tips.push(String(row[0]));
+        case "session": {
+          const { isNew, isHintTaken } = addSession(row as SessionRow, isSameKey);
+          if (isNew) tips.push(String(row[0]));
+          if (isHintTaken) hintsTaken += 1;
           break;
+        }
         case "turn":
           if (addTurn(row as TurnRow)) turns += 1;
           break;
       }
     }
     for (const sessionId of tips) statements.checkTip.run(sessionId);
-    return { sessions: tips.length, turns };
+    return { sessions: tips.length, turns, hintsTaken };
   }
 
   function removeMarked(): void {
@@ -57,14 +60,20 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
     if (statements.isOwnSeal.get(bytes) === undefined) statements.addMeta.run(`foreign_seal:${sealKey}`, bytes);
   }
 
-  function addSession([id, owner, hint, ...rest]: SessionRow, isSameKey: boolean): boolean {
-    if (statements.isSession.get(id) !== undefined) return false;
+  /** A session that came to life under the same hint since then keeps it. */
+  function addSession(
+    [id, owner, hint, ...rest]: SessionRow,
+    isSameKey: boolean,
+  ): { readonly isNew: boolean; readonly isHintTaken: boolean } {
+    const known = statements.findSession.get(id) as { hint: Uint8Array | null } | undefined;
+    if (known !== undefined && (known.hint !== null || !isSameKey)) return { isNew: false, isHintTaken: false };
     if (hint !== null && !isSameKey) throw hasOtherKey();
     const hash = hint === null ? null : toBytes(hint);
-    // A session that came to life under the same hint since then keeps it.
-    const isFree = hash !== null && statements.isTaken.get(owner, hash) === undefined;
-    statements.addSession.run(id, owner, isFree ? hash : null, ...rest);
-    return true;
+    const isHintTaken = hash !== null && statements.isTaken.get(owner, hash) !== undefined;
+    const free = isHintTaken ? null : hash;
+    if (known === undefined) statements.addSession.run(id, owner, free, ...rest);
+    else statements.setHint.run(free, id, owner);
+    return { isNew: known === undefined, isHintTaken };
   }
 
   function addTurn(row: TurnRow): boolean {
@@ -129,6 +138,8 @@ function prepareImport({ database }: Ground) {
     addMeta: database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)"),
     isOwnSeal: database.prepare("SELECT 1 FROM meta WHERE key = 'secret:seal' AND value = ?"),
     isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ?"),
+    findSession: database.prepare("SELECT hint FROM sessions WHERE id = ?"),
+    setHint: database.prepare("UPDATE sessions SET hint = ? WHERE id = ? AND owner = ?"),
     isTaken: database.prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
     isTurn: database.prepare("SELECT 1 FROM turns WHERE id = ?"),
     addSession: database.prepare(`

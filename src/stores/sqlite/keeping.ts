@@ -5,6 +5,7 @@ import { withoutTold } from "../paths.ts";
 import { type Shelf, judge } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
+import { isThere } from "./search.ts";
 import { type TurnRow, sizeOf, toRow, toTurn, turnColumns } from "../row.ts";
 
 /** Sessions are found by the hour of their last turn. */
@@ -61,9 +62,13 @@ export function createKeeping(
 
   /** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
   function end(turn: StoredTurn): boolean {
-    const session = turn.session === undefined ? undefined : shelf.readSession(turn.session)?.id;
     const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
-    return replace(toRow({ ...turn, session, parent }));
+    return replace(toRow({ ...turn, session: sessionOf(turn), parent }));
+  }
+
+  /** If it is there. */
+  function sessionOf({ session }: StoredTurn): string | undefined {
+    return session === undefined ? undefined : shelf.readSession(session)?.id;
   }
 
   return {
@@ -83,6 +88,7 @@ export function createKeeping(
     async begin(turn, key) {
       const row = toRow(turn);
       await group.add(() => {
+        row[2] = sessionOf(turn) ?? null;
         statements.addTurn.run(...row);
         if (key !== undefined) keepKey(turn.owner, key, turn.id);
       });
@@ -111,7 +117,7 @@ function prepareKeeping({ database }: Ground) {
     addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
     replaceRunning: database.prepare(`
       UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
-      WHERE id = ? AND owner = ? AND status = 'running'`),
+      WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`),
     addSession: database.prepare(
       "INSERT OR IGNORE INTO sessions (id, owner, hint, tip, resends, created, updated, active) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),

@@ -98,6 +98,22 @@ export function createRemoval({ database }: Ground): Removal {
   };
 }
 
+/** Gives the space of what was just deleted back, of the file and of its log. */
+export async function returnSpace({ group, checkpoints }: Ground, removal: Removal): Promise<void> {
+  for (let steps = 1; !(await group.add(removal.giveBack)) && steps < maxReturns; steps += 1) await pause();
+  await checkpoints.emptyLog();
+}
+
+/** Between two steps another process gets its turn: it looks for the file only now and then, and gives up after a second. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, pauseMs));
+}
+
+const pauseMs = 10;
+
+/** A megabyte each, and more than a request brings. What else is free goes when the store is pruned, and nobody waits for it. */
+const maxReturns = 32;
+
 /** What a caller deletes is invisible at once, and gone when the promise resolves. */
 export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, "deleteTurn" | "deleteSession"> {
   const { database, checkpoints, group, recent } = ground;
@@ -134,14 +150,10 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
   return {
     async deleteTurn(owner, turnId) {
       const changed = await group.add(
-        () => {
-          const ids = removeTurn(owner, turnId);
-          removal.giveBack();
-          return ids;
-        },
+        () => removeTurn(owner, turnId),
         (ids) => recent.forget(ids ?? []),
       );
-      if (changed !== undefined) await checkpoints.emptyLog();
+      if (changed !== undefined) await returnSpace(ground, removal);
       return changed !== undefined;
     },
     async deleteSession(owner, sessionId) {
@@ -150,7 +162,7 @@ export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, 
         (isDone) => isDone && recent.forgetSessions([sessionId]),
       );
       if (!isMarked) return false;
-      while (!(await removeStep(sessionId)));
+      while (!(await removeStep(sessionId))) await pause();
       await checkpoints.emptyLog();
       return true;
     },

@@ -14,6 +14,9 @@ const toFollowable = (table: string) =>
   ["running", "failed", "cancelled"].map((status) => `${table}.status <> '${status}'`).join(" AND ");
 const isFollowable = toFollowable("turns");
 
+/** It was said in its session. Those with a digest were, which an index tells without a look at the turn. */
+export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
+
 export function createSearch(ground: Ground, shelf: Shelf): Search {
   const { recent, read, freshen } = ground;
   const statements = prepareSearch(ground);
@@ -96,7 +99,9 @@ export function createShelf({ database, hashHint }: Ground): Shelf {
   const canFollow = database.prepare(
     `SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isThere}`,
   );
-  const isRunning = database.prepare("SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running'");
+  const isRunning = database.prepare(
+    `SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`,
+  );
   return {
     canFollow: (owner, turnId) => canFollow.get(turnId, owner) !== undefined,
     isRunning: (owner, turnId) => isRunning.get(turnId, owner) !== undefined,

@@ -61,6 +61,20 @@ end
 return 1
 `;
 
+/** Of sessions that have none. Tells how many did not get theirs, because another session has it. */
+export const setHints = String.raw`
+local taken = 0
+for at = 2, #ARGV, 3 do
+  local id, owner, hint = unpack(ARGV, at, at + 2)
+  local of, own = unpack(call('HMGET', sessionKey(id), 'owner', 'hint'))
+  if of == owner and not own then
+    if call('HSETNX', P .. 'hints', hint, id) == 1 then call('HSET', sessionKey(id), 'hint', hint)
+    else taken = taken + 1 end
+  end
+end
+return taken
+`;
+
 export const removeTurns = String.raw`
 for at = 2, #ARGV do
   local turn = readTurn(ARGV[at])

@@ -26,6 +26,7 @@ local function judge()
   if isBegun then
     local running = readTurn(last.id)
     if not running or running[OWNER] ~= owner or running[STATUS] ~= 'running' then return 'refuse' end
+    if not isThere(running) then return 'refuse' end
   end
   if first.turn[PARENT] ~= '' then
     local parent = readTurn(first.turn[PARENT])
@@ -75,6 +76,7 @@ return { call('INCR', P .. 'changes'), changed }
 export const begin = String.raw`
 local new = takeTurn(3)
 if call('EXISTS', turnKey(new.id)) == 1 then return redis.error_reply('KEPT it is there already') end
+if not isThere(new.turn) then new.turn[SESSION] = '' end
 addTurn(new)
 keepKey(ARGV[3 + TURN], ARGV[4 + TURN], new.id, ARGV[2])
 return 1

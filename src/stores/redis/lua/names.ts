@@ -1,10 +1,18 @@
 /** The Lua of the names that gateways on one store take from each other, each in turn. */
 
+/** Whoever hashes names with another key meets nobody under them, as one who was there before Redis came back empty. */
+const refuseOtherKey = (key: string) => String.raw`
+if redis.call('HGET', KEYS[1] .. 'secrets', 'idempotency') ~= ${key} then
+  return redis.error_reply('REKEY names have another key')
+end
+`;
+
 /**
  * Takes a name if it is free and nobody waits in front, else stands in its line. Who waits comes again and again, and whoever has
  * not come for a while does not wait any more.
  */
 export const enter = String.raw`
+${refuseOtherKey("ARGV[5]")}
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
 local me, leaseMs, waitMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local time = redis.call('TIME')
@@ -60,6 +68,7 @@ return 1
 
 /** Whether a name is taken, and what was told under it from a place on. */
 export const hear = String.raw`
+${refuseOtherKey("ARGV[4]")}
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 return { redis.call('EXISTS', KEYS[1] .. 'held:' .. ARGV[1]), redis.call('LRANGE', told, ARGV[2], ARGV[3]) }
 `;

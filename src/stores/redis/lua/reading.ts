@@ -76,8 +76,8 @@ end
 return found
 `;
 
-/** A page of sessions, newest activity first, behind one of them. */
-export const listSessions = String.raw`
+/** What was said first in a turn, as far as a list has room for it. */
+export const firstWords = String.raw`
 local function firstWords(turnId)
   local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
   -- Redis refuses to read half a surrogate pair, which a caller may have sent.
@@ -93,36 +93,54 @@ local function firstWords(turnId)
   end
   return ''
 end
+`;
+
+/** A page of sessions, newest activity first, behind one of them; or those that are named. */
+export const listSessions =
+  firstWords +
+  String.raw`
 local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
-local from = '+inf'
+-- Many may have the same score, so the next one is found by its rank.
+local start, limit = 0, tonumber(ARGV[3])
 if ARGV[2] ~= '' then
   local score = call('ZSCORE', P .. 'active', ARGV[2])
   if not score then return false end
-  from = '(' .. score
+  local rank = call('ZREVRANK', key, ARGV[2])
+  start = rank and rank + 1 or call('ZCOUNT', key, score, '+inf')
 end
 local page = {}
-for _, id in ipairs(call('ZREVRANGEBYSCORE', key, from, '-inf', 'LIMIT', 0, ARGV[3])) do
+local function add(id)
   local session = call('HMGET', sessionKey(id), 'owner', 'created', 'updated')
   local first = call('ZRANGE', P .. 'st:' .. id, 0, 0)[1]
   session[4], session[5] = call('ZCARD', P .. 'st:' .. id), id
   session[6] = first and firstWords(idOf(first)) or ''
   page[#page + 1] = session
 end
+if ARGV[4] == '' then
+  for _, id in ipairs(call('ZREVRANGE', key, start, start + limit - 1)) do add(id) end
+  return page
+end
+local named = {}
+for at = 5, #ARGV do
+  local rank = call('ZREVRANK', key, ARGV[at])
+  if rank and rank >= start then named[#named + 1] = { rank, ARGV[at] } end
+end
+table.sort(named, function(one, other) return one[1] < other[1] end)
+for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
 `;
 
-/** A page of sessions from those idle for longest on: whoever is touched meanwhile comes later. */
+/** A page of sessions, and where to go on: all that are there for as long as that takes, in no order, and some of them twice. */
 export const exportSessions = String.raw`
-local page, score = {}, false
-local found = call('ZRANGEBYSCORE', P .. 'active', ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local page = {}
+local place, found = unpack(call('ZSCAN', P .. 'active', ARGV[1], 'COUNT', ARGV[2]))
 for at = 1, #found, 2 do
   local id = found[at]
-  score = found[at + 1]
   local session = call('HMGET', sessionKey(id), 'owner', 'hint', 'tip', 'resends', 'metadata', 'created', 'updated', 'number')
   session[9] = id
   page[#page + 1] = session
 end
-return { score, page }
+return { place, page }
 `;
 
 /** A page of turns by the numbers of their arrival, of sessions that are not younger than a number; and where to go on. */

@@ -6,7 +6,8 @@
  * - `t:<turn>`: a hash. `m` what scripts must know of the turn, as a JSON array; `i`, `o` input and output; `t` what was told,
  *   `n` the memo, `p` the pieces; `c` the numbers of the turns that follow it, `f` of those that came to nothing; `k` its keys.
  * - `o:<n>`: a hash of a hundred numbers of arrival to ids. Numbers are a tenth as long, so lists of turns are made of them.
- * - `s:<session>`: a hash. `st:<session>`: its turns, sorted. `sd:<session>`: a hash of digests to the numbers of its turns.
+ * - `s:<session>`: a hash. `st:<session>`: its turns, sorted; `sb:<session>`: those that came to nothing or still run.
+ *   `sd:<session>`: a hash of digests to the numbers of its turns.
  * - `hints`, `active`, `active:<owner>`, `owners`: sessions by hint, and by the time of their last turn.
  * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
  * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
@@ -38,6 +39,8 @@ local function isFollowable(turn)
   local status = turn[STATUS]
   return status == 'completed' or status == 'incomplete' or status == 'shown'
 end
+
+local function turnsKey(turn) return P .. (isFollowable(turn) and 'st:' or 'sb:') .. turn[SESSION] end
 
 local function orderKey(number) return P .. 'o:' .. math.floor(number / 100) end
 local function idOf(number) return call('HGET', orderKey(number), number) end
@@ -120,7 +123,7 @@ local function addTurn(new)
   if parts[8] ~= '' and turn[ENDED] ~= '' then call('ZADD', P .. 'pieces', turn[ENDED], number) end
   local session = turn[SESSION]
   if session ~= '' then
-    call('ZADD', P .. 'st:' .. session, number, number)
+    call('ZADD', turnsKey(turn), number, number)
     if turn[DIGEST] ~= '' then enlist(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end
     if turn[EXCHANGE] ~= '' then enlist(P .. 'sd:' .. session, 'x' .. turn[EXCHANGE], number) end
   end
@@ -140,7 +143,7 @@ local function displace(id, turn)
   call('ZREM', P .. 'running', id)
   call('ZREM', P .. 'pieces', number)
   if session == '' then return end
-  call('ZREM', P .. 'st:' .. session, number)
+  call('ZREM', turnsKey(turn), number)
   if turn[DIGEST] ~= '' then strike(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end
   if turn[EXCHANGE] ~= '' then strike(P .. 'sd:' .. session, 'x' .. turn[EXCHANGE], number) end
   if isFollowable(turn) and call('HEXISTS', turnKey(id), 'c') == 0 then countEnd(session, -1) end
@@ -150,6 +153,7 @@ end
 local function replaceRunning(new)
   local running = readTurn(new.id)
   if not running or running[OWNER] ~= new.turn[OWNER] or running[STATUS] ~= 'running' then return false end
+  if not isThere(running) then return false end
   displace(new.id, running)
   call('HDEL', turnKey(new.id), 'i', 'o', 't', 'p', 'n')
   addTurn(new)
@@ -242,14 +246,18 @@ end
 
 -- Deletes at most so many turns of a doomed session: the newest first, as nothing follows them. True: it is gone.
 local function removeSome(id, limit, changed)
-  local numbers = call('ZREVRANGE', P .. 'st:' .. id, 0, limit - 1)
-  for _, number in ipairs(numbers) do
-    local turnId = idOf(number)
-    removeTurn(turnId, readTurn(turnId), '', changed)
+  local count = 0
+  for _, list in ipairs({ 'sb:', 'st:' }) do
+    local numbers = limit > count and call('ZREVRANGE', P .. list .. id, 0, limit - count - 1) or {}
+    for _, number in ipairs(numbers) do
+      local turnId = idOf(number)
+      removeTurn(turnId, readTurn(turnId), '', changed)
+    end
+    count = count + #numbers
   end
-  local isGone = #numbers < limit
+  local isGone = count < limit
   if isGone then call('SREM', P .. 'doomed', id) end
-  return #numbers, isGone
+  return count, isGone
 end
 `;
 

@@ -1,0 +1,63 @@
+/** What an operator names in the store: a session, or a turn outside of sessions, with all that belongs to it. */
+import { GatewayError } from "./errors.ts";
+import { turnsOf } from "./place/path.ts";
+import type { ArchiveRecord, SessionStore } from "./store.ts";
+
+export interface Wanted {
+  /** A thread is a turn outside of sessions, with what came before it and all that follows it. */
+  readonly type: "session" | "thread";
+  readonly id: string;
+  readonly owner: string;
+}
+
+/** Throws `not_found`, for a turn of a session with the session's name. */
+export async function findWanted(store: Pick<SessionStore, "readSession" | "readPath">, id: string): Promise<Wanted> {
+  const session = await store.readSession(id);
+  if (session !== undefined) return { type: "session", id, owner: session.owner };
+  const turn = (await store.readPath(id)).tip;
+  if (turn === undefined) {
+    throw new GatewayError("not_found", `There is no session '${id}', and no turn outside of sessions either.`);
+  }
+  if (turn.session === undefined) return { type: "thread", id, owner: turn.owner };
+  throw new GatewayError("not_found", `'${id}' is a turn of the session '${turn.session}'. Name that.`);
+}
+
+/** The sessions that a hint finds, of every owner or of one. */
+export async function findUnderHint(
+  store: Pick<SessionStore, "listSessions">,
+  hint: string,
+  owner: string | undefined,
+): Promise<readonly Wanted[]> {
+  const found = await store.listSessions({ hint, owner, limit: maxOwners });
+  return found.map((session) => ({ type: "session", id: session.id, owner: session.owner }));
+}
+
+/** An owner has one session under a hint. */
+const maxOwners = 10_000;
+
+/** Several of them as one archive. */
+export async function* exportWanted(
+  store: Pick<SessionStore, "exportRecords">,
+  wanted: readonly Wanted[],
+): AsyncGenerator<ArchiveRecord, void, void> {
+  for (const [index, { id }] of wanted.entries()) {
+    for await (const record of store.exportRecords(id)) if (index === 0 || record.type !== "store") yield record;
+  }
+}
+
+/** Deletes a session; or a turn with all that follows it, while what came before it stays. Tells how many such turns went. */
+export async function deleteWanted(
+  store: Pick<SessionStore, "readPath" | "exportRecords" | "deleteSession" | "deleteTurn">,
+  { type, id, owner }: Wanted,
+): Promise<number> {
+  if (type === "session") return (await store.deleteSession(owner, id)) ? 1 : 0;
+  const before = new Set(turnsOf(await store.readPath(id)).map((turn) => turn.id));
+  const going = [id];
+  for await (const record of store.exportRecords(id)) {
+    if (record.type === "turn" && !before.has(record.turn.id)) going.push(record.turn.id);
+  }
+  let gone = 0;
+  // The last first, so that nobody ever sees one without those before it.
+  for (const turnId of going.toReversed()) if (await store.deleteTurn(owner, turnId)) gone += 1;
+  return gone;
+}

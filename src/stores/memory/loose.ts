@@ -1,0 +1,51 @@
+/** What the memory store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
+import type { Archive, SessionSummary, StoredTurn } from "../../core/store.ts";
+import { beginningOf } from "../beginning.ts";
+import { hasNoLoose } from "../refusals.ts";
+import type { Shelves } from "./shelves.ts";
+
+interface Loose extends Pick<Archive, "listLoose"> {
+  /** The ids of what came before a turn, of the turn and of all that follows it, parents first; none if it is in a session. */
+  around(turnId: string): readonly string[];
+}
+
+export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
+  function find(turnId: string | undefined): StoredTurn | undefined {
+    const turn = turnId === undefined ? undefined : turns.get(turnId);
+    return turn?.session === undefined ? turn : undefined;
+  }
+
+  function treeOf(root: StoredTurn): readonly StoredTurn[] {
+    const tree = [root];
+    for (const { id } of tree) tree.push(...[...listed("children", id)].flatMap((childId) => find(childId) ?? []));
+    return tree;
+  }
+
+  function toSummary(root: StoredTurn): SessionSummary {
+    const tree = treeOf(root);
+    const { id, owner, createdAt } = root;
+    const updatedAt = new Date(Math.max(...tree.map((turn) => +turn.createdAt)));
+    return { id, owner, createdAt, updatedAt, turns: tree.length, beginning: beginningOf(root.input) };
+  }
+
+  return {
+    async listLoose({ owner, after, limit }) {
+      checkOpen();
+      const youngestFirst = [...turns.values()]
+        .filter((turn) => turn.session === undefined && turn.parent === undefined)
+        .toReversed()
+        .toSorted((one, other) => +other.createdAt - +one.createdAt)
+        .filter((turn) => owner === undefined || turn.owner === owner || turn.id === after);
+      const start = youngestFirst.findIndex(({ id }) => id === after) + 1;
+      if (after !== undefined && start === 0) throw hasNoLoose(after);
+      return youngestFirst.slice(start, start + limit).map(toSummary);
+    },
+    around(turnId) {
+      const turn = find(turnId);
+      if (turn === undefined) return [];
+      const before: StoredTurn[] = [];
+      for (let parent = find(turn.parent); parent !== undefined; parent = find(parent.parent)) before.push(parent);
+      return [...before.toReversed(), ...treeOf(turn)].map(({ id }) => id);
+    },
+  };
+}

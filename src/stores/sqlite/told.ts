@@ -1,0 +1,37 @@
+/** What an export has told so far, in a temporary file, as that may be more than memory should hold. */
+import { DatabaseSync } from "node:sqlite";
+import type { TurnRow } from "../row.ts";
+
+export interface Told {
+  addSession(sessionId: string): void;
+  /**
+   * False: it is of a session that was not told, or outside of sessions and not among those that are wanted there, or it follows
+   * a turn that was not told; or it was told already. So it came, or came again, when the export had begun, and is left out.
+   */
+  addTurn(turn: TurnRow, outside: "all" | ReadonlySet<string>): boolean;
+  close(): void;
+}
+
+export function createTold(): Told {
+  // A database without a name lives in memory as long as it is small, then in a file that goes with it; nothing is ever undone.
+  const database = new DatabaseSync("");
+  database.exec(`
+    PRAGMA journal_mode = OFF;
+    CREATE TABLE sessions (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE turns (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+    BEGIN`);
+  const addSession = database.prepare("INSERT OR IGNORE INTO sessions VALUES (?)");
+  const addTurn = database.prepare("INSERT OR IGNORE INTO turns VALUES (?)");
+  const findSession = database.prepare("SELECT 1 FROM sessions WHERE id = ?");
+  const findTurn = database.prepare("SELECT 1 FROM turns WHERE id = ?");
+  return {
+    addSession: (sessionId) => void addSession.run(sessionId),
+    addTurn([id, , session, parent], outside) {
+      const isWantedOutside = outside === "all" || outside.has(id);
+      const isWanted = session === null ? isWantedOutside : findSession.get(session) !== undefined;
+      if (!isWanted || (parent !== null && findTurn.get(parent) === undefined)) return false;
+      return addTurn.run(id).changes === 1;
+    },
+    close: () => database.close(),
+  };
+}
