@@ -16,7 +16,7 @@ export const doctor: Command = {
   maxPositionals: 0,
   notes: [
     "Looks at the configuration, the folders, the store, the port, a running gateway and the adapters.",
-    "Changes nothing, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
+    "Changes nothing that is kept, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
     "An adapter's server is asked for its list of models, with the adapter's own key.",
     "Exits with 1 when there is a problem, else with 0.",
   ],

@@ -17,3 +17,13 @@ export function readHint(
   }
   return { hint: undefined, hintsAtTalk: false };
 }
+
+/** A hint as the operator writes it, `user=ann` or `header:X-Session-Id=garden`, as it is kept; nothing for any other text. */
+export function toKeptHint(text: string): string | undefined {
+  const [, user, header = "", value] = written.exec(text) ?? [];
+  if (user !== undefined) return readHint([{ type: "user" }], {}, value).hint;
+  const name = header.toLowerCase();
+  return readHint([{ type: "header", name }], { [name]: value }, undefined).hint;
+}
+
+const written = /^(?:(user)|header:([^=\s]+))=(.+)$/s;

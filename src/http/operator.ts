@@ -4,15 +4,25 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
+import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
+import { toTurnId } from "../protocols/chat/completion.ts";
 import { inviteBody } from "./body.ts";
 import type { Journal } from "./journal.ts";
+import { exclusive, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./operator/query.ts";
 import type { HttpLimits } from "./settings.ts";
 
 /** What the operator's routes work on. */
 export interface Operator {
   readonly store: Pick<
     SessionStore,
-    "listSessions" | "readSession" | "deleteSession" | "exportRecords" | "importRecords"
+    | "listSessions"
+    | "listLoose"
+    | "readSession"
+    | "readPath"
+    | "deleteSession"
+    | "deleteTurn"
+    | "exportRecords"
+    | "importRecords"
   >;
   /** Applies the configured retention now. */
   readonly prune: () => Promise<Omit<Pruned, "more">>;
@@ -28,43 +38,68 @@ export interface OperatorParts {
   readonly report: Journal["report"];
 }
 
-const usualLimit = 50;
-const maxLimit = 1_000;
-
-/** `GET /operator/sessions?owner=&after=&limit=` */
+/** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` of what is in no session. */
 export async function listSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const { owner, after, limit: wanted } = readQuery(request);
-  const limit = readLimit(wanted);
-  const found = await operator.store.listSessions({ owner, after, limit: limit + 1 });
+  const query = readQuery(request);
+  const { owner, after } = query;
+  const limit = readLimit(query["limit"]);
+  const hint = readHintOf(query);
+  const isOutside = readOutside(query["outside"]);
+  if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
+  const page = { owner, after, limit: limit + 1 };
+  const { store } = operator;
+  const found = await (isOutside ? store.listLoose(page) : store.listSessions({ ...page, hint }));
   return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
 }
 
-/** `GET /operator/sessions/{id}`, with all of its turns. */
+/** `DELETE /operator/sessions?user=` or `?hint=`: all that the hint finds, of every owner or of one. */
+export async function deleteSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
+  const query = readQuery(request);
+  const hint = readHintOf(query);
+  if (hint === undefined) throw missingHint();
+  const data: unknown[] = [];
+  for (const wanted of await findUnderHint(operator.store, hint, query["owner"])) {
+    if ((await deleteWanted(operator.store, wanted)) > 0) data.push(toDeleted(wanted));
+  }
+  return { object: "list", data };
+}
+
+/** `GET /operator/sessions/{id}`, with all of its turns; also of a turn outside of sessions. */
 export async function showSession(
   parts: OperatorParts,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { id } = await find(parts, request);
-  return sendText(parts, tellSession(parts.operator.store.exportRecords(id)), "application/json", reply);
+  const wanted = await find(parts, request);
+  return sendText(parts, tellWanted(wanted, parts.operator.store.exportRecords(wanted.id)), "application/json", reply);
 }
 
-/** `DELETE /operator/sessions/{id}` */
+/** `DELETE /operator/sessions/{id}`; of a turn outside of sessions with all that follows it. */
 export async function deleteSession(parts: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const { id, owner } = await find(parts, request);
-  if (!(await parts.operator.store.deleteSession(owner, id))) throw unknownSession(id);
-  return { id, object: "session", deleted: true };
+  const wanted = await find(parts, request);
+  if ((await deleteWanted(parts.operator.store, wanted)) === 0) {
+    throw new GatewayError("not_found", `Session with id '${wanted.id}' not found.`);
+  }
+  return toDeleted(wanted);
 }
 
-/** `GET /operator/export`, or with `?session=` of one session. */
+/** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` of those alone. */
 export async function exportArchive(
   { operator, ...parts }: OperatorParts,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { session } = readQuery(request);
-  const lines = operator.writeArchive(operator.store.exportRecords(session));
-  return sendText(parts, lines, "application/x-ndjson", reply);
+  const { store, writeArchive } = operator;
+  const query = readQuery(request);
+  const { session } = query;
+  const hint = readHintOf(query);
+  if (hint !== undefined && session !== undefined) throw exclusive("session", "hint");
+  if (hint === undefined && query["owner"] !== undefined) throw missingHint();
+  const one = session === undefined ? undefined : [await findWanted(store, toTurnId(session))];
+  const wanted = hint === undefined ? one : await findUnderHint(store, hint, query["owner"]);
+  if (wanted?.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
+  const records = wanted !== undefined ? exportWanted(store, wanted) : store.exportRecords();
+  return sendText(parts, writeArchive(records), "application/x-ndjson", reply);
 }
 
 /** `POST /operator/import`: all of the archive, or nothing. */
@@ -91,50 +126,36 @@ export async function prune({ operator }: OperatorParts): Promise<unknown> {
   return { object: "prune", sessions, turns };
 }
 
-/** A parameter that is there twice would come as a list. */
-function readQuery({ query }: FastifyRequest): Readonly<Record<string, string | undefined>> {
-  const entries = Object.entries(query as Readonly<Record<string, unknown>>);
-  return Object.fromEntries(
-    entries.map(([name, value]) => {
-      if (typeof value === "string") return [name, value];
-      throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
-    }),
-  );
-}
-
-function readLimit(text: string | undefined): number {
-  if (text === undefined || text === "") return usualLimit;
-  const limit = /^\d+$/.test(text) ? Number(text) : 0;
-  if (limit >= 1 && limit <= maxLimit) return limit;
-  throw new GatewayError("out_of_range", `Invalid 'limit': expected an integer from 1 to ${maxLimit}.`, {
-    param: "limit",
-  });
-}
-
-async function find({ operator }: OperatorParts, request: FastifyRequest) {
+async function find({ operator }: OperatorParts, request: FastifyRequest): Promise<Wanted> {
   const { id } = request.params as { readonly id: string };
-  const session = await operator.store.readSession(id);
-  if (session === undefined) throw unknownSession(id);
-  return session;
+  return findWanted(operator.store, toTurnId(id));
 }
 
-function unknownSession(id: string): GatewayError {
-  return new GatewayError("not_found", `Session with id '${id}' not found.`);
+function toDeleted({ id, type }: Wanted): unknown {
+  return { id, object: type, deleted: true };
 }
 
 /** One JSON object, told while it is read: a session may be longer than it should ever be in memory. */
-async function* tellSession(records: AsyncIterable<ArchiveRecord>): AsyncGenerator<string, void, void> {
+async function* tellWanted(
+  { type, id, owner }: Wanted,
+  records: AsyncIterable<ArchiveRecord>,
+): AsyncGenerator<string, void, void> {
+  if (type === "thread") yield openTurns({ object: type, id, owner });
   let separator = "";
   for await (const record of records) {
     if (record.type === "session") {
       const { type: object, hint: _hint, ...session } = record;
-      yield `${JSON.stringify({ object, ...session }).slice(0, -1)},"turns":[`;
+      yield openTurns({ object, ...session });
     } else if (record.type === "turn") {
       yield separator + JSON.stringify(record.turn);
       separator = ",";
     }
   }
   yield "]}";
+}
+
+function openTurns(head: object): string {
+  return `${JSON.stringify(head).slice(0, -1)},"turns":[`;
 }
 
 /** A caller that takes nothing for too long is cut off; what fails after the head was sent can only be told to the log. */

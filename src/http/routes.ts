@@ -104,7 +104,12 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     },
     {
       path: "/v1/models",
-      methods: { GET: async () => toModelList(await parts.models(), since) },
+      methods: {
+        async GET(request, reply) {
+          reply.header("x-portico-endpoints", openEndpoints(request).join(", "));
+          return toModelList(await parts.models(), since);
+        },
+      },
       endpoints: ["chat", "responses"],
     },
     {
@@ -152,12 +157,25 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   ];
 }
 
+/** Where the caller may send a turn: to endpoints that are on and that its token opens. */
+function openEndpoints({ token, terms }: FastifyRequest): readonly string[] {
+  const { endpoints } = terms.settings;
+  return (["chat", "responses"] as const).flatMap((name) =>
+    endpoints[name] && token.opens.has(name) ? [endpointPaths[name]] : [],
+  );
+}
+
+const endpointPaths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
+
 function toOperatorTable(work: operator.Operator): readonly Route[] {
   const partsOf = ({ terms }: FastifyRequest): operator.OperatorParts => ({ ...terms, operator: work });
   return [
     {
       path: "/operator/sessions",
-      methods: { GET: (request) => operator.listSessions(partsOf(request), request) },
+      methods: {
+        GET: (request) => operator.listSessions(partsOf(request), request),
+        DELETE: (request) => operator.deleteSessions(partsOf(request), request),
+      },
       endpoints: ["operator"],
     },
     {

@@ -113,6 +113,22 @@ test("A store is read beside the gateway that has it open, and is as it was.", a
   assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, "bobs") }), true);
 });
 
+test("Nothing that is kept changes where no gateway runs: what SQLite leaves beside the file is empty.", async (context) => {
+  const folder = makeFolder(context);
+  const file = join(folder, ".portico/portico.db");
+  const store = createSqliteStore({ file });
+  const [first] = await keepThread(store, 3);
+  await store.close();
+  const before = readFileSync(file);
+  assert.equal((await examine(folder, {})).code, 0);
+  assert.ok(before.equals(readFileSync(file)));
+  assert.equal(statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0, 0);
+  const after = createSqliteStore({ file });
+  context.after(() => after.close());
+  assert.equal((await after.findSession("alice", "hint"))?.id, first!.session);
+  assert.match((await portico(folder, "doctor", "--help")).printed, /^Changes nothing that is kept/m);
+});
+
 test("A store that is damaged, newer, another's or no store at all is a problem that names the remedy.", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, ".portico/portico.db");

@@ -115,6 +115,7 @@ suite("the operator's routes", () => {
         ["GET", "sessions"],
         ["GET", "sessions/conv_1"],
         ["DELETE", "sessions/conv_1"],
+        ["DELETE", "sessions?user=ann"],
         ["GET", "export"],
         ["POST", "prune"],
       ] as const) {
@@ -195,11 +196,11 @@ suite("the operator's routes", () => {
     assert.equal(archive, await archiveOf(store));
     const there = await open(context);
     const imported = await there.call("import", { method: "POST", headers: ndjson, body: archive });
-    assert.deepEqual(await imported.json(), { object: "import", sessions: 2, turns: 5 });
+    assert.deepEqual(await imported.json(), { object: "import", sessions: 2, turns: 5, hintsTaken: 0 });
     assert.equal(await archiveOf(there.store), archive);
     assert.equal((await there.store.findSession("alice", "hint"))?.id, thread);
     const again = await there.call("import", { method: "POST", headers: ndjson, body: archive });
-    assert.deepEqual(await again.json(), { object: "import", sessions: 0, turns: 0 });
+    assert.deepEqual(await again.json(), { object: "import", sessions: 0, turns: 0, hintsTaken: 0 });
     const one = await (await call(`export?session=${thread}`)).text();
     assert.equal(one.split("\n").filter((line) => line.includes('"type":"session"')).length, 1);
     assert.equal((await call("export?session=conv_gone")).status, 404);

@@ -1,4 +1,7 @@
-/** Whether the session store can be read, and is whole; a file is looked at through a connection that cannot write. */
+/**
+ * Whether the session store can be read, and is whole; a file is looked at through a connection that cannot write. Where no
+ * gateway runs, SQLite leaves an empty `-wal` and a `-shm` beside it: to take them away could harm one that starts just then.
+ */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { StoreConfig } from "../../config/config.ts";

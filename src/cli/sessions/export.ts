@@ -1,37 +1,45 @@
-/** `portico sessions export`: everything, or one session, as JSON Lines. */
+/** `portico sessions export`: everything, or some sessions, as JSON Lines. */
 import { createWriteStream, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { SessionStore } from "../../core/store.ts";
+import type { ArchiveRecord } from "../../core/store.ts";
+import { exportWanted } from "../../core/wanted.ts";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
+import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+
+const usage = "sessions export [ID | --user NAME | --hint HINT] [--owner NAME] [--out FILE] [--config FILE]";
 
 export const exportSessions: Command = {
-  summary: "Write everything, or one session, as JSON Lines.",
-  usage: "sessions export [ID] [--out FILE] [--config FILE]",
+  summary: "Write everything, or some sessions, as JSON Lines.",
+  usage,
   options: {
+    ...hintOptions,
     out: { value: "FILE", summary: "A new file, readable by you alone, in place of the standard output." },
     ...configOption,
   },
   maxPositionals: 1,
   notes: [
+    ...wantedNotes,
     "An archive holds what was said, the key by which hints are recognised, and those that open what clients carry:",
     "keep it as secret as the store.",
     "`portico sessions import` takes it in again, here or on another machine.",
   ],
   async run(given, terminal, house) {
-    const [id] = given.positionals;
-    const { out } = given.options;
+    const { out, user, hint, owner } = given.options;
+    const isAll = given.positionals.length === 0 && (user ?? hint ?? owner) === undefined;
+    const find = isAll ? undefined : readWish(given, usage);
     return withStore(given, terminal, house, async ({ store }) => {
+      const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
       if (out === undefined) {
-        await writeAll(store, id, process.stdout, false);
+        await writeAll(records, process.stdout, false);
         return 0;
       }
       const file = resolve(terminal.folder, out);
       try {
-        await writeFile(store, id, file);
+        await writeFile(records, file);
       } catch (thrown) {
         if (!isFileError(thrown)) throw thrown;
         terminal.complain(explain(thrown, file));
@@ -44,10 +52,10 @@ export const exportSessions: Command = {
 };
 
 /** What could not be written to its end is no archive, and goes. */
-async function writeFile(store: SessionStore, id: string | undefined, file: string): Promise<void> {
+async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): Promise<void> {
   const stream = createWriteStream(file, { flags: "wx", mode: 0o600 });
   try {
-    await writeAll(store, id, stream, true);
+    await writeAll(records, stream, true);
   } catch (thrown) {
     if (!isFileError(thrown) || thrown.code !== "EEXIST") rmSync(file, { force: true });
     throw thrown;
@@ -55,13 +63,12 @@ async function writeFile(store: SessionStore, id: string | undefined, file: stri
 }
 
 async function writeAll(
-  store: SessionStore,
-  id: string | undefined,
+  records: AsyncIterable<ArchiveRecord>,
   target: NodeJS.WritableStream,
   end: boolean,
 ): Promise<void> {
   const { writeArchive } = await import("../../archive.ts");
-  await pipeline(Readable.from(writeArchive(store.exportRecords(id))), target, { end });
+  await pipeline(Readable.from(writeArchive(records)), target, { end });
 }
 
 function isFileError(thrown: unknown): thrown is NodeJS.ErrnoException {

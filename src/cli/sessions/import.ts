@@ -13,6 +13,7 @@ export const importSessions: Command = {
   notes: [
     "Reads the standard input when FILE is absent or `-`.",
     "A session or turn that is there already stays as it is. If a line is wrong, nothing is taken in.",
+    "A session whose hint another session has by now comes without it: delete that one and import again.",
     "A gateway that runs on the store opens what clients carry from there within ten seconds.",
   ],
   async run(given, terminal, house) {
@@ -31,11 +32,17 @@ export const importSessions: Command = {
       async ({ store }) => {
         const { readArchive } = await import("../../archive.ts");
         const bytes = file === undefined ? process.stdin : createReadStream(file);
-        const { sessions, turns } = await store.importRecords(readArchive(bytes));
+        const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
         terminal.print(`Took in ${sessions} sessions and ${turns} turns.`);
+        if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
         return 0;
       },
       "make",
     );
   },
 };
+
+function describeTaken(count: number): string {
+  const remedy = "Delete those and import the archive again, and they have their hints.";
+  return `${count} sessions are found by their ids alone, because others have their hints by now. ${remedy}`;
+}

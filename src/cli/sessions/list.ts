@@ -4,6 +4,7 @@ import { type Command, UsageError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { type Opened, withStore } from "./open.ts";
 import { formatTime, toPlain } from "./text.ts";
+import { hintOptions, ownersNote, readHintOption } from "./wanted.ts";
 
 const usualLimit = "50";
 const maxLimit = 10_000;
@@ -12,28 +13,39 @@ const maxBeginning = 40;
 
 export const list: Command = {
   summary: "List the sessions, newest activity first.",
-  usage: "sessions list [--owner NAME] [--limit NUMBER] [--after ID] [--json] [--config FILE]",
+  usage:
+    "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--after ID] [--json] [--config FILE]",
   options: {
-    owner: { value: "NAME", summary: "Only the sessions of this owner: a token's name, or `default`." },
+    ...hintOptions,
+    outside: { summary: "What is outside of sessions instead: each thread by its first turn, the youngest first." },
     limit: { value: "NUMBER", summary: `At most so many. Default: ${usualLimit}.` },
     after: { value: "ID", summary: "Only those that come after this one in the list." },
     json: { summary: "As a JSON array." },
     ...configOption,
   },
   maxPositionals: 0,
-  notes: [],
+  notes: [ownersNote],
   async run(given, terminal, house) {
     const { owner, after, limit: wanted = usualLimit } = given.options;
+    const hint = readHintOption(given);
+    const isOutside = given.flags.has("outside");
+    if (isOutside && hint !== undefined) throw new UsageError("What is outside of sessions has no hint.");
     const limit = readLimit(wanted);
     const asJson = given.flags.has("json");
     const list = async ({ store }: Opened): Promise<number> => {
-      const found = await store.listSessions({ owner, after, limit: limit + 1 });
+      const wish = { owner, after, limit: limit + 1 };
+      const found = await (isOutside ? store.listLoose(wish) : store.listSessions({ ...wish, hint }));
       const page = found.slice(0, limit);
       const isMore = found.length > limit;
       if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
-      else if (page.length === 0) terminal.complain("There are no sessions.");
+      else if (page.length === 0)
+        terminal.complain(isOutside ? "Nothing is kept outside of sessions." : "There are no sessions.");
       else terminal.print(toTable(page));
       if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
+      const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
+      if (isWhole && (await store.listLoose({ limit: 1 })).length > 0) {
+        terminal.complain("Turns are kept outside of sessions, too: add --outside");
+      }
       return 0;
     };
     return withStore(given, terminal, house, list, () => asJson && terminal.print("[]"));

@@ -19,7 +19,8 @@ export const prune: Command = {
       const before = sizeOf(file);
       const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
       const shrunk = Math.max(0, before - sizeOf(file));
-      const size = file === undefined ? "" : ` The store is ${shrunk} bytes smaller.`;
+      // Without it a store shrinks too, when its log is taken over.
+      const size = sessions + turns > 0 && shrunk > 0 ? ` The store is ${shrunk} bytes smaller.` : "";
       terminal.print(`Deleted ${sessions} sessions and ${turns} turns.${size}`);
       return 0;
     };

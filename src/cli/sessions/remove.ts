@@ -1,23 +1,38 @@
 /** `portico sessions delete`: sessions, with all that was said in them, for good. */
-import type { Command } from "../command.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { deleteWanted } from "../../core/wanted.ts";
+import type { Arguments, Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
+import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+
+const usage = "sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]";
 
 export const remove: Command = {
   summary: "Delete sessions for good.",
-  usage: "sessions delete ID… [--config FILE]",
-  options: configOption,
-  minPositionals: 1,
+  usage,
+  options: { ...hintOptions, ...configOption },
   maxPositionals: Number.POSITIVE_INFINITY,
-  notes: ["The rows are gone and their space is given back. Nothing brings them back but an archive."],
+  notes: [
+    ...wantedNotes,
+    "With a turn outside of sessions goes all that follows it; what came before it stays.",
+    "The rows are gone and their space is given back. Nothing brings them back but an archive.",
+  ],
   async run(given, terminal, house) {
+    // One that is not there keeps none of the others.
+    const wishes = oneByOne(given).map((each) => readWish(each, usage));
     return withStore(given, terminal, house, async ({ store }) => {
       let code = 0;
-      for (const id of given.positionals) {
-        const session = await store.readSession(id);
-        if (session !== undefined && (await store.deleteSession(session.owner, id))) terminal.print(`Deleted ${id}.`);
-        else {
-          terminal.complain(`There is no session ${id}.`);
+      for (const find of wishes) {
+        try {
+          for (const wanted of await find(store)) {
+            const gone = await deleteWanted(store, wanted);
+            const more = wanted.type === "thread" && gone > 1 ? ` and ${gone - 1} that followed it` : "";
+            if (gone > 0) terminal.print(`Deleted ${wanted.id}${more}.`);
+          }
+        } catch (thrown) {
+          if (!(thrown instanceof GatewayError) || thrown.code !== "not_found") throw thrown;
+          terminal.complain(thrown.message);
           code = 1;
         }
       }
@@ -25,3 +40,8 @@ export const remove: Command = {
     });
   },
 };
+
+function oneByOne(given: Arguments): readonly Arguments[] {
+  if (given.positionals.length === 0) return [given];
+  return given.positionals.map((id) => ({ ...given, positionals: [id] }));
+}

@@ -1,25 +1,33 @@
 /** `portico sessions show`: a conversation to read, with all of its threads and branches. */
 import type { ArchiveRecord, SessionStore, StoredTurn } from "../../core/store.ts";
+import type { Wanted } from "../../core/wanted.ts";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
 import { describeItem, formatTime, toPlain } from "./text.ts";
+import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+
+const usage = "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]";
 
 export const show: Command = {
   summary: "Show what was said in a session, with its branches.",
-  usage: "sessions show ID [--json] [--config FILE]",
-  options: { json: { summary: "As a JSON object." }, ...configOption },
-  minPositionals: 1,
+  usage,
+  options: {
+    ...hintOptions,
+    json: { summary: "As a JSON object; with a hint as an array of them." },
+    ...configOption,
+  },
   maxPositionals: 1,
-  notes: ["ID is one of `portico sessions list`; answers have it in the header x-portico-session."],
+  notes: [...wantedNotes, "Of a turn outside of sessions, what came before it and all that follows it is shown."],
   async run(given, terminal, house) {
-    const [id = ""] = given.positionals;
+    const find = readWish(given, usage);
     return withStore(given, terminal, house, async ({ store }) => {
-      const { session, turns } = await readWhole(store, id);
-      if (!given.flags.has("json")) terminal.print(describeSession(session, turns));
+      const found: Whole[] = [];
+      for (const wanted of await find(store)) found.push(await readWhole(store, wanted));
+      if (!given.flags.has("json")) terminal.print(found.map(describeWhole).join("\n\n"));
       else {
-        const { type: _type, hint: _hint, ...shown } = session;
-        terminal.print(JSON.stringify({ ...shown, turns }, undefined, 2));
+        const shown = found.map(toShown);
+        terminal.print(JSON.stringify(given.positionals.length > 0 ? shown[0] : shown, undefined, 2));
       }
       return 0;
     });
@@ -29,32 +37,36 @@ export const show: Command = {
 type SessionRecord = Extract<ArchiveRecord, { type: "session" }>;
 
 interface Whole {
-  readonly session: SessionRecord;
+  readonly wanted: Wanted;
+  /** Nothing of what is outside of sessions. */
+  readonly session: SessionRecord | undefined;
   readonly turns: readonly StoredTurn[];
 }
 
-async function readWhole(store: SessionStore, id: string): Promise<Whole> {
+async function readWhole(store: SessionStore, wanted: Wanted): Promise<Whole> {
   let session: SessionRecord | undefined;
   const turns: StoredTurn[] = [];
-  for await (const record of store.exportRecords(id)) {
+  for await (const record of store.exportRecords(wanted.id)) {
     if (record.type === "session") session = record;
     if (record.type === "turn") turns.push(record.turn);
   }
-  if (session === undefined) throw new Error(`the store told of ${id} without its session`);
-  return { session, turns };
+  return { wanted, session, turns };
+}
+
+function toShown({ wanted: { id, owner }, session, turns }: Whole): object {
+  if (session === undefined) return { id, owner, turns };
+  const { type: _type, hint: _hint, ...shown } = session;
+  return { ...shown, turns };
 }
 
 /** Threads one after the other, each from its root; a branch comes when the thread before it is told to its end. */
-function describeSession(session: SessionRecord, turns: readonly StoredTurn[]): string {
-  const { id, owner, createdAt, updatedAt, metadata, tip } = session;
+function describeWhole({ wanted, session, turns }: Whole): string {
   const known = new Set(turns.map((turn) => turn.id));
   const roots = turns.filter(({ parent }) => parent === undefined || !known.has(parent));
   const childrenOf = Map.groupBy(turns, ({ parent }) => parent);
-  const lines = [
-    `Session ${id} of ${toPlain(owner)}`,
-    `created ${formatTime(createdAt)}, last activity ${formatTime(updatedAt)}, ${count(turns.length, "turn")}, ${count(roots.length, "thread")}`,
-    ...Object.entries(metadata).map(([key, value]) => toPlain(`${key}: ${value}`)),
-  ];
+  const tips = turns.filter((turn) => !childrenOf.has(turn.id));
+  const counts = `${count(turns.length, "turn")}, ${count(tips.length, "thread")}`;
+  const lines = session === undefined ? describeThread(wanted, counts) : describeSession(session, counts);
   let before: StoredTurn | undefined;
   // A list in place of recursion: a thread may be thousands of turns long.
   const waiting = roots.toReversed();
@@ -63,11 +75,26 @@ function describeSession(session: SessionRecord, turns: readonly StoredTurn[]): 
       lines.push(...(roots.length > 1 ? ["", "== A thread"] : []));
     else if (turn.parent !== before?.id) lines.push("", `== A branch, from ${turn.parent}`);
     const children = childrenOf.get(turn.id) ?? [];
-    lines.push("", ...describeTurn(turn, turn.id === tip, children.length));
+    lines.push("", ...describeTurn(turn, turn.id === session?.tip, children.length));
     waiting.push(...children.toReversed());
     before = turn;
   }
   return lines.join("\n");
+}
+
+function describeSession({ id, owner, createdAt, updatedAt, metadata }: SessionRecord, counts: string): string[] {
+  return [
+    `Session ${id} of ${toPlain(owner)}`,
+    `created ${formatTime(createdAt)}, last activity ${formatTime(updatedAt)}, ${counts}`,
+    ...Object.entries(metadata).map(([key, value]) => toPlain(`${key}: ${value}`)),
+  ];
+}
+
+function describeThread({ id, owner }: Wanted, counts: string): string[] {
+  return [
+    `${id} of ${toPlain(owner)}, outside of sessions`,
+    `with what came before it and all that follows it: ${counts}`,
+  ];
 }
 
 function describeTurn(turn: StoredTurn, isTip: boolean, branches: number): readonly string[] {

@@ -127,6 +127,11 @@ export function toCompletionId(about: About): string {
   return about.id.replace(/^resp_/, "chatcmpl-");
 }
 
+/** The turn of such a name; any other name stays as it is. */
+export function toTurnId(id: string): string {
+  return id.replace(/^chatcmpl-/, "resp_");
+}
+
 /** A time as the wire counts it. */
 export function toSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);

@@ -1,0 +1,61 @@
+/** What the operator's routes are asked for behind the question mark. */
+import type { FastifyRequest } from "fastify";
+import { GatewayError } from "../../core/errors.ts";
+import { toKeptHint } from "../hint.ts";
+
+type Query = Readonly<Record<string, string | undefined>>;
+
+const usualLimit = 50;
+const maxLimit = 1_000;
+
+/** A parameter that is there twice would come as a list. */
+export function readQuery({ query }: FastifyRequest): Query {
+  const entries = Object.entries(query as Readonly<Record<string, unknown>>);
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (typeof value === "string") return [name, value];
+      throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
+    }),
+  );
+}
+
+/** How many of a list. */
+export function readLimit(text: string | undefined): number {
+  if (text === undefined || text === "") return usualLimit;
+  const limit = /^\d+$/.test(text) ? Number(text) : 0;
+  if (limit >= 1 && limit <= maxLimit) return limit;
+  throw new GatewayError("out_of_range", `Invalid 'limit': expected an integer from 1 to ${maxLimit}.`, {
+    param: "limit",
+  });
+}
+
+/** The hint of `user=ann` or `hint=header:X-Session-Id=garden`. */
+export function readHintOf({ user, hint, owner }: Query): string | undefined {
+  if (user !== undefined && hint !== undefined) throw exclusive("user", "hint");
+  const written = user === undefined ? hint : `user=${user}`;
+  if (written === undefined) return undefined;
+  // Nobody who forgets a name shall delete what is everybody's.
+  if (owner === "") throw new GatewayError("invalid_value", "Invalid 'owner': it is empty.", { param: "owner" });
+  const kept = toKeptHint(written);
+  if (kept !== undefined) return kept;
+  const param = user === undefined ? "hint" : "user";
+  const expected = param === "user" ? "it is empty" : "expected e.g. header:X-Session-Id=garden or user=ann";
+  throw new GatewayError("invalid_value", `Invalid '${param}': ${expected}.`, { param });
+}
+
+/** Two parameters that say different things. */
+export function exclusive(param: string, other: string): GatewayError {
+  return new GatewayError("mutually_exclusive", `'${param}' and '${other}' exclude each other.`, { param });
+}
+
+/** Whether what is in no session is asked for. */
+export function readOutside(text: string | undefined): boolean {
+  if (text === undefined || text === "true" || text === "false") return text === "true";
+  throw new GatewayError("invalid_value", "Invalid 'outside': expected true or false.", { param: "outside" });
+}
+
+/** Whoever does not say whose sessions does not mean everybody's. */
+export function missingHint(): GatewayError {
+  const message = "Say whose sessions: 'user' or 'hint' is missing.";
+  return new GatewayError("missing_required_parameter", message, { param: "user" });
+}
