@@ -8,8 +8,9 @@ import { createChangingRoute } from "./core/route/changing.ts";
 import type { SessionStore } from "./core/store.ts";
 import type { Witness } from "./core/witness.ts";
 import { findFixed } from "./fixed.ts";
+import type { GivenAdapters } from "./given.ts";
 import { createDoor, type Door } from "./http/door.ts";
-import type { DoorLog } from "./http/journal.ts";
+import { createTurnJournal, type DoorLog } from "./http/journal.ts";
 import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
 import type { Decisions } from "./http/terms.ts";
@@ -30,6 +31,8 @@ export interface Portico {
   readonly address: string | undefined;
   /** For channels beside HTTP: turns through the same sessions. */
   readonly gateway: Gateway;
+  /** The names of models that callers may choose from, as far as the adapters tell them. */
+  models(): Promise<readonly string[]>;
   /**
    * Goes on with another configuration: requests from now on see all of it, and what runs ends as it began. Throws, and
    * changes nothing, when an adapter cannot be made or when something differs that only a new start can change.
@@ -42,6 +45,8 @@ export interface Portico {
 /** What a program that embeds a gateway may bring along. */
 export interface Surroundings {
   readonly log?: DoorLog;
+  /** Adapters of its own, by the names that the settings call them. */
+  readonly adapters?: GivenAdapters;
   readonly now?: () => Date;
 }
 
@@ -49,6 +54,7 @@ export interface Surroundings {
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
   const newId = createIds(now);
+  const { adapters: given = {} } = surroundings;
   let current = { ...config, limits: toLimits(config) };
   let isClosed = false;
   const closers: ((overdue: Promise<void>) => Promise<void>)[] = [];
@@ -74,11 +80,12 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       surroundings.log === undefined ? openLog() : { log: surroundings.log, setLevel: undefined };
     const metrics = createMetrics();
     const spans = await findSpans();
-    const witness = spans === undefined ? metrics : { ...metrics, asked: tellBoth(metrics, spans) };
+    const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
+    const witness: Witness = { ...metrics, asked, endedAlone: createTurnJournal(log) };
     const opened = await openStore(toStoreUrl(config), (message) => log.error({}, message));
     const store = timeCommits(tellRecovery(opened, log), metrics.committed);
     closers.push(() => store.close());
-    const adapter = createChangingRoute(await createAdapterRoute(config, now, witness));
+    const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
     closers.push(() => adapter.close());
     const { ready: tokenCounter } = createTokenCounter();
     const gateway = createGateway({
@@ -90,7 +97,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       newSessionId: () => newId("conv"),
       digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
       tokenCounter,
-      witness: metrics,
+      witness,
     });
     closers.push((overdue) => gateway.close(overdue));
     await store.claim();
@@ -134,7 +141,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     async function change(next: Config): Promise<void> {
       const fixed = findFixed(current, next);
       if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
-      const route = await createAdapterRoute(next, now, witness);
+      const route = await createAdapterRoute(next, now, witness, given);
       if (isClosed) {
         await route.close();
         throw new Error("The gateway is closed.");
@@ -156,7 +163,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     }
 
     prepare(config);
-    return { address, gateway, reload: oneAfterTheOther(change), close };
+    return { address, gateway, models: () => adapter.models(), reload: oneAfterTheOther(change), close };
   } catch (thrown) {
     await close();
     throw thrown;

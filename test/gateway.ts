@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { openPortico, type Portico } from "../src/index.ts";
+import { openPortico, type Portico, type PorticoSettings } from "../src/index.ts";
 
 export const token = "sk-gateway-0123456789abcdef";
 
@@ -44,7 +44,7 @@ export async function startGateway(
       ...gateway,
     },
   };
-  const portico = await openPortico(file, { folder, env: {} });
+  const portico = await openPortico(file as PorticoSettings, { folder, env: {} });
   context.after(() => portico.close());
   if (portico.address === undefined) throw new Error("the gateway does not listen");
   return { ...portico, address: portico.address };

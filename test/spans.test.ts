@@ -206,7 +206,12 @@ async function open(context: TestContext, statusOf: (count: number) => number = 
   const lines: Record<string, unknown>[] = [];
   const log = { info: (fields: object) => void lines.push({ ...fields }), error: () => {} };
   const http = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
-  const up = { type: "openai", base_url: `${upstream.url}/v1`, api_key: "k", ...(retry !== undefined && { retry }) };
+  const up = {
+    type: "openai" as const,
+    base_url: `${upstream.url}/v1`,
+    api_key: "k",
+    ...(retry !== undefined && { retry }),
+  };
   const settings = { gateway: { http, adapters: { up }, sessions: { store: "memory:" } } };
   const portico = await openPortico(settings, { folder: makeFolder(context), env: {}, log });
   context.after(() => portico.close());

@@ -6,11 +6,13 @@ export class Refusal extends Error {
    * @param {string} message
    * @param {number} status
    * @param {string} code
+   * @param {Headers} headers
    */
-  constructor(message, status, code) {
+  constructor(message, status, code, headers) {
     super(message);
     this.status = status;
     this.code = code;
+    this.headers = headers;
   }
 }
 
@@ -74,5 +76,5 @@ export async function readHealth() {
 async function readRefusal(response) {
   const body = await response.json().catch(() => undefined);
   const { message = `The answer was ${response.status}, without a reason.`, code = "" } = body?.error ?? {};
-  return new Refusal(String(message), response.status, String(code));
+  return new Refusal(String(message), response.status, String(code), response.headers);
 }

@@ -76,6 +76,15 @@ export const chat = {
 };
 
 /**
+ * The one that the gateway offers beside its list of models, and responses where it offers both.
+ * @param {Headers} headers
+ */
+export function chooseDialect(headers) {
+  const offered = headers.get("x-portico-endpoints")?.split(", ") ?? [];
+  return offered.includes(`/${chat.path}`) && !offered.includes(`/${responses.path}`) ? chat : responses;
+}
+
+/**
  * @param {number | undefined} input
  * @param {number | undefined} output
  * @returns {Pick<Said, "usage">}

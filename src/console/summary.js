@@ -76,11 +76,13 @@ function countPaths(samples) {
   /** @type {Map<string, Record<Outcome, number>>} */
   const counts = new Map();
   for (const { name, labels, value } of samples) {
-    if (name !== "portico_requests_total") continue;
-    const { path = "", status = "" } = labels;
+    // The status of a stream was told before it ended, so it is not the counter by status that knows how.
+    const outcome = outcomes.find((known) => known === labels["outcome"]);
+    if (name !== `${requestSeconds}_count` || outcome === undefined) continue;
+    const { path = "" } = labels;
     const count = counts.get(path) ?? { answered: 0, refused: 0, failed: 0, left: 0 };
     counts.set(path, count);
-    count[toOutcome(Number(status))] += value;
+    count[outcome] += value;
   }
   return Array.from(counts, ([path, count]) => ({
     ...count,
@@ -117,17 +119,4 @@ function sum(samples, name, isWanted = () => true) {
   return samples.reduce((total, sample) => {
     return sample.name === name && isWanted(sample.labels) ? total + sample.value : total;
   }, 0);
-}
-
-/** Status of a request whose caller left before the end. */
-const callerLeft = 499;
-
-/**
- * @param {number} status
- * @returns {Outcome}
- */
-function toOutcome(status) {
-  if (status === callerLeft) return "left";
-  if (status >= 500) return "failed";
-  return status >= 400 ? "refused" : "answered";
 }

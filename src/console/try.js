@@ -3,8 +3,8 @@
 /** @import { Answer } from "./answer.js" */
 /** @import { Dialect } from "./dialects.js" */
 import { beginAnswer } from "./answer.js";
-import { ask, askJson, Gone, Refusal } from "./api.js";
-import { chat, responses, toCurl } from "./dialects.js";
+import { ask, Gone, Refusal } from "./api.js";
+import { chooseDialect, toCurl } from "./dialects.js";
 import { fill, make, part } from "./elements.js";
 import { readEvents } from "./stream.js";
 import { toCount, toNumber } from "./words.js";
@@ -14,7 +14,7 @@ import { toCount, toNumber } from "./words.js";
  * @returns {Promise<undefined>}
  */
 export async function openTry({ root, token, signal }) {
-  const [dialect, models] = await Promise.all([findDialect(token, signal), readModels(token, signal)]);
+  const { dialect, models } = await readOffer(token, signal);
   fill(root, "try");
   const model = offerModels(part(root, "models", HTMLElement), models);
   const session = part(root, "session", HTMLInputElement);
@@ -115,35 +115,21 @@ function explain(thrown, isStopped) {
 }
 
 /**
- * The responses endpoint, or the other one where only that is on or open to this token.
+ * What this token may try: the responses endpoint, or the other one where only that is on or open to it, and the models; none
+ * where the adapter cannot tell them, as any name may be written then.
  * @param {string} token
  * @param {AbortSignal} signal
- * @returns {Promise<Dialect>}
+ * @returns {Promise<{ readonly dialect: Dialect, readonly models: readonly string[] }>}
  */
-async function findDialect(token, signal) {
+async function readOffer(token, signal) {
   try {
-    await ask("v1/responses/resp_none", token, { signal });
+    const response = await ask("v1/models", token, { signal });
+    /** @type {{ readonly data: readonly { readonly id: string }[] }} */
+    const { data } = await response.json();
+    return { dialect: chooseDialect(response.headers), models: data.map(({ id }) => id) };
   } catch (thrown) {
     if (!(thrown instanceof Refusal) || thrown.status === 401) throw thrown;
-    if (thrown.code === "endpoint_disabled" || thrown.status === 403) return chat;
-  }
-  return responses;
-}
-
-/**
- * None where the adapter cannot tell them: any name may be written then.
- * @param {string} token
- * @param {AbortSignal} signal
- * @returns {Promise<readonly string[]>}
- */
-async function readModels(token, signal) {
-  try {
-    /** @type {{ readonly data: readonly { readonly id: string }[] }} */
-    const { data } = await askJson("v1/models", token, { signal });
-    return data.map(({ id }) => id);
-  } catch (thrown) {
-    if (thrown instanceof Refusal && thrown.status !== 401) return [];
-    throw thrown;
+    return { dialect: chooseDialect(thrown.headers), models: [] };
   }
 }
 

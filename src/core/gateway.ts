@@ -10,10 +10,9 @@ import type { Event } from "./event.ts";
 import { fitContext, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
-import { isKept, type Keepsake, toCommit, toLoneTurn, toTurn, whyNotKept } from "./keep.ts";
+import { isKept, keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
 import { createElsewhere } from "./live/elsewhere.ts";
 import { createKeyed } from "./live/keyed.ts";
-import { join } from "./live/live.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { extend } from "./place/path.ts";
 import { findContinued, findPlace, type Seeker } from "./place/place.ts";
@@ -100,7 +99,7 @@ export interface GatewayParts {
   /** Makes ready what counts the tokens of a text, about. */
   readonly tokenCounter: () => Promise<(text: string) => number>;
   /** Absent: nobody counts. */
-  readonly witness?: Pick<Witness, "placed"> | undefined;
+  readonly witness?: Pick<Witness, "placed" | "endedAlone"> | undefined;
 }
 
 export interface GatewayLimits extends LiveLimits, SizeLimits {
@@ -132,7 +131,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
     resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
-  const lives = createLives(limits, now);
+  const lives = createLives(limits, now, witness);
   const elsewhere = createElsewhere({ store, now });
   store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, wasCancelled()));
   const inBackground = createBackground({ store, lives, elsewhere, begin, now });
@@ -169,7 +168,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       const isRetold = begun || caller.memo !== undefined || key !== undefined;
       const keepsake: Keepsake = { owner, about, memo: caller.memo, background: known === "in background", isRetold };
       const { model, settings } = ask;
-      const turn: Turn = { id, model, items, settings, stream: ask.stream, trace: caller.trace };
+      // Whoever comes back for it has no whole answer to wait for, and a stream may take its time.
+      const streams = ask.stream || ask.background === true;
+      const turn: Turn = { id, model, items, settings, stream: streams, trace: caller.trace };
       const tell: Tell = (remark) => {
         if (remark.type === "asked") about.adapter = remark.adapter;
         else remarks.push(remark);
@@ -193,11 +194,10 @@ export function createGateway(parts: GatewayParts): Gateway {
         async abandon(answer) {
           const isLeft = answer.error?.code === "client_closed";
           const told = isLeft ? ({ ...answer, status: "cancelled", error: undefined } as const) : answer;
-          const lone = toLoneTurn(keepsake, place.input, told);
-          // A store that fails now leaves the turn as running, and that is told as interrupted.
-          if (begun) await store.end(lone).catch(() => false);
           // What was told by name can be named by whoever heard it, even when no thread goes on from there.
-          else if (kept && caller.memo !== undefined) await store.begin(lone).catch(() => {});
+          if (!begun && !(kept && caller.memo !== undefined)) return;
+          // A store that fails now leaves a turn that it knows as running, and that is told as interrupted.
+          await keepLone(store, keepsake, place, told, begun).catch(() => {});
         },
         // When the turn was called off, why it was says more than what broke because of it.
         explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
@@ -221,8 +221,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       if (caller.key !== undefined) return once(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
       if (ask.background !== true) return begin(resolved, caller);
-      const { turn } = await inBackground(resolved, caller);
-      return join(turn, caller.signal);
+      return (await inBackground(resolved, caller)).join(caller.signal, ask.stream);
     },
     async checkContinued(ask, owner) {
       await findContinued(store, owner, ask);

@@ -1,6 +1,6 @@
-/** Who is told how turns go, so that it can be counted. It has a clock of its own, and neither throws nor holds anything up. */
-import type { ErrorCode } from "./errors.ts";
-import type { History } from "./ports.ts";
+/** Who is told how turns go, so that it can be counted and logged. It has a clock of its own, and neither throws nor holds anything up. */
+import type { ErrorCode, GatewayError } from "./errors.ts";
+import type { About, History } from "./ports.ts";
 import type { Trace, Turn, Usage } from "./turn.ts";
 
 export interface Witness {
@@ -12,6 +12,21 @@ export interface Witness {
   askedAgain(adapter: string): void;
   /** The adapter could not answer, and its turn goes on to one behind it. */
   handedOn(adapter: string): void;
+  /** A turn is over of which the caller that has begun it did not hear the end; told once. */
+  endedAlone(turn: EndedAlone): void;
+}
+
+/** What came of a turn that went on without its caller. */
+export interface EndedAlone {
+  readonly turnId: string;
+  readonly owner: string;
+  /** Nothing when it never had a place. */
+  readonly about: About | undefined;
+  readonly usage?: Usage | undefined;
+  /** Why it failed, or that it was called off. */
+  readonly failure?: GatewayError | undefined;
+  /** From when it was asked to its end. */
+  readonly ms: number;
 }
 
 /** Who is told of one attempt. */

@@ -1,8 +1,9 @@
-/** The log of the door: one line for every request that ended, however it ended, and one for a failure of ours; the former are counted. */
+/** The log: one line for every request that ended, and for every turn that ended without its caller, and one for a failure of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
+import type { EndedAlone } from "../core/witness.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -58,30 +59,14 @@ interface Entry {
   readonly span?: Span | undefined;
 }
 
-/** Troubles that last, and how long the cause of one is not told again. */
-const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining"]);
-const lastingMs = 60_000;
-/** There are a few kinds of them, unless a server words each of its refusals anew. */
-const maxKinds = 100;
-
+/** Every request is counted as well. */
 export function createJournal(
   log: DoorLog,
   count: Metrics["count"],
   tracer?: Tracer,
   nowMs = () => performance.now(),
 ): Journal {
-  /** When each trouble was told last. */
-  const toldAt = new Map<string, number>();
-
-  function isKnown({ code, message }: GatewayError): boolean {
-    if (!lasting.has(code)) return false;
-    const now = nowMs();
-    const told = toldAt.get(message);
-    if (told !== undefined && now - told < lastingMs) return true;
-    if (toldAt.size >= maxKinds) toldAt.clear();
-    toldAt.set(message, now);
-    return false;
-  }
+  const tellCause = createCauses(log, nowMs);
 
   function begin({ id, headers, routeOptions }: FastifyRequest, method: string): Span | undefined {
     return tracer?.begin({ id, method, path: routeOptions.url, headers });
@@ -89,7 +74,7 @@ export function createJournal(
 
   function write({ request, method, status, ms, about, failure, firstByte, usage, span }: Entry): void {
     // What was asked for at random must not become a name of its own.
-    count(request.routeOptions.url ?? "unknown", status, ms, firstByte);
+    count(request.routeOptions.url ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
     const fields = {
       requestId: request.id,
@@ -100,14 +85,8 @@ export function createJournal(
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),
       owner: request.token?.owner,
-      model: about?.model,
-      adapter: about?.adapter,
-      session: about?.session,
-      history: about?.history,
-      inputTokens: usage?.inputTokens,
-      outputTokens: usage?.outputTokens,
-      code: failure?.code,
-      ...(about !== undefined && about.remarks.length > 0 && toRemarkFields(about.remarks)),
+      turnId: about?.id,
+      ...toTurnFields({ about, usage, failure }),
     };
     log.info(fields, "request");
   }
@@ -125,9 +104,58 @@ export function createJournal(
     },
     report(error, request) {
       request.failure = error;
-      if (error.status < 500 || isKnown(error)) return;
-      log.error({ requestId: request.id, code: error.code, err: error.cause ?? error }, error.message);
+      tellCause(error, { requestId: request.id });
     },
+  };
+}
+
+/** The lines of turns that ended without their callers, at the level and in the words of those of requests. */
+export function createTurnJournal(log: DoorLog, nowMs = () => performance.now()): (turn: EndedAlone) => void {
+  const tellCause = createCauses(log, nowMs);
+  return ({ turnId, owner, ms, ...turn }) => {
+    log.info({ turnId, ms: Math.round(ms), owner, ...toTurnFields(turn) }, "turn");
+    if (turn.failure !== undefined) tellCause(turn.failure, { turnId });
+  };
+}
+
+/** Troubles that last, and how long the cause of one is not told again. */
+const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining", "interrupted"]);
+const lastingMs = 60_000;
+/** There are a few kinds of them, unless a server words each of its refusals anew. */
+const maxKinds = 100;
+
+/** What is not the caller's failure has a line of its own, under the name of its request or turn. */
+function createCauses(log: DoorLog, nowMs: () => number): (error: GatewayError, under: object) => void {
+  /** When each trouble was told last. */
+  const toldAt = new Map<string, number>();
+
+  function isKnown({ code, message }: GatewayError): boolean {
+    if (!lasting.has(code)) return false;
+    const now = nowMs();
+    const told = toldAt.get(message);
+    if (told !== undefined && now - told < lastingMs) return true;
+    if (toldAt.size >= maxKinds) toldAt.clear();
+    toldAt.set(message, now);
+    return false;
+  }
+
+  return (error, under) => {
+    if (error.status < 500 || isKnown(error)) return;
+    log.error({ ...under, code: error.code, err: error.cause ?? error }, error.message);
+  };
+}
+
+/** What a line says of a turn. */
+function toTurnFields({ about, usage, failure }: Pick<Entry, "about" | "usage" | "failure">): object {
+  return {
+    model: about?.model,
+    adapter: about?.adapter,
+    session: about?.session,
+    history: about?.history,
+    inputTokens: usage?.inputTokens,
+    outputTokens: usage?.outputTokens,
+    code: failure?.code,
+    ...(about !== undefined && about.remarks.length > 0 && toRemarkFields(about.remarks)),
   };
 }
 

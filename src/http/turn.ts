@@ -53,6 +53,7 @@ export async function answerTurn(
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);
+    request.about = placed.about;
     return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
   });
 }

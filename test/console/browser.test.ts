@@ -1,14 +1,18 @@
 /** The console in a real browser, against a real gateway. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { openPortico } from "../../src/index.ts";
+import { openPortico, type PorticoSettings } from "../../src/index.ts";
 import { findFreePort } from "../gateway.ts";
 import { missing, openPage } from "./chromium.ts";
 
 const general = "sk-general-0123456789";
 const forEndpoints = "sk-endpoints-0123456789";
 
-function toSettings(port: number, endpoints = { compat_chat: true, compat_responses: true }, token = general) {
+function toSettings(
+  port: number,
+  endpoints = { compat_chat: true, compat_responses: true },
+  token = general,
+): PorticoSettings {
   return {
     gateway: {
       auth: { token },
@@ -131,6 +135,27 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await say("FAIL before");
     await shows("(502 adapter_error)");
   });
+
+  await context.test(
+    "the overview says how they ended, and the page itself has asked for nothing in vain",
+    async () => {
+      await page.click("#views a", "Overview");
+      await page.until(`document.querySelector("[data-part=legend]")?.innerText.includes("Failed")`);
+      const ends = (await page.evaluate(`document.querySelector("[data-part=legend]").innerText`)) as string;
+      assert.deepEqual(
+        ends.match(/\D+\d+/g)?.map((end) => end.trim().split(/\s+(?=\d)/)),
+        [
+          ["Answered", "4"],
+          ["Refused", "2"],
+          ["Failed", "2"],
+          ["Caller left", "1"],
+        ],
+      );
+      const paths = String(await page.evaluate(`document.querySelector("[data-part=paths]").innerText`));
+      assert.doesNotMatch(paths, /:id/);
+      await page.click("#views a", "Try it");
+    },
+  );
 
   const hostile = `<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>`;
 

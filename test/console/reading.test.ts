@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { suite, test } from "node:test";
-import { chat, responses, toCurl } from "../../src/console/dialects.js";
+import { chat, chooseDialect, responses, toCurl } from "../../src/console/dialects.js";
 import { boundOf, readMetrics } from "../../src/console/prometheus.js";
 import { readEvents } from "../../src/console/stream.js";
 import { summarise, totalOf } from "../../src/console/summary.js";
@@ -42,6 +42,8 @@ suite("metrics", () => {
     ] as const) {
       metrics.count(path, status, ms);
     }
+    metrics.count("/v1/responses", 200, 5_000, { ms: 1, isStreamed: true }, 502);
+    metrics.count("/v1/responses", 101, 60_000);
     const { text } = await metrics.read({ ...idle, adapters: () => [] });
     const { startedAt = 0, running, waiting, endpoints, others, adapters } = summarise(readMetrics(text));
     assert.deepEqual([running, waiting, adapters], [2, 1, []]);
@@ -49,7 +51,7 @@ suite("metrics", () => {
     assert.deepEqual(
       endpoints.map(({ path, answered, refused, failed, left }) => [path, answered, refused, failed, left]),
       [
-        ["/v1/responses", 2, 0, 1, 1],
+        ["/v1/responses", 2, 0, 2, 1],
         ["/v1/models", 0, 1, 0, 0],
       ],
     );
@@ -57,7 +59,7 @@ suite("metrics", () => {
       others.map(({ path }) => path),
       ["/readyz"],
     );
-    assert.deepEqual([totalOf(endpoints), totalOf(endpoints, ["failed", "left"])], [5, 2]);
+    assert.deepEqual([totalOf(endpoints), totalOf(endpoints, ["failed", "left"])], [6, 3]);
     assert.ok(Math.abs((endpoints[0]?.seconds.sum ?? 0) - 0.4) < 1e-9, "only answers are timed");
   });
 
@@ -189,6 +191,15 @@ suite("a stream", () => {
     assert.deepEqual(responses.read({ type: "error", error }), { failure: "It broke." });
     assert.deepEqual(chat.read({ error }), { failure: "It broke." });
   });
+});
+
+test("a conversation is tried at the responses endpoint, or at the other one where only that is offered", () => {
+  const choose = (endpoints?: string) =>
+    chooseDialect(new Headers(endpoints === undefined ? {} : { "x-portico-endpoints": endpoints }));
+  assert.equal(choose("/v1/chat/completions, /v1/responses"), responses);
+  assert.equal(choose("/v1/responses"), responses);
+  assert.equal(choose("/v1/chat/completions"), chat);
+  assert.equal(choose(), responses);
 });
 
 test(

@@ -19,6 +19,7 @@ function listen() {
     asked: (adapter) => ({ over: (attempt: Attempt) => void told.push([adapter, attempt]) }),
     askedAgain: (adapter) => void told.push(`${adapter} again`),
     handedOn: (adapter) => void told.push(`${adapter} hands on`),
+    endedAlone: ({ turnId, failure }) => void told.push([turnId, failure?.code]),
   };
   return { told, witness };
 }

@@ -4,7 +4,7 @@ import { request as send } from "node:http";
 import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import { createJournal } from "../../src/http/journal.ts";
-import { openPortico } from "../../src/index.ts";
+import { openPortico, type PorticoSettings } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { authorization, type Box, createBox, say, token, usage } from "../scripted.ts";
 import { dial } from "./websocket-client.ts";
@@ -93,8 +93,8 @@ test("the line names the adapter that was asked last", async (context) => {
   const adapters = {
     main: { type: "echo", retry: { times: 0 }, fallback: ["spare"], models: { m: "m" } },
     spare: { type: "echo", retry: { times: 0 } },
-  };
-  const gateway = {
+  } as const;
+  const gateway: PorticoSettings["gateway"] = {
     http: { port: 0, auth_token: token, endpoints: { compat_chat: true } },
     sessions: { store: "memory:" },
     adapters,

@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { request as send } from "node:http";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
+import { readMetrics } from "../../src/console/prometheus.js";
+import { summarise, totalOf } from "../../src/console/summary.js";
 import { createMetrics, type MetricSources } from "../../src/http/metrics.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { startGateway, token as forTurns } from "../gateway.ts";
@@ -215,6 +217,17 @@ suite("a whole gateway", () => {
       'portico_adapter_retries_total{adapter="main"}': 1,
       'portico_adapter_fallbacks_total{adapter="main"}': 1,
     });
+  });
+
+  test("a stream that breaks off has failed, though its status was good", async (context) => {
+    const { address, say, moved } = await open(context);
+    assert.match(await say("FAIL after 1 one two", { stream: true }), /"error"/);
+    const grown = await moved(ended);
+    assert.equal(grown[`portico_requests_total{${path},status="200"}`], 1);
+    assert.equal(grown[`portico_request_seconds_count{${path},outcome="failed"}`], 1);
+    assert.equal(grown[`portico_request_seconds_count{${path},outcome="answered"}`], undefined);
+    const { endpoints } = summarise(readMetrics(await read(address)));
+    assert.deepEqual([totalOf(endpoints), totalOf(endpoints, ["failed"])], [1, 1], "the console counts the same");
   });
 
   test("a caller who leaves cancels what the adapter says", async (context) => {

@@ -18,7 +18,7 @@ test("the trace of a request is passed on to the model's server and stands in th
   const lines: Record<string, unknown>[] = [];
   const log = { info: (fields: object) => void lines.push({ ...fields }), error: () => {} };
   const http = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
-  const adapters = { up: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "k" } };
+  const adapters = { up: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "k" } } as const;
   const settings = { gateway: { http, adapters, sessions: { store: "memory:" } } };
   const portico = await openPortico(settings, { folder: makeFolder(context), env: {}, log });
   context.after(() => portico.close());

@@ -1,7 +1,7 @@
 /** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
 import { toGatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
-import type { BeginTurn, Caller } from "../gateway.ts";
+import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { endFailed, type Keepsake, toLoneTurn } from "../keep.ts";
 import type { Elsewhere } from "./elsewhere.ts";
@@ -45,14 +45,17 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
       const queued: readonly Event[] = [{ type: "turn-queued" }];
       elsewhere.tell(turnId, queued);
       yield queued;
+      let reply: Reply | undefined;
       try {
-        const reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, "in background");
+        reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, "in background");
         Object.assign(about, reply.about);
         for await (const events of reply.events) {
           elsewhere.tell(turnId, events);
+          about.adapter = reply.about.adapter;
           yield events;
         }
       } catch (thrown) {
+        about.adapter = reply?.about.adapter;
         const failure = toGatewayError(signal.aborted ? signal.reason : thrown);
         yield await endFailed(store, keepsake, ask.items, failure, now());
       }

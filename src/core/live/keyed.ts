@@ -6,7 +6,7 @@ import type { Item } from "../item.ts";
 import { endFailed, isKept, type Keepsake, toLoneTurn } from "../keep.ts";
 import { type Follow, join, type Source } from "./live.ts";
 import type { Elsewhere } from "./elsewhere.ts";
-import type { Joinable, Lives } from "./lives.ts";
+import type { Joinable, Live, Lives } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
 import type { About } from "../ports.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
@@ -105,7 +105,8 @@ export function createKeyed(parts: KeyedParts): Once {
     let input: readonly Item[] = [];
     const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
     const names: Names = [];
-    const { turn } = lives.start(life, keyName, async (signal, keepsInMemory) => {
+    let background: Live | undefined;
+    const live = lives.start(life, keyName, async (signal, keepsInMemory) => {
       // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
       const known = elsewhere.hasListeners ? await findAnswer(owner, key) : undefined;
       if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
@@ -115,16 +116,19 @@ export function createKeyed(parts: KeyedParts): Once {
       const resolved = await resolve(ask, owner);
       input = resolved.items;
       if (ask.background === true) {
-        const { turn: background } = await inBackground(resolved, { ...caller, signal });
-        return { about: await background.placed, follow: background.follow };
+        background = await inBackground(resolved, { ...caller, signal });
+        return { about: await background.turn.placed, follow: background.turn.follow };
       }
       const isOnlyHere = !isKept(ask, caller, false);
       if (isOnlyHere) keepsInMemory();
       if (isOnlyHere || !elsewhere.hasListeners) return begin(resolved, { ...caller, signal });
       return beginForAll(resolved, { ...caller, signal }, key, names);
     });
-    void turn.ended.then(() => names.forEach((leave) => leave?.()));
-    return { ...(await join(turn, caller.signal)), isRepeated };
+    void live.turn.ended.then(() => names.forEach((leave) => leave?.()));
+    if (ask.background !== true) return { ...(await live.join(caller.signal)), isRepeated };
+    // What has the key follows what goes on in the background, and only the latter ends.
+    await live.turn.placed;
+    return { ...(await (background ?? live).join(caller.signal, ask.stream)), isRepeated };
   };
 }
 

@@ -1,6 +1,9 @@
 /** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
 import { GatewayError } from "../errors.ts";
+import type { Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
+import type { Witness } from "../witness.ts";
+import { createHearing } from "./hearing.ts";
 import { goLive, type LiveTurn, type LogLimits, type Source } from "./live.ts";
 
 export interface Live extends Joinable {
@@ -11,11 +14,13 @@ export interface Live extends Joinable {
   readonly input: () => readonly Item[];
   readonly memo: (() => string) | undefined;
   readonly background: boolean;
+  /** Joins it for the caller that has begun it; one that does not stay has what it came for when the turn has its place. */
+  join(signal: AbortSignal, stays?: boolean): Promise<Reply>;
 }
 
 export interface Lives {
   /** Starts a turn; throws `overloaded` when too many run. */
-  start(life: Omit<Live, "turn">, keyName: string | undefined, begin: Begin): Live;
+  start(life: Omit<Live, "turn" | "join">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
   /** Calls off a turn, whoever owns it. */
   callOff(turnId: string, reason: GatewayError): void;
@@ -49,7 +54,7 @@ export interface LiveLimits extends LogLimits {
 }
 
 /** `limits` are asked whenever they count: they may change. */
-export function createLives(limits: () => LiveLimits, now: () => Date): Lives {
+export function createLives(limits: () => LiveLimits, now: () => Date, witness?: Pick<Witness, "endedAlone">): Lives {
   const byTurn = new Map<string, Live>();
   const byKey = new Map<string, Live>();
   const remembered = new Map<string, Joinable & { readonly size: number; readonly until: number }>();
@@ -92,8 +97,9 @@ export function createLives(limits: () => LiveLimits, now: () => Date): Lives {
         );
       }
       let isOnlyHere = false;
-      const turn = goLive((signal) => begin(signal, () => (isOnlyHere = true)), current, now);
-      const live: Live = { ...life, turn };
+      const hearing = createHearing({ turnId: life.turnId, owner: life.owner, now, witness });
+      const turn = goLive((signal) => hearing.note(() => begin(signal, () => (isOnlyHere = true))), current, now);
+      const live: Live = { ...life, turn, join: (signal, stays = true) => hearing.join(turn, signal, stays) };
       byTurn.set(life.turnId, live);
       if (keyName !== undefined) byKey.set(keyName, live);
       void forget(live, keyName, () => isOnlyHere);

@@ -10,21 +10,24 @@ export interface FirstByte {
 }
 
 export interface RequestCounts {
-  /** An answer is over. The path is a route's own, of which there are a few. */
-  count(path: string, status: number, ms: number, first?: FirstByte): void;
+  /**
+   * An answer is over. The path is a route's own, of which there are a few. What failed inside a stream, whose status was good
+   * when it began, has ended as the status of its failure says.
+   */
+  count(path: string, status: number, ms: number, first?: FirstByte, failedAs?: number): void;
   read(): readonly Family[];
 }
 
 export function createRequestCounts(): RequestCounts {
   const byPath = new Map<string, Count>();
   return {
-    count(path, status, ms, first) {
+    count(path, status, ms, first, failedAs = status) {
       let count = byPath.get(path);
       if (count === undefined) byPath.set(path, (count = { statuses: new Map(), seconds: {}, first: {} }));
       count.statuses.set(status, (count.statuses.get(status) ?? 0) + 1);
       // A request that has become a connection lasts as long as that; its turns count one by one.
       if (status < okStatus) return;
-      (count.seconds[toOutcome(status)] ??= createHistogram(turnBounds)).observe(ms);
+      (count.seconds[toOutcome(status < 400 ? failedAs : status)] ??= createHistogram(turnBounds)).observe(ms);
       if (first === undefined) return;
       (count.first[first.isStreamed ? "true" : "false"] ??= createHistogram(turnBounds)).observe(first.ms);
     },
