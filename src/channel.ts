@@ -17,6 +17,7 @@ export interface Message {
   readonly session?: string | undefined;
   /** Whose it is; without one the owner of the tokens that have no name. */
   readonly owner?: string | undefined;
+  /** Without one that which is configured, or the first that the adapters list. */
   readonly model?: string | undefined;
   /** What the model is told for this turn, before all else. */
   readonly instructions?: string | undefined;
@@ -35,13 +36,15 @@ export interface ChannelParts {
   readonly gateway: Pick<Gateway, "answer">;
   readonly hints: () => readonly Hint[];
   /** For messages that name none. */
-  readonly model: () => string;
+  readonly model: () => Promise<string>;
   readonly newTurnId: () => string;
 }
 
 /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
 export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
-  return async ({ content, session, owner = unnamedOwner, model = parts.model(), instructions, signal }) => {
+  return async ({ content, session, owner = unnamedOwner, model: named, instructions, signal }) => {
+    // Waited for in either case, so that turns keep the order in which they come.
+    const model = await (named ?? parts.model());
     const caller = watchCaller(signal);
     const answering = parts.gateway.answer(
       {

@@ -1,13 +1,17 @@
 /** What a program that embeds Portico imports. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { adapterOptions } from "./adapters/index.ts";
 import { createChannel, type Message, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
+import { ConfigError, type Problem } from "./config/problem.ts";
+import { closeGiven, type GivenAdapters, withGiven } from "./given.ts";
 import { createIds } from "./ids.ts";
+import { findModel } from "./model.ts";
 import { createPortico, type Portico as Composed, type Surroundings } from "./portico.ts";
+import type { PorticoSettings } from "./settings.ts";
 
 export type { Message, Talk } from "./channel.ts";
+export { ConfigError, type Problem } from "./config/problem.ts";
 export type { Delta } from "./core/delta.ts";
 export { GatewayError } from "./core/errors.ts";
 export type { Event } from "./core/event.ts";
@@ -16,6 +20,7 @@ export type { Content, Item, Part, Role } from "./core/item.ts";
 export type { Adapter, Remark, Tell } from "./core/ports.ts";
 export type { Answer, Ask, Finish, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
 export type { Surroundings } from "./portico.ts";
+export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
 /** A gateway that is open. */
 export interface Portico extends Omit<Composed, "reload"> {
@@ -25,40 +30,64 @@ export interface Portico extends Omit<Composed, "reload"> {
    * Goes on with other settings: requests from now on see all of them, and what runs ends as it began. Throws, and changes
    * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
    */
-  reload(settings: object): Promise<void>;
+  reload(settings: PorticoSettings): Promise<void>;
 }
 
 /**
- * Opens a gateway with the settings of a config file, given as an object. Relative paths start from `folder`, the current
- * one by default. Throws with every problem at once if the settings are wrong.
+ * Opens a gateway with the settings of a config file, given as an object, and with adapters of the program's own, which the
+ * settings may name as any other; they last through a reload, and are closed when the gateway is. Relative paths start from
+ * `folder`, the current one by default. Throws a ConfigError with every problem at once if the settings are wrong.
  */
 export async function openPortico(
-  settings: object,
+  settings: PorticoSettings,
   surroundings: Surroundings & { readonly folder?: string; readonly env?: NodeJS.ProcessEnv } = {},
 ): Promise<Portico> {
-  const { folder = process.cwd(), env = process.env } = surroundings;
-  let current = await read(settings, folder, env);
+  const { folder = process.cwd(), env = process.env, adapters: given = {} } = surroundings;
+  let current = await read(settings, given, folder, env);
   const portico = await createPortico(current.config, surroundings);
   const newId = createIds(surroundings.now ?? (() => new Date()));
+  let listed: Promise<string> | undefined;
+  let closing: Promise<void> | undefined;
+
+  /** The list is asked for once: with each turn it would cost a request to the model's server. */
+  async function nameModel(): Promise<string> {
+    if (current.exampleModel !== undefined) return current.exampleModel;
+    const finding = (listed ??= findModel(portico.models, "Name a model with the message, or configure one."));
+    try {
+      return await finding;
+    } catch (thrown) {
+      if (listed === finding) listed = undefined;
+      throw thrown;
+    }
+  }
+
   return {
     ...portico,
     talk: createChannel({
       gateway: portico.gateway,
       hints: () => current.config.sessions.hints,
-      model: () => current.exampleModel,
+      model: nameModel,
       newTurnId: () => newId("resp"),
     }),
     async reload(others) {
-      const next = await read(others, folder, env);
+      const next = await read(others, given, folder, env);
       await portico.reload(next.config);
       current = next;
+      listed = undefined;
     },
+    close: () => (closing ??= portico.close().finally(() => closeGiven(given))),
   };
 }
 
-function read(settings: object, folder: string, env: NodeJS.ProcessEnv): Promise<Loaded> {
-  return loadConfig(
-    { file: join(folder, "portico.json"), text: JSON.stringify(settings) },
+async function read(
+  settings: PorticoSettings,
+  given: GivenAdapters,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Loaded> {
+  const { settings: all, options: adapterOptions, problems } = withGiven(settings, given);
+  const loading = loadConfig(
+    { file: join(folder, "portico.json"), text: JSON.stringify(all) },
     {
       env,
       probe: async () => undefined,
@@ -68,4 +97,16 @@ function read(settings: object, folder: string, env: NodeJS.ProcessEnv): Promise
       now: new Date(),
     },
   );
+  if (problems.length === 0) return loading;
+  throw new ConfigError([...problems, ...(await problemsOf(loading))]);
+}
+
+async function problemsOf(loading: Promise<Loaded>): Promise<readonly Problem[]> {
+  try {
+    await loading;
+    return [];
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) return thrown.problems;
+    throw thrown;
+  }
 }

@@ -7,14 +7,21 @@ import type { Adapter } from "./core/ports.ts";
 import { createModelNames } from "./core/route/models.ts";
 import { createRoute, type Lane, type Route } from "./core/route/route.ts";
 import type { Witness } from "./core/witness.ts";
+import { findGiven, type GivenAdapters, givenType } from "./given.ts";
 
 /** All of them or, if one cannot be made, none. */
-export async function createAdapterRoute(config: Config, now: () => Date, witness?: Witness): Promise<Route> {
+export async function createAdapterRoute(
+  config: Config,
+  now: () => Date,
+  witness?: Witness,
+  given: GivenAdapters = {},
+): Promise<Route> {
   const lanes: Lane[] = [];
   try {
     for (const [name, chosen] of Object.entries(config.adapters)) {
       const { contextWindow, maxAnswerCharacters, fallback, retry, breaker } = chosen;
-      const adapter = await createAdapter(name, chosen, toPlace(config.file));
+      const isGiven = chosen.type === givenType;
+      const adapter = await (isGiven ? findGiven(name, given) : createAdapter(name, chosen, toPlace(config.file)));
       const models = createModelNames(chosen);
       lanes.push({ name, adapter, models, contextWindow, maxAnswerCharacters, fallback, retry, breaker });
     }

@@ -1,7 +1,7 @@
 /** Turns that a program brings itself, beside those that come over HTTP. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startGateway, token } from "./gateway.ts";
+import { startChain, startGateway, token } from "./gateway.ts";
 
 const echo = { adapters: { echo: { type: "echo" } } };
 
@@ -89,4 +89,28 @@ test("what goes wrong is thrown with its code", async (context) => {
   });
   const failing = portico.talk({ content: "Hello" }).then((talk) => talk.text());
   await assert.rejects(failing, { name: "GatewayError", code: "adapter_error" });
+});
+
+test("a message that names no model asks for the configured one, else for the first that the adapter lists", async (context) => {
+  const listing = await startChain(context);
+  assert.equal((await listing.talk({ content: "Hello" })).about.model, "echo");
+  const mapped = await startChain(context, { models: { fast: "echo" } });
+  assert.equal((await mapped.talk({ content: "Hello" })).about.model, "fast");
+});
+
+test("an adapter that lists no models is asked by its own name", async (context) => {
+  const agent = { type: "command", argv: ["cat"], input: "text" };
+  const portico = await startGateway(context, { adapters: { agent } });
+  const talk = await portico.talk({ content: "Hello" });
+  assert.deepEqual([talk.about.model, await talk.text()], ["agent", "Hello"]);
+});
+
+test("where the list of models cannot be had, a message must name its model", async (context) => {
+  const adapters = { main: { type: "openai", base_url: "http://127.0.0.1:1/v1" } };
+  const portico = await startGateway(context, { adapters });
+  await assert.rejects(portico.talk({ content: "Hello" }), {
+    name: "GatewayError",
+    code: "adapter_error",
+    message: /^No model is named, .*ECONNREFUSED.* Name a model with the message, or configure one\.$/,
+  });
 });

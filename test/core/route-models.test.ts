@@ -86,6 +86,17 @@ test("the models are those that the operator has named, and what the other lanes
   assert.deepEqual(await route.models(), ["one", "fast", "gpt-5", "house"]);
 });
 
+test("the default lane goes by its own name where nothing else is known of it, and is asked by it", async () => {
+  const route = open([lane("agent"), lane("b", { models: async () => ["one"] }), lane("c")]);
+  assert.deepEqual(await route.models(), ["agent"], "a lane behind it answers to no name of its own");
+  assert.equal(await ask(route, "agent"), "agent:agent");
+  const chosen = createModelNames({ model: "real" });
+  assert.deepEqual(await open([lane("agent", {}, { models: chosen })]).models(), ["real"]);
+  assert.deepEqual(await open([lane("agent")], { byModel: { house: "agent" } }).models(), ["house"]);
+  assert.deepEqual(await open([lane("agent"), lane("b")], { byModel: { "a*": "b" } }).models(), []);
+  assert.deepEqual(await open([lane("agent", { models: async () => [] })]).models(), [], "it says that it has none");
+});
+
 test("a lane that cannot say its models hides only its own", async () => {
   const down = lane("b", { models: () => Promise.reject(new Error("down")) });
   assert.deepEqual(await open([lane("a", { models: async () => ["one"] }), down]).models(), ["one"]);

@@ -23,7 +23,7 @@ async function startServers<Name extends string>(
 }
 
 function toAdapter({ url }: ScriptedUpstream, more: Record<string, unknown> = {}) {
-  return { type: "openai", base_url: `${url}/v1`, ...more };
+  return { type: "openai" as const, base_url: `${url}/v1`, ...more };
 }
 
 function modelsAsked({ received }: ScriptedUpstream): readonly unknown[] {

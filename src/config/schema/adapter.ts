@@ -1,5 +1,5 @@
 /** The keys of an adapter: those that every one has, and those of its type. */
-import type { Complete, ObjectSchema, Schema } from "../../core/schema.ts";
+import type { Complete, Given, ObjectSchema, Schema } from "../../core/schema.ts";
 import { closed, count, milliseconds } from "./kinds.ts";
 
 /** One adapter of a type: `type`, the keys that every adapter has, and its own. */
@@ -64,5 +64,8 @@ const adapterKeys = {
   },
 } as const;
 
-/** The keys that every adapter has. */
+/** The keys that every adapter has, as they are written. */
+export type AdapterKeys = Given<{ readonly properties: typeof adapterKeys }>;
+
+/** The same with their defaults. */
 export type AdapterShape = { readonly type: string } & Complete<{ readonly properties: typeof adapterKeys }>;

@@ -46,7 +46,7 @@ export function createRoute(parts: RouteParts): Route {
       return lane.contextWindow ?? lane.adapter.contextWindow?.(lane.models.resolve(model));
     },
     countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
-    models: () => listModels(lanes, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
+    models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
     async close() {
       const adapters = new Set(lanes.map(({ adapter }) => adapter));
       const closings = await Promise.allSettled(Array.from(adapters, async (adapter) => adapter.close?.()));
@@ -85,20 +85,27 @@ async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortS
 }
 
 /**
- * A name is listed where asking for it leads to a lane that offers it, and where the operator has said who answers to it. One
- * upstream that is down hides only its own.
+ * A name is listed where asking for it leads to a lane that offers it, and where the operator has said who answers to it. The
+ * default lane goes by its own name where there is no other for it. One upstream that is down hides only its own.
  */
 async function listModels(
-  lanes: readonly Lane[],
+  { lanes, defaultLane }: RouteParts,
   named: readonly string[],
   laneOf: (model: string) => Lane,
 ): Promise<readonly string[]> {
   const offers = await Promise.allSettled(
     lanes.map(async (lane) => {
       if (lane.models.known.length > 0) return lane.models.known;
-      return ((await lane.adapter.models?.()) ?? []).filter((model) => laneOf(model) === lane);
+      const offered = (await lane.adapter.models?.()) ?? (lane.name === defaultLane ? ownName(lane) : []);
+      return offered.filter((model) => laneOf(model) === lane);
     }),
   );
+
+  /** It answers to any name, so to this one. */
+  function ownName(lane: Lane): readonly string[] {
+    return named.some((model) => laneOf(model) === lane) ? [] : [lane.name];
+  }
+
   const names = new Set([...offers.flatMap((offer) => (offer.status === "fulfilled" ? offer.value : [])), ...named]);
   const failed = offers.find((offer) => offer.status === "rejected");
   if (names.size === 0 && failed !== undefined) throw failed.reason;

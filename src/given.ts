@@ -1,0 +1,60 @@
+/** The adapters that a program brings itself: they stand among those of its settings, and are called by their names. */
+import { adapterOptions } from "./adapters/index.ts";
+import { isObject } from "./config/path.ts";
+import { misfit, problem, type Problem } from "./config/problem.ts";
+import type { AdapterOptions } from "./config/schema.ts";
+import type { Adapter } from "./core/ports.ts";
+
+/** By the names that the settings call them. */
+export type GivenAdapters = Readonly<Record<string, Adapter>>;
+
+/** What stands as the `type` of one where the others have theirs. */
+export const givenType = "given";
+
+/** Settings among which the given adapters stand, the options of every type that may stand there then, and what is wrong with them. */
+export interface WithGiven {
+  readonly settings: object;
+  readonly options: AdapterOptions;
+  readonly problems: readonly Problem[];
+}
+
+export function withGiven(settings: object, given: GivenAdapters): WithGiven {
+  const without = { settings, options: adapterOptions, problems: [] };
+  const names = Object.keys(given);
+  if (names.length === 0) return without;
+  const { gateway = {} } = settings as { readonly gateway?: unknown };
+  const written = isObject(gateway) ? (gateway["adapters"] ?? {}) : undefined;
+  // What has no place for them has a problem of its own there.
+  if (!isObject(gateway) || !isObject(written)) return without;
+  const adapters = { ...Object.fromEntries(names.map((name) => [name, { type: givenType }])), ...written };
+  return {
+    settings: { ...settings, gateway: { ...gateway, adapters } },
+    options: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
+    problems: names.flatMap((name) => findProblem(name, given[name], written)),
+  };
+}
+
+function findProblem(name: string, adapter: unknown, written: Readonly<Record<string, unknown>>): readonly Problem[] {
+  if (Object.hasOwn(written, name)) {
+    const why = "an adapter of this name is given beside the settings too; choose another name for one of them";
+    return [problem(["gateway", "adapters", name], why)];
+  }
+  if (isObject(adapter) && typeof adapter["stream"] === "function") return [];
+  return [misfit(["adapters", name], adapter, "an adapter, that is, an object with the method stream")];
+}
+
+/** The one of that name, for a route: what it says is checked, and the route's end, as at a reload, is not its own. */
+export async function findGiven(name: string, given: GivenAdapters): Promise<Adapter> {
+  const adapter = Object.hasOwn(given, name) ? given[name] : undefined;
+  if (adapter === undefined) throw new Error(`There is no adapter '${name}' among those that are given.`);
+  const { guardAdapter } = await import("./adapters/module/guard.ts");
+  return { ...guardAdapter(adapter), close: undefined };
+}
+
+/** Each of them once, and all of them, whichever fails. */
+export async function closeGiven(given: GivenAdapters): Promise<void> {
+  const { guardAdapter } = await import("./adapters/module/guard.ts");
+  const adapters = new Set(Object.values(given));
+  const closings = await Promise.allSettled(Array.from(adapters, async (adapter) => guardAdapter(adapter).close?.()));
+  for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
+}

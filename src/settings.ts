@@ -1,0 +1,57 @@
+/** The settings of a config file as a program writes them: the file's own shape, so that a wrong key is seen before anything runs. */
+import type { options as aiSdk } from "./adapters/ai-sdk/options.ts";
+import type { options as command } from "./adapters/command/options.ts";
+import type { options as echo } from "./adapters/echo/options.ts";
+import type { options as module } from "./adapters/module/options.ts";
+import type { options as openai } from "./adapters/openai/options.ts";
+import type { fileSchema } from "./config/schema.ts";
+import type { AdapterKeys } from "./config/schema/adapter.ts";
+import type { Given } from "./core/schema.ts";
+
+/** What a config file may hold. Whatever has a default may be absent, and any text may hold `${NAME}`. */
+export interface PorticoSettings {
+  readonly $schema?: string | undefined;
+  readonly gateway?: GatewaySettings | undefined;
+}
+
+/** What stands under `gateway`. */
+type GatewaySettings = Omit<Written<WrittenGateway>, "adapters"> & {
+  readonly adapters?: Readonly<Record<string, AdapterSettings>> | undefined;
+};
+
+type WrittenGateway = NonNullable<Given<typeof fileSchema>["gateway"]>;
+
+/** An adapter of one of the types that Portico knows. */
+export type AdapterSettings = { [Type in keyof Options]: AdapterOf<Type> }[keyof Options];
+
+type AdapterOf<Type extends keyof Options> = { readonly type: Type } & Written<AdapterKeys & Given<Options[Type]>>;
+
+interface Options {
+  readonly echo: typeof echo;
+  readonly openai: typeof openai;
+  readonly command: typeof command;
+  readonly module: typeof module;
+  readonly "ai-sdk": typeof aiSdk;
+}
+
+/** A value as it may be written: nothing in it is changed, one of several words may come from the environment, a secret from a file. */
+type Written<Value> = Value extends string
+  ? Text<Value>
+  : Value extends readonly (infer Each)[]
+    ? readonly Written<Each>[]
+    : Value extends object
+      ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> }
+      : Value;
+
+type Text<Words extends string> = string extends Words ? Words : Words | `${string}$\{${string}}${string}`;
+
+type Secret<Key, Value> = Key extends "token" | "auth_token" | "api_key"
+  ? FileReference
+  : Key extends "headers" | "set_env"
+    ? Readonly<Record<string, Value extends Readonly<Record<string, infer Each>> ? Each | FileReference : never>>
+    : never;
+
+/** The text of a file stands for the secret. */
+interface FileReference {
+  readonly file: string;
+}

@@ -1,0 +1,181 @@
+/** A program that brings adapters of its own, and whose settings have the types of the file. */
+import assert from "node:assert/strict";
+import { suite, test, type TestContext } from "node:test";
+import { adapterOptions } from "../src/adapters/index.ts";
+import {
+  type Adapter,
+  type AdapterSettings,
+  ConfigError,
+  openPortico,
+  type PorticoSettings,
+  type Surroundings,
+} from "../src/index.ts";
+import { makeFolder, token } from "./gateway.ts";
+import { say } from "./scripted.ts";
+
+/** It says its name, and which model it was asked for. */
+function speaker(name: string, more: Partial<Adapter> = {}): Adapter {
+  return {
+    async *stream({ model }) {
+      yield say(`${name} as ${model}`);
+    },
+    ...more,
+  };
+}
+
+const http = { port: 0, auth_token: token, endpoints: { compat_chat: true } };
+const sessions = { store: "memory:" };
+
+async function open(
+  context: TestContext,
+  adapters: NonNullable<Surroundings["adapters"]>,
+  gateway: PorticoSettings["gateway"] = {},
+) {
+  const folder = makeFolder(context);
+  const log = { info: () => {}, error: () => {} };
+  const portico = await openPortico({ gateway: { http, sessions, ...gateway } }, { folder, env: {}, log, adapters });
+  context.after(() => portico.close());
+  return portico;
+}
+
+const broken = speaker("broken", {
+  // oxlint-disable-next-line require-yield
+  async *stream() {
+    throw new Error("out of order");
+  },
+});
+
+suite("an adapter of the program's own", () => {
+  test("answers when it is the only one, in a channel and over HTTP", async (context) => {
+    const portico = await open(context, { mine: speaker("mine") });
+    assert.equal(await (await portico.talk({ content: "hi" })).text(), "mine as mine");
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const body = JSON.stringify({ model: "any", messages: [{ role: "user", content: "hi" }] });
+    const answer = await fetch(`${portico.address}/v1/chat/completions`, { method: "POST", headers, body });
+    assert.match(await answer.text(), /"content":"mine as any"/);
+    const models = await fetch(`${portico.address}/v1/models`, { headers });
+    assert.deepEqual(
+      ((await models.json()) as { data: readonly { id: string }[] }).data.map(({ id }) => id),
+      ["mine"],
+    );
+  });
+
+  test("is named as any other: as the default, for a model, and behind another one", async (context) => {
+    const portico = await open(
+      context,
+      { main: speaker("main"), house: speaker("house"), spare: speaker("spare"), broken },
+      {
+        default_adapter: "main",
+        models: { "house-*": "house", broken: "broken", away: "away" },
+        adapters: {
+          echo: { type: "echo", models: { parrot: "parrot" } },
+          away: { type: "openai", base_url: "http://127.0.0.1:9/v1", retry: { times: 0 }, fallback: ["spare"] },
+        },
+      },
+    );
+    const say = async (model: string) => (await portico.talk({ model, content: "hello" })).text();
+    assert.equal(await say("any"), "main as any");
+    assert.equal(await say("house-1"), "house as house-1");
+    assert.equal(await say("parrot"), "hello");
+    assert.equal(await say("away"), "spare as away");
+    await assert.rejects(say("broken"), { name: "GatewayError", code: "adapter_error", message: /log has the cause/ });
+  });
+
+  test("lasts through a reload, and is closed once, when the gateway is", async (context) => {
+    let closed = 0;
+    const close = async () => void closed++;
+    const portico = await open(
+      context,
+      { mine: speaker("mine", { close }), twin: speaker("twin") },
+      {
+        default_adapter: "mine",
+      },
+    );
+    await portico.reload({ gateway: { http, sessions, default_adapter: "twin", models: { m: "mine" } } });
+    assert.equal(await (await portico.talk({ model: "x", content: "hi" })).text(), "twin as x");
+    assert.equal(await (await portico.talk({ model: "m", content: "hi" })).text(), "mine as m");
+    assert.equal(closed, 0);
+    await Promise.all([portico.close(), portico.close()]);
+    assert.equal(closed, 1);
+  });
+
+  test("is refused under a name that the settings have too, without a stream, and where it is not there", async (context) => {
+    const refused = async (
+      adapters: NonNullable<Surroundings["adapters"]>,
+      gateway: PorticoSettings["gateway"],
+      message: RegExp,
+    ) =>
+      assert.rejects(open(context, adapters, gateway), (thrown) => {
+        assert.ok(thrown instanceof ConfigError);
+        assert.match(thrown.message, message);
+        return true;
+      });
+    const main = speaker("main");
+    const both = { adapters: { main: { type: "echo", delay_ms: -1 } } } as const;
+    await refused({ main }, both, /^gateway\.adapters\.main: .*given .* too; .*\ngateway\.adapters\.main\.delay_ms: /);
+    await refused({ main: {} as Adapter }, {}, /^adapters\.main: found an object; allowed: an adapter/);
+    await refused({ main }, { default_adapter: "mian" }, /^gateway\.default_adapter: .*allowed: main$/);
+    await refused({ main, other: main }, {}, /^gateway\.default_adapter: missing; .* main, other$/);
+    await refused({ main }, { http: { ...http, port: -1 } }, /^gateway\.http\.port: found -1/);
+  });
+});
+
+suite("settings", () => {
+  test("that are wrong are seen before anything runs, and told all the same", async () => {
+    const quiet = { env: {} };
+    // @ts-expect-error: it is `gateway`.
+    await assert.rejects(openPortico({ gatway: 1 }, quiet), { name: "ConfigError", message: /did you mean 'gateway'/ });
+    // @ts-expect-error: a port is a number.
+    await assert.rejects(openPortico({ gateway: { http: { port: "80" } } }, quiet), ConfigError);
+    // @ts-expect-error: there is no such level.
+    await assert.rejects(openPortico({ gateway: { log: { level: "loud" } } }, quiet), ConfigError);
+    // @ts-expect-error: a program needs its `argv`.
+    await assert.rejects(openPortico({ gateway: { adapters: { a: { type: "command" } } } }, quiet), ConfigError);
+    await assert.rejects(
+      // @ts-expect-error: an echo has no key.
+      openPortico({ gateway: { adapters: { a: { type: "echo", api_key: "k" } } } }, quiet),
+      ConfigError,
+    );
+  });
+
+  test("may refer to the environment and to files wherever those of a file may", async (context) => {
+    const settings = {
+      $schema: "portico.schema.json",
+      gateway: {
+        auth: { token: { file: "token" } },
+        http: { auth_token: "${TOKEN}", tokens: [{ name: "app", token: { file: "app" }, endpoints: ["compat_chat"] }] },
+        adapters: {
+          main: {
+            type: "openai",
+            wire: "${WIRE}",
+            api_key: { file: "key" },
+            headers: { "x-key": { file: "key" }, "x-other": "${OTHER}" },
+            retry: { times: 1 },
+          },
+        },
+        log: { level: "${LEVEL}" },
+      },
+    } as const satisfies PorticoSettings;
+    await assert.rejects(
+      openPortico(settings, { folder: makeFolder(context), env: {} }),
+      ({ problems }: ConfigError) => {
+        const paths = problems.map(({ path }) => path.replace(/^gateway\./, ""));
+        const references = ["auth.token", "http.auth_token", "http.tokens[0].token", "adapters.main.wire"];
+        const more = ["adapters.main.api_key", "adapters.main.headers.x-key", "adapters.main.headers.x-other"];
+        assert.deepEqual(paths, [...references, ...more, "log.level"], "each is a reference that leads nowhere here");
+        return true;
+      },
+    );
+  });
+
+  test("know every type of adapter, and no other", () => {
+    const known: Record<AdapterSettings["type"], true> = {
+      echo: true,
+      openai: true,
+      command: true,
+      module: true,
+      "ai-sdk": true,
+    };
+    assert.deepEqual(Object.keys(known), Object.keys(adapterOptions));
+  });
+});
