@@ -8,9 +8,11 @@ import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
 import { GatewayError } from "../core/errors.ts";
+import { findModel } from "../model.ts";
 import type { Naming, Partner } from "./chat/partner.ts";
 import { type Arguments, type Command, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
+import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -21,7 +23,11 @@ export const chat: Command = {
   usage: "chat [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
   options: {
     session: { value: "NAME", summary: `The session to go on with. Default: ${usualSession}.` },
-    model: { value: "NAME", summary: "The model to ask. Default: the one that the configuration names." },
+    model: {
+      value: "NAME",
+      summary:
+        "The model to ask. Default: the one that the configuration names, else the first that the gateway lists.",
+    },
     url: { value: "URL", summary: "The gateway to talk to, e.g. http://127.0.0.1:8600 or unix:/path." },
     "token-file": { value: "FILE", summary: "A file with the token to send. Default: the configured token." },
     ...configOption,
@@ -41,6 +47,11 @@ export const chat: Command = {
     const naming = toNaming(hints);
     const opened = await openPartner(options, loaded, naming, terminal);
     if (opened === undefined) return 1;
+    const model = await chooseModel(opened.partner, options, loaded, terminal);
+    if (model === undefined) {
+      await opened.partner.close();
+      return 1;
+    }
     const { converse } = await import("./chat/converse.ts");
     const stopped = new AbortController();
     let code = 0;
@@ -48,7 +59,7 @@ export const chat: Command = {
       code = 128 + constants.signals[signal];
       stopped.abort();
     });
-    terminal.complain(`Session ${session}, ${opened.where}. /new begins another, /exit ends.`);
+    terminal.complain(`Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit ends.`);
     try {
       const failures = await converse(opened.partner, {
         input: process.stdin,
@@ -56,6 +67,7 @@ export const chat: Command = {
         isInteractive: terminal.isInteractive && process.stdout.isTTY,
         complain: (line) => terminal.complain(line),
         session,
+        model,
         // Who is not known by a hint, or is expected to, shows what was said.
         showsHistory: naming === undefined || alwaysResends,
         stopped: stopped.signal,
@@ -75,11 +87,10 @@ interface Opened {
 /** A gateway that answers at the given or the configured address, else one in this process; nothing when neither can be. */
 async function openPartner(
   options: Arguments["options"],
-  { config, exampleModel }: Loaded,
+  { config }: Loaded,
   naming: Naming | undefined,
   terminal: Terminal,
 ): Promise<Opened | undefined> {
-  const model = options["model"] ?? exampleModel;
   const address = options["url"] === undefined ? await findGateway(config) : readAddress(options["url"]);
   if (address !== undefined) {
     const token = readToken(options["token-file"], config, terminal);
@@ -88,18 +99,32 @@ async function openPartner(
       return undefined;
     }
     const { openRemote } = await import("./chat/remote.ts");
-    return {
-      partner: openRemote({ address, token, model, naming, env: terminal.env }),
-      where: `at ${address}, model ${model}`,
-    };
+    return { partner: openRemote({ address, token, naming, env: terminal.env }), where: `at ${address}` };
   }
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { partner: await openLocal({ config, model, naming }), where: `in this process, model ${model}` };
+    return { partner: await openLocal({ config, naming }), where: "in this process" };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If it is a gateway that listens elsewhere, talk to it with --url.";
     terminal.complain(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
+    return undefined;
+  }
+}
+
+/** A gateway elsewhere knows other names than this configuration; nothing when none can be found. */
+async function chooseModel(
+  partner: Partner,
+  options: Arguments["options"],
+  { exampleModel }: Loaded,
+  terminal: Terminal,
+): Promise<string | undefined> {
+  if (options["model"] !== undefined) return options["model"];
+  if (options["url"] === undefined && exampleModel !== undefined) return exampleModel;
+  try {
+    return await findModel(() => partner.models(), "Name one with --model.", exampleModel);
+  } catch (thrown) {
+    terminal.complain(toPlain(thrown instanceof Error ? thrown.message : String(thrown)));
     return undefined;
   }
 }

@@ -58,13 +58,13 @@ const rotate: Command = {
   maxPositionals: 0,
   notes: [
     "Without a config file the token is kept in the data folder, and is changed there.",
-    "A config file is never changed: you are told what to change in it.",
+    "A config file is never changed: you are told on the standard error what to change in it, and it exits with 1.",
   ],
   async run({ options }, terminal, house) {
     const { config } = await readSettings({ config: options["config"] }, terminal, house);
     if (config.file !== undefined) {
-      terminal.print(explainRotation(config.file));
-      return 0;
+      terminal.complain(explainRotation(config.file));
+      return 1;
     }
     if (findToken(config.dataDir) === undefined) {
       terminal.complain(`No token was made in ${config.dataDir} yet: the first \`portico start\` makes one.`);
@@ -89,7 +89,7 @@ function digestOf(token: string): string {
 
 /** Every name is an owner, so a second token with the name of the first one has its sessions. */
 function explainRotation(file: string): string {
-  return `The tokens stand in ${file}, which is yours to change:
+  return `Nothing was changed. The tokens stand in ${file}, which is yours to change:
   1. Make a token: portico token make --name NAME
   2. gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at. Both open
      until then, and both have the sessions of that name.

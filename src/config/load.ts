@@ -1,7 +1,7 @@
 /** Text and environment in, one complete configuration out, or everything that is wrong with it. */
 import { dirname, resolve } from "node:path";
 import type { Config } from "./config.ts";
-import { detectAdapter, type Environment } from "./detect.ts";
+import { type Detected, detectAdapter, type Environment } from "./detect.ts";
 import { fillDefaults } from "./fill.ts";
 import { judgeHeaders } from "./headers.ts";
 import { parseJson } from "./json.ts";
@@ -37,8 +37,8 @@ export interface Loaded {
   readonly warnings: readonly Problem[];
   /** Why this adapter answers. */
   readonly reason: string;
-  /** A model's name for a first request. */
-  readonly exampleModel: string;
+  /** A model's name for a first request, as far as one is configured; otherwise only the adapter can tell. */
+  readonly exampleModel: string | undefined;
 }
 
 /** Throws a ConfigError with every problem. */
@@ -119,12 +119,12 @@ function completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: 
 async function chooseAdapter(
   file: FileShape,
   environment: LoadSurroundings,
-): Promise<{ readonly name: string; readonly reason: string; readonly exampleModel: string }> {
+): Promise<Pick<Detected, "name" | "reason" | "exampleModel">> {
   const { adapters, default_adapter } = file.gateway;
   const name = default_adapter ?? Object.keys(adapters)[0];
   if (name !== undefined) {
     const { type, model, models } = adapters[name] as { type: string; model?: string; models: Record<string, string> };
-    return { name, reason: `type ${type}, configured`, exampleModel: Object.keys(models)[0] ?? model ?? type };
+    return { name, reason: `type ${type}, configured`, exampleModel: Object.keys(models)[0] ?? model };
   }
   const detected = await detectAdapter(environment);
   const type = String(detected.adapter.type);

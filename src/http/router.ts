@@ -33,17 +33,17 @@ const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DEL
 
 export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void {
   for (const route of routes) {
-    if (route.takesAnyType !== true) addRoute(app, route);
+    if (route.takesAnyType !== true) addRoute(app, route, routes);
     else {
       app.register(async (scope) => {
         scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-        addRoute(scope, route);
+        addRoute(scope, route, routes);
       });
     }
   }
 }
 
-function addRoute(app: FastifyInstance, route: Route): void {
+function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]): void {
   const open = route.endpoints.length === 0;
   const check = (request: FastifyRequest): void => {
     if (!open) checkToken(route.endpoints, request.token, request.terms.settings);
@@ -57,7 +57,8 @@ function addRoute(app: FastifyInstance, route: Route): void {
     app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
   }
   const allowed = Object.keys(route.methods);
-  const refuse = (request: FastifyRequest, reply: FastifyReply): never => refuseMethod(route, request, reply);
+  const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
+    refuseUnrouted(routeAt(readPath(request), [route]), routes, request, reply);
   const refused = methodNames.filter((method) => !allowed.includes(method));
   const { sockets } = route;
   if (sockets !== undefined) {
@@ -88,12 +89,21 @@ function refuseMethod({ path, methods }: Route, { method }: FastifyRequest, repl
 
 /** The route of a request that Fastify has found none for: it knows the usual methods only. */
 export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
-  const segments = toRouteUrl(readPath(request)).split("/");
+  return routeAt(readPath(request), routes);
+}
+
+function routeAt(place: string, routes: readonly Route[]): Route | undefined {
+  const segments = toRouteUrl(place).split("/");
   return routes.find(({ path }) => {
     const wanted = path.split("/");
     const isLongEnough = wanted.at(-1) === "*" ? segments.length >= wanted.length : segments.length === wanted.length;
-    return isLongEnough && wanted.every((name, index) => name === segments[index] || /^[:*]/.test(name));
+    return isLongEnough && wanted.every((name, index) => name === segments[index] || isFilled(name, segments[index]));
   });
+}
+
+/** A place for any name is not filled by none, as where a path ends with a slash. */
+function isFilled(name: string, segment: string | undefined): boolean {
+  return name === "*" || (name.startsWith(":") && segment !== "");
 }
 
 /** Answers what Fastify has found no route for: a known path has other methods, and any other path is unknown. */
@@ -111,16 +121,20 @@ function readPath({ originalUrl }: FastifyRequest): string {
   return originalUrl.split("?", 1)[0] ?? "";
 }
 
-/** Most who come to a wrong place have a base URL with `/v1` missing, twice, or where Azure-style clients put their own. */
+/**
+ * Most who come to a wrong place have a base URL with a slash too many, or with `/v1` missing, twice, or where Azure-style
+ * clients put their own.
+ */
 function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
-  const rest = path.replace(/^\/v1\//, "/");
-  const meant = [rest, `/v1${path}`, `/openai${rest}`].find((guess) => {
-    const url = toRouteUrl(guess);
-    return routes.some((route) => route.path === url);
-  });
-  const place = meant?.startsWith("/openai/")
-    ? "An Azure-style client's endpoint has no path."
-    : "A client's base URL ends with /v1.";
+  const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+  const rest = clean.replace(/^\/v1\//, "/");
+  const meant = [clean, rest, `/v1${clean}`, `/openai${rest}`].find((guess) => routeAt(guess, routes) !== undefined);
+  const place =
+    meant === clean
+      ? "The URL has a slash too many."
+      : meant?.startsWith("/openai/")
+        ? "An Azure-style client's endpoint has no path."
+        : "A client's base URL ends with /v1.";
   const remedy =
     meant === undefined
       ? "Turns are sent to POST /v1/chat/completions or POST /v1/responses."

@@ -10,6 +10,7 @@ import { createCommand } from "../../src/adapters/command/index.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 
 const page = readFileSync(new URL("../../docs/writing-an-adapter.md", import.meta.url), "utf8");
+const [, file = ""] = /"type": "module", "path": "([^"]+)"/.exec(page) ?? [];
 const [, source = ""] = /```ts\n(.*?)```\n*$/s.exec(page) ?? [];
 
 /** Knows one model, and writes its answer in lines that reads cut anywhere. */
@@ -42,8 +43,10 @@ async function startOllama(context: TestContext): Promise<{ readonly url: string
 async function start(context: TestContext) {
   const ollama = await startOllama(context);
   const folder = makeFolder(context);
-  writeFileSync(join(folder, "adapter.ts"), source);
-  const adapters = { mine: { type: "module", path: "adapter.ts", options: { url: ollama.url } } };
+  // As `npm init` leaves a folder.
+  writeFileSync(join(folder, "package.json"), `{ "type": "commonjs" }`);
+  writeFileSync(join(folder, file), source);
+  const adapters = { mine: { type: "module", path: file, options: { url: ollama.url } } };
   const gateway = await startGateway(context, { adapters }, folder);
   const ask = (body: object) =>
     fetch(`${gateway.address}/v1/chat/completions`, {

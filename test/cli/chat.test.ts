@@ -10,6 +10,7 @@ import { openRemote } from "../../src/cli/chat/remote.ts";
 import type { Event } from "../../src/core/event.ts";
 import { load, withHttp } from "../config/house.ts";
 import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
+import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";
 
 /** Runs `portico chat ARGS` with these lines on its standard input. */
@@ -33,7 +34,7 @@ async function goOn({ address }: Gateway, session: string, bearer = token): Prom
 /** What is said, and how it ended. */
 async function hear(partner: Partner, content: string, signal = new AbortController().signal) {
   const events: Event[] = [];
-  const question = { messages: [{ role: "user", content }], session: "terminal" } as const;
+  const question = { messages: [{ role: "user", content }], session: "terminal", model: "echo" } as const;
   for await (const batch of partner.ask(question, signal)) events.push(...batch);
   const text = events.map((event) => (event.type === "item-delta" ? event.text : "")).join("");
   const end = events.at(-1);
@@ -125,7 +126,7 @@ test("A URL, a session and a token that make no sense are refused.", async (cont
 
 function talkTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {
   const naming = { from: "header", name: "x-session-id" } as const;
-  const partner = openRemote({ address, token, model: "echo", naming, env: {}, ...more });
+  const partner = openRemote({ address, token, naming, env: {}, ...more });
   context.after(() => partner.close());
   return partner;
 }
@@ -182,7 +183,7 @@ test("A session is named where the configuration looks for its name.", async (co
     assert.equal((await about(gateway, hint)).history, "continued");
     const folder = makeFolder(context);
     const { config } = await load(withHttp({}, { data_dir: join(folder, ".portico") }));
-    const local = await openLocal({ config, model: "echo", naming });
+    const local = await openLocal({ config, naming });
     await hear(local, "Hello");
     await local.close();
     const later = await startGateway(context, {}, folder);
@@ -213,13 +214,108 @@ test("What goes wrong is told in the gateway's own words.", async (context) => {
   );
 });
 
+test("Words that the gateway relays are left as they are: its upstream is not the gateway.", async (context) => {
+  const model = await startUpstream(answerJson({ error: { message: "no such key" } }, 401));
+  context.after(() => model.close());
+  const adapters = { main: { type: "openai", base_url: model.url, api_key: "sk-upstream-0123456789" } };
+  const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } }, adapters });
+  const relayed = /The upstream refused the gateway's credentials \(status 401\)/;
+  await assert.rejects(hear(talkTo(context, gateway), "Hello"), relayed);
+  // In the middle of an answer too.
+  model.script = answerEvents({ choices: [{ delta: { content: "Well" } }] }, { error: { message: "no more" } });
+  assert.deepEqual(await hear(talkTo(context, gateway), "Hello"), {
+    text: "Well",
+    error: "The upstream failed: no more",
+  });
+});
+
+test("A connection that breaks is told as the gateway's own.", async (context) => {
+  const gateway = await startUpstream((_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end('data: {"choices":[{"delta":{"content":"Well"}}]}\n\n');
+  });
+  context.after(() => gateway.close());
+  const naming = { from: "user" } as const;
+  const partner = openRemote({ address: gateway.url, token, naming, env: {} });
+  context.after(() => partner.close());
+  assert.deepEqual(await hear(partner, "Hello"), {
+    text: "Well",
+    error: "Connection lost: the gateway's stream broke off before the end of its answer.",
+  });
+});
+
+/** A server of models that has only those of the names that it lists. */
+async function startServer(context: TestContext, ...names: readonly string[]) {
+  const server = await startUpstream((received, response) => {
+    const { model } = (received.json ?? {}) as { readonly model?: string };
+    if (received.method === "GET") return answerJson({ data: names.map((id) => ({ id })) })(received, response);
+    if (model === undefined || !names.includes(model)) {
+      return answerJson({ error: { message: `no model ${model}` } }, 404)(received, response);
+    }
+    const choices = [{ delta: { content: `I am ${model}` }, finish_reason: "stop" }];
+    return answerEvents({ choices })(received, response);
+  });
+  context.after(() => server.close());
+  return server;
+}
+
+test("Without a configured model chat asks for the first that the adapter lists and that seems to talk.", async (context) => {
+  const server = await startServer(context, "text-embedding-3-small", "whisper-1", "gpt-4o", "gpt-4o-mini");
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
+  const { code, stdout, stderr } = await chat(context, folder, "Who are you?\n");
+  assert.deepEqual([code, stdout], [0, "I am gpt-4o\n"]);
+  assert.match(stderr, /in this process, model gpt-4o\./);
+});
+
+test("A gateway elsewhere is asked for a model that it has.", async (context) => {
+  const server = await startServer(context, "gpt-4o", "gpt-4o-mini");
+  const adapters = { main: { type: "openai", base_url: server.url } };
+  const gateway = await startGateway(context, { adapters });
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "mine"), token);
+  const args = ["--url", gateway.address, "--token-file", "mine"];
+  assert.equal((await chat(context, folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o\n");
+  writeConfig(folder, toConfig({ adapters: { main: { type: "echo", model: "gpt-4o-mini" } } }));
+  assert.equal((await chat(context, folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o-mini\n");
+  writeFileSync(join(folder, "mine"), "sk-wrong-0123456789");
+  const refused = await chat(context, folder, "Who are you?\n", ...args);
+  assert.deepEqual([refused.code, refused.stdout], [1, ""]);
+  assert.match(refused.stderr, /^The token is not valid\. .*--token-file\)\.\n$/);
+});
+
+test("Where no list of models can be had, chat says that a model must be named.", async (context) => {
+  const server = await startServer(context);
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
+  const empty = await chat(context, folder, "Hello\n");
+  assert.deepEqual([empty.code, empty.stdout], [1, ""]);
+  assert.equal(empty.stderr, "No model is named, and the list of models is empty. Name one with --model.\n");
+  server.script = answerJson({ error: { message: "no such page" } }, 404);
+  const absent = await chat(context, folder, "Hello\n");
+  assert.deepEqual([absent.code, absent.stdout], [1, ""]);
+  assert.match(absent.stderr, /^No model is named, .*no such page.* Name one with --model\.\n$/);
+});
+
+test("An adapter that lists no models is asked by its own name.", async (context) => {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({ adapters: { agent: { type: "command", argv: ["cat"], input: "text" } } }));
+  const { code, stdout, stderr } = await chat(context, folder, "Hello\n");
+  assert.deepEqual([code, stdout], [0, "Hello\n"]);
+  assert.match(stderr, /, model agent\./);
+});
+
 test("An answer that is stopped is called off in the gateway, and the session stays as it was.", async (context) => {
   const adapters = { echo: { type: "echo", delay_ms: 50 } };
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } }, adapters });
   const partner = talkTo(context, gateway);
   await hear(partner, "Hello");
   const stopped = new AbortController();
-  const question = { messages: [{ role: "user", content: "REPEAT 1000 ha" }], session: "terminal" } as const;
+  const question = {
+    messages: [{ role: "user", content: "REPEAT 1000 ha" }],
+    session: "terminal",
+    model: "echo",
+  } as const;
   let text = "";
   for await (const batch of partner.ask(question, stopped.signal)) {
     for (const event of batch) if (event.type === "item-delta") text += event.text;

@@ -14,6 +14,7 @@ type Say = (question: Question, signal: AbortSignal) => AsyncIterable<readonly D
 /** A partner that says what the script says. */
 function createPartner(say: Say): Partner {
   return {
+    models: async () => [],
     ask: (question, signal) =>
       frame("resp_1", say(question, signal), {
         async settle() {},
@@ -56,6 +57,7 @@ function begin(say: Say, more: { isInteractive?: boolean; showsHistory?: boolean
       wake();
     },
     session: "terminal",
+    model: "echo",
     showsHistory: false,
     stopped: stopped.signal,
     ...more,

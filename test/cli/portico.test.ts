@@ -92,6 +92,19 @@ test("The first run makes a token and shows it once with a curl line that works;
   assert.ok(again.includes(join(folder, ".portico/token")));
 });
 
+test("With another server in the environment turns go there, and the curl line has a place for one of its models.", async () => {
+  const given = { OPENAI_API_KEY: "sk-other-0123456789", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" };
+  const started = begin(newFolder(), ["start", "--port", "0"], given);
+  const text = await started.said("curl ");
+  started.child.kill("SIGTERM");
+  assert.equal((await started.ended).code, 0);
+  assert.match(
+    text,
+    /^ {2}adapter {4}openai: OPENAI_API_KEY and .* are set, so turns go to http:\/\/127\.0\.0\.1:1\/v1$/m,
+  );
+  assert.match(text, /^Try it, with one of its models in the place of MODEL:\n {2}curl .*"model":"MODEL"/m);
+});
+
 test("The specification's configuration starts.", async () => {
   const folder = newFolder();
   const http = {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { toJsonSchema } from "../../src/config/editor.ts";
+import { problemsOf, withHttp } from "./house.ts";
 
 interface Form {
   readonly description?: string;
@@ -45,6 +46,30 @@ test("Every key of the file has a description.", () => {
     keys.filter(([, form]) => form.description === undefined).map(([path]) => path),
     [],
   );
+});
+
+test("What has a pattern says in words what fits it, as no operator should have to read one.", () => {
+  const untold: unknown[] = [];
+  JSON.stringify(schema, (_, form) => {
+    if (typeof form?.pattern === "string" && form.title === undefined) untold.push(form);
+    return form;
+  });
+  assert.deepEqual(untold, []);
+});
+
+test("A URL of an adapter that is none is answered with one that would do.", async () => {
+  const main = { type: "openai", base_url: "api.example.com/v1", proxy: "proxy.example.com" };
+  assert.deepEqual(await problemsOf(withHttp({}, { adapters: { main } }), { adapterOptions }), [
+    {
+      path: "gateway.adapters.main.base_url",
+      message:
+        'found the string "api.example.com/v1"; allowed: a URL like "https://api.example.com/v1", without user and password, or "unix:/path"',
+    },
+    {
+      path: "gateway.adapters.main.proxy",
+      message: 'found the string "proxy.example.com"; allowed: a URL like "http://proxy.example.com:3128" or false',
+    },
+  ]);
 });
 
 test("An editor asks for nothing that has a default.", () => {

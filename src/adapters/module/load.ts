@@ -41,7 +41,7 @@ function load(file: string): unknown {
     const why =
       code === "ERR_REQUIRE_ASYNC_MODULE"
         ? "it, or what it imports, has an await outside of any function. Move it into the function or into stream."
-        : describe(cause);
+        : (describeCommonJs(cause) ?? describe(cause));
     throw new Error(`${file} cannot be loaded: ${why}`, { cause });
   }
 }
@@ -82,6 +82,21 @@ function checkAdapter(file: string, adapter: Adapter): Adapter {
 /** A syntax error says where it is only at the head of its stack. */
 function describe(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
-  const [head = ""] = thrown.stack?.split("\n", 1) ?? [];
+  const head = headOf(thrown);
   return thrown instanceof SyntaxError && head.startsWith("file:") ? `${thrown.message} (${head})` : thrown.message;
+}
+
+/** `npm init` makes folders in which files are CommonJS; an ES module there is no mistake, but for its name. */
+function describeCommonJs(thrown: unknown): string | undefined {
+  if (!(thrown instanceof SyntaxError) || !foreignToCommonJs.test(thrown.message)) return undefined;
+  const [, file = "", kind = ""] = /^(?!file:)(.+\.(c?[jt])s):\d+$/.exec(headOf(thrown)) ?? [];
+  if (file === "") return undefined;
+  const setting = kind.startsWith("c") ? "" : ', or set "type": "module" in its package.json';
+  return `${thrown.message}. ${file} is an ES module but is read as CommonJS: let its name end with .m${kind.at(-1)}s${setting}.`;
+}
+
+const foreignToCommonJs = /^(Unexpected token 'export'|Cannot use .* outside a module|await is only valid)/;
+
+function headOf({ stack }: Error): string {
+  return stack?.split("\n", 1)[0] ?? "";
 }

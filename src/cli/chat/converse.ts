@@ -17,6 +17,7 @@ export interface Conversation {
   /** A line beside the answers. */
   complain(line: string): void;
   readonly session: string;
+  readonly model: string;
   /** All that was said goes with every question, for a gateway that would not know it by the session. */
   readonly showsHistory: boolean;
   /** Ends the conversation at once. */
@@ -25,7 +26,7 @@ export interface Conversation {
 
 /** Answers until the input ends or someone has enough; tells how many answers failed. */
 export async function converse(partner: Partner, conversation: Conversation): Promise<number> {
-  const { input, output, isInteractive, stopped, complain } = conversation;
+  const { input, output, isInteractive, stopped, complain, model } = conversation;
   const lines = createInterface({
     input,
     ...(isInteractive && { output }),
@@ -52,7 +53,7 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
     const { signal } = (answering = new AbortController());
     const messages: readonly Said[] = [...(conversation.showsHistory ? said : []), { role: "user", content }];
     try {
-      const ended = await tell(partner.ask({ messages, session }, signal), scribe);
+      const ended = await tell(partner.ask({ messages, session, model }, signal), scribe);
       if (ended?.error !== undefined) throw ended.error;
       if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
       said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];

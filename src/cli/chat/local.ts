@@ -8,12 +8,11 @@ import type { Naming, Partner } from "./partner.ts";
 
 export interface LocalOptions {
   readonly config: Config;
-  readonly model: string;
   readonly naming: Naming | undefined;
 }
 
 /** Throws when another gateway has the store. */
-export async function openLocal({ config, model, naming }: LocalOptions): Promise<Partner> {
+export async function openLocal({ config, naming }: LocalOptions): Promise<Partner> {
   const portico = await createPortico({
     ...config,
     http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },
@@ -22,7 +21,8 @@ export async function openLocal({ config, model, naming }: LocalOptions): Promis
   });
   const newId = createIds(() => new Date());
   return {
-    async *ask({ messages, session }, signal) {
+    models: () => portico.models(),
+    async *ask({ messages, session, model }, signal) {
       const { events } = await portico.gateway.answer(
         {
           model,

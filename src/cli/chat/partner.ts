@@ -3,6 +3,8 @@ import type { Hint } from "../../config/config.ts";
 import type { Event } from "../../core/event.ts";
 
 export interface Partner {
+  /** The names of models that it tells. */
+  models(): Promise<readonly string[]>;
   /** What fails before the first word is thrown, what fails later is told by the one `turn-end`. */
   ask(question: Question, signal: AbortSignal): AsyncIterable<readonly Event[]>;
   close(): Promise<void>;
@@ -12,6 +14,7 @@ export interface Question {
   /** The last one is new. */
   readonly messages: readonly Said[];
   readonly session: string;
+  readonly model: string;
 }
 
 export interface Said {

@@ -1,10 +1,11 @@
 /** A partner over HTTP: a gateway that runs already, here or on another machine. */
 import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstream.ts";
-import { readStart } from "../../adapters/http/whole.ts";
-import { isObject } from "../../adapters/json.ts";
+import { readStart, readWhole } from "../../adapters/http/whole.ts";
+import { isObject, listAt, parseJson, textAt } from "../../adapters/json.ts";
 import * as chat from "../../adapters/openai/chat/reply.ts";
 import { createScrubber } from "../../adapters/openai/failure.ts";
 import * as responses from "../../adapters/openai/responses/reply.ts";
+import type { ReplyReader } from "../../adapters/openai/stream.ts";
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import { frame } from "../../core/frame/frame.ts";
@@ -13,7 +14,6 @@ import type { Naming, Partner, Question } from "./partner.ts";
 export interface RemoteOptions {
   readonly address: string;
   readonly token: string;
-  readonly model: string;
   readonly naming: Naming | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -30,8 +30,12 @@ const otherToken =
 /** A gateway that is alive is never silent for so long. */
 const silenceMs = 600_000;
 
+/** It asks its adapters, which have five seconds each. */
+const listMs = 15_000;
+const maxListBytes = 16 * 1024 * 1024;
+
 /** Whoever aborts leaves as any client does, and the gateway calls the turn off. */
-export function openRemote({ address, token, model, naming, env }: RemoteOptions): Partner {
+export function openRemote({ address, token, naming, env }: RemoteOptions): Partner {
   const upstream = createUpstream({
     baseUrl: address,
     environment: env,
@@ -42,22 +46,36 @@ export function openRemote({ address, token, model, naming, env }: RemoteOptions
   const scrub = createScrubber(token, {});
   let open: readonly (typeof endpoints)[number][] = endpoints;
 
-  async function send({ messages, session }: Question, signal: AbortSignal) {
+  const authorization = `Bearer ${token}`;
+
+  async function list(): Promise<readonly string[]> {
+    const request = { method: "GET", path: "/v1/models", headers: { authorization }, totalMs: listMs } as const;
+    const response = await ours(upstream.send(request, new AbortController().signal));
+    try {
+      if (response.status !== 200) throw toFailure(await readRefusal(response, address));
+      const listed = readList((await ours(readWhole(response, maxListBytes))).toString("utf8"));
+      if (listed === undefined) throw toFailure(strange(address, response.status));
+      return listed;
+    } finally {
+      response.leave();
+    }
+  }
+
+  async function send({ messages, session, model }: Question, signal: AbortSignal) {
     const headers = {
       "content-type": "application/json",
-      authorization: `Bearer ${token}`,
+      authorization,
       ...(naming?.from === "header" && { [naming.name]: session }),
     };
     const user = naming?.from === "user" ? session : undefined;
     for (;;) {
       const [endpoint = endpoints[0], ...others] = open;
       const body = JSON.stringify({ model, [endpoint.field]: messages, stream: true, user });
-      const response = await upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal);
+      const response = await ours(upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal));
       if (response.status === 200) return { endpoint, response };
-      const { message, code } = await readRefusal(response, address);
-      const isClosed = code === "endpoint_disabled" || code === "endpoint_not_allowed";
-      if (code === "invalid_api_key") throw new GatewayError("adapter_refused", `${message} ${otherToken}`);
-      if (!isClosed || others.length === 0) throw new GatewayError("adapter_refused", message);
+      const refusal = await readRefusal(response, address);
+      const isClosed = refusal.code === "endpoint_disabled" || refusal.code === "endpoint_not_allowed";
+      if (!isClosed || others.length === 0) throw toFailure(refusal);
       open = others;
     }
   }
@@ -67,10 +85,10 @@ export function openRemote({ address, token, model, naming, env }: RemoteOptions
     try {
       const reader = endpoint.createReplyReader(scrub);
       while (!reader.isDone()) {
-        const buffers = await response.pull();
+        const buffers = await ours(response.pull());
         const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
         if (deltas.length > 0) yield deltas;
-        reader.check();
+        checkReader(reader);
       }
     } finally {
       response.leave();
@@ -78,10 +96,11 @@ export function openRemote({ address, token, model, naming, env }: RemoteOptions
   }
 
   return {
+    models: list,
     ask: (question, signal) =>
       frame("", hear(question, signal), {
         async settle() {},
-        explain,
+        explain: toGatewayError,
         leave() {},
         now: () => new Date(),
       }),
@@ -89,25 +108,58 @@ export function openRemote({ address, token, model, naming, env }: RemoteOptions
   };
 }
 
-/** What is an upstream to an adapter is the gateway to whoever talks to it. */
-function explain(thrown: unknown): GatewayError {
-  const { code, message } = toGatewayError(thrown);
-  return new GatewayError(code, message.replace(/^The upstream\b/, "The gateway"));
+/** What our own connection throws: an upstream to an adapter is the gateway to whoever talks to it. */
+async function ours<Value>(work: Promise<Value>): Promise<Value> {
+  try {
+    return await work;
+  } catch (thrown) {
+    throw nameGateway(toGatewayError(thrown));
+  }
 }
 
-async function readRefusal(
-  response: UpstreamResponse,
-  address: string,
-): Promise<{ readonly message: string; readonly code?: unknown }> {
+function nameGateway({ code, message }: GatewayError): GatewayError {
+  return new GatewayError(code, message.replace(/\b([Tt])he upstream\b/, "$1he gateway"));
+}
+
+/** A stream that makes no sense is the gateway's own; a failure that it tells is told in its words, which speak of its upstream. */
+function checkReader(reader: ReplyReader): void {
+  try {
+    reader.check();
+  } catch (thrown) {
+    const failure = toGatewayError(thrown);
+    if (failure.code === "adapter_protocol") throw nameGateway(failure);
+    throw new GatewayError(failure.code, failure.message.replace(/^The upstream failed: /, ""));
+  }
+}
+
+function readList(text: string): readonly string[] | undefined {
+  const body = parseJson(text);
+  const entries = isObject(body) ? listAt(body, "data") : undefined;
+  return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
+}
+
+interface Refusal {
+  readonly message: string;
+  readonly code?: unknown;
+}
+
+function toFailure({ message, code }: Refusal): GatewayError {
+  if (code === "invalid_api_key") return new GatewayError("adapter_refused", `${message} ${otherToken}`);
+  return new GatewayError(code === "adapter_refused" ? "adapter_refused" : "adapter_error", message);
+}
+
+async function readRefusal(response: UpstreamResponse, address: string): Promise<Refusal> {
   const text = (await readStart(response)).toString("utf8");
   response.leave();
-  try {
-    const body: unknown = JSON.parse(text);
-    const error = isObject(body) ? body["error"] : undefined;
-    if (isObject(error) && typeof error["message"] === "string")
-      return { message: error["message"], code: error["code"] };
-  } catch {
-    // Whoever answers in no JSON is none of ours, and is told as such.
+  const body = parseJson(text);
+  const error = isObject(body) ? body["error"] : undefined;
+  if (isObject(error) && typeof error["message"] === "string") {
+    return { message: error["message"], code: error["code"] };
   }
-  return { message: `${address} answered with status ${response.status}, and not as a gateway does. Check the URL.` };
+  return strange(address, response.status);
+}
+
+/** Whoever answers in other words is no gateway. */
+function strange(address: string, status: number): Refusal {
+  return { message: `${address} answered with status ${status}, and not as a gateway does. Check the URL.` };
 }
