@@ -22,6 +22,7 @@ import { compiled } from "./compiled.ts";
 
 const root = join(import.meta.dirname, "..");
 const manifest = JSON.parse(readPage("package.json")) as {
+  readonly files: readonly string[];
   readonly scripts: { readonly start: string };
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
@@ -60,6 +61,13 @@ suite("the pages", () => {
       pages.filter((page) => page.startsWith("docs/") && page !== "docs/README.md" && !listed.has(page)),
       [],
     );
+  });
+
+  test("the package brings the pages that its README leads to", () => {
+    const absent = linksOf("README.md").filter(
+      ({ file }) => file.startsWith("docs/") && !manifest.files.includes("docs"),
+    );
+    assert.deepEqual(absent, []);
   });
 
   test("the tree of the architecture has a line for every file of the source, and no other", () => {
@@ -133,7 +141,10 @@ async function follow(page: string, context: TestContext): Promise<void> {
     } else if (kind === "json") {
       await reader.check(text);
     } else {
-      assert.ok(["console", "python"].includes(kind), `a block of ${page} is of the kind '${kind}', which nobody runs`);
+      assert.ok(
+        ["console", "python", "nginx"].includes(kind),
+        `a block of ${page} is of the kind '${kind}', which nobody runs`,
+      );
     }
   }
   assert.ok(ran >= 5, `only ${ran} blocks were run`);
