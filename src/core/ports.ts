@@ -80,6 +80,16 @@ export interface About {
   readonly adapter?: string | undefined;
 }
 
+/** What is known of a turn that has no place, or none yet. */
+export const unplaced = {
+  session: undefined,
+  history: undefined,
+  contextItems: undefined,
+  omittedItems: 0,
+  truncation: "disabled",
+  remarks: [],
+} as const;
+
 /**
  * What became of the caller's history: a new thread; the session's thread gone on with; the shown history found as a
  * thread's end, or before its end or in part, so that a branch begins there; shown to a session that does not know it; or

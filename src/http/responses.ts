@@ -31,7 +31,7 @@ export async function retrieveResponse(
   return parts.turns.run(client, request.token, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
-    return tellStream(parts, { answering, voice, numbering, unplaced: recalled.about, isRecalled: true }, reply);
+    return tellStream(parts, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
 

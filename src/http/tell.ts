@@ -5,7 +5,7 @@ import { type GatewayError, toGatewayError } from "../core/errors.ts";
 import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame/frame.ts";
 import type { Reply } from "../core/gateway.ts";
-import type { About, Remark, Voice } from "../core/ports.ts";
+import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
@@ -48,7 +48,7 @@ export interface Streamed {
   readonly answering: Promise<Reply>;
   readonly voice: Voice;
   readonly numbering: Numbering | undefined;
-  readonly unplaced: Pick<About, "id" | "model">;
+  readonly named: Pick<About, "id" | "model">;
   /** It was asked for by an earlier request, and counted then. */
   readonly isRecalled?: boolean | undefined;
 }
@@ -56,7 +56,7 @@ export interface Streamed {
 /** Sends the answer event by event. What fails before the first byte is thrown, what fails later is told in the stream. */
 export async function tellStream(
   parts: TellParts,
-  { answering, voice, numbering, unplaced, isRecalled = false }: Streamed,
+  { answering, voice, numbering, named, isRecalled = false }: Streamed,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   let placed: Reply | undefined;
@@ -99,7 +99,7 @@ export async function tellStream(
     // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
     if (spoke) reply.raw.destroy();
     else {
-      const about = placed?.about ?? { ...nowhere, ...unplaced, createdAt: parts.now() };
+      const about = placed?.about ?? { ...unplaced, ...named, createdAt: parts.now() };
       writer.end(numberFor(about)(voice.stream(about)(failedTurn(error, parts.now()))));
     }
   } finally {
@@ -116,16 +116,6 @@ function note(reply: FastifyReply, events: readonly Event[]): void {
   if (last?.type === "turn-end") request.usage = last.answer.usage;
   if (last?.type !== "turn-queued") request.firstByte ??= { ms: reply.elapsedTime, isStreamed: true };
 }
-
-/** What can be said of a turn that failed before it had a place. */
-const nowhere = {
-  session: undefined,
-  history: undefined,
-  contextItems: undefined,
-  omittedItems: 0,
-  truncation: "disabled",
-  remarks: [],
-} as const;
 
 /** Headers that hooks have set on the reply, for a head that is written past it. */
 function toHead(reply: FastifyReply): OutgoingHttpHeaders {

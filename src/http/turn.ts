@@ -49,7 +49,7 @@ export async function answerTurn(
       resumes: last,
     });
     if (ask.stream) {
-      return tellStream(parts, { answering, voice, numbering, unplaced: { id: turnId, model: ask.model } }, reply);
+      return tellStream(parts, { answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);

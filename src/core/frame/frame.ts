@@ -69,6 +69,13 @@ export function failedTurn(error: GatewayError, endedAt: Date): readonly [Event,
   return [{ type: "turn-start" }, { type: "turn-end", answer: createScript("").toAnswer(error, endedAt) }];
 }
 
+/** The events of a turn that nothing was asked of. */
+export function emptyTurn(endedAt: Date): readonly Event[] {
+  const script = createScript("");
+  script.hear({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }, []);
+  return [{ type: "turn-start" }, { type: "turn-end", answer: script.toAnswer(undefined, endedAt) }];
+}
+
 type TurnEnd = Extract<Event, { type: "turn-end" }>;
 
 /** What has been said so far. One item is open at a time; calls that run side by side are told one after the other. */

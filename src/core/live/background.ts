@@ -7,7 +7,7 @@ import { endFailed, type Keepsake, toLoneTurn } from "../keep.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { Live, Lives } from "./lives.ts";
 import { findContinued, placedBy } from "../place/place.ts";
-import type { About } from "../ports.ts";
+import { type About, unplaced } from "../ports.ts";
 import type { SessionStore } from "../store.ts";
 import type { Ask } from "../turn.ts";
 import { truncationOf } from "../window/fit.ts";
@@ -28,17 +28,8 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     const { owner, turnId, key, memo } = caller;
     // What it continues is looked for now, as only now its caller can be told that there is no such thing.
     const session = await findContinued(store, owner, ask);
-    const about: { -readonly [Key in keyof About]: About[Key] } = {
-      id: turnId,
-      createdAt: now(),
-      model: ask.model,
-      session,
-      history: undefined,
-      contextItems: undefined,
-      omittedItems: 0,
-      truncation: truncationOf(ask, placedBy(ask, caller.hint)),
-      remarks: [],
-    };
+    const truncation = truncationOf(ask, placedBy(ask, caller.hint));
+    const about: Writable<About> = { ...unplaced, id: turnId, createdAt: now(), model: ask.model, session, truncation };
     const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
     async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
@@ -74,3 +65,5 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     return live;
   };
 }
+
+type Writable<Known> = { -readonly [Key in keyof Known]: Known[Key] };

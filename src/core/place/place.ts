@@ -4,7 +4,6 @@ import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import { type Match, matchHistory } from "./match.ts";
 import { divide, isStep, readShown, type Shown, withoutKnown, withoutRepeat } from "./shown.ts";
-import type { History } from "../ports.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import { noPath, type Path } from "./path.ts";
 import type { Queue } from "./queue.ts";
@@ -12,20 +11,7 @@ import { sideOf } from "./runs.ts";
 import { asksAnew, isConversation, mayFollow } from "./titles.ts";
 import type { Ask } from "../turn.ts";
 
-export interface Place {
-  readonly history: History;
-  /** The turns before this one, from the root. */
-  readonly path: Path;
-  /** What the model sees in place of a path with gaps: the caller's own account of it. */
-  readonly instead?: readonly Item[] | undefined;
-  /** The request is word for word what is remembered, and what is new: the model may see just that. */
-  readonly isVerbatim?: boolean | undefined;
-  /** The caller's own account of the path, where it or the path has something beside the words. */
-  readonly account?: readonly Item[] | undefined;
-  /** What the caller showed of the time before and is not kept yet. */
-  readonly base: readonly Item[];
-  /** What is new. */
-  readonly input: readonly Item[];
+export interface Place extends Match {
   /** The session that is there already. */
   readonly session: Session | undefined;
   /** What keeping this turn does to its session. */

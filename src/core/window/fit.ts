@@ -4,17 +4,12 @@ import type { Item } from "../item.ts";
 import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
 import type { Ask, Settings } from "../turn.ts";
-import { countItems, fitWindow, surelyFits } from "./window.ts";
+import { countItems, type Fitted, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {
   readonly adapter: Adapter;
   /** Makes ready what counts the tokens of a text, about. */
   readonly tokenCounter: () => Promise<(text: string) => number>;
-}
-
-export interface Fitted {
-  readonly items: readonly Item[];
-  readonly omitted: number;
 }
 
 /** What the caller wants; a session that a hint found goes on for ever, so there the window moves by itself. */

@@ -2,8 +2,9 @@
 import type { FastifyRequest } from "fastify";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
+import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
-import type { About, Protocol, Voice } from "../../core/ports.ts";
+import { type About, type Protocol, unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask, Trace, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { callerLeft } from "../client.ts";
@@ -168,19 +169,12 @@ async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }:
   const id = parts.newTurnId();
   memory.prepare(id, ask);
   const createdAt = parts.now();
-  const nowhere = { session: undefined, history: undefined, contextItems: undefined, omittedItems: 0 } as const;
-  const truncation = ask.truncation ?? "disabled";
-  const about: About = { id, createdAt, model: ask.model, ...nowhere, truncation, remarks: [] };
-  return { about, events: emptyTurn(createdAt) };
+  const { model, truncation = unplaced.truncation } = ask;
+  return { about: { ...unplaced, id, createdAt, model, truncation }, events: once(emptyTurn(createdAt)) };
 }
 
-async function* emptyTurn(endedAt: Date): Reply["events"] {
-  const usage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
-  const rest = { items: [], usage, error: undefined, notes: {}, brokenOff: undefined, pieces: undefined };
-  yield [
-    { type: "turn-start" },
-    { type: "turn-end", answer: { status: "completed", finish: "stop", endedAt, ...rest } },
-  ];
+async function* once(events: readonly Event[]): Reply["events"] {
+  yield events;
 }
 
 function binary(): GatewayError {
