@@ -1,8 +1,35 @@
 /** Failures that every kind of adapter tells alike. */
 import { type ErrorCode, GatewayError } from "../core/errors.ts";
+import type { Part } from "../core/item.ts";
+import { textAt } from "./json.ts";
 
 export function callerLeft(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
+}
+
+export function brokenOff(): GatewayError {
+  return new GatewayError(
+    "adapter_protocol",
+    "Connection lost: the upstream's stream broke off before the end of its answer.",
+  );
+}
+
+/** A part that only another dialect knows is refused, never left out. */
+export function refusePart(part: Extract<Part, { type: "other" }>): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `This gateway's adapter takes no content of type '${textAt(part.extra.fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
+    { part },
+  );
+}
+
+/** A choice that cannot be kept is refused, never left out. */
+export function refuseChoice(why: string): never {
+  throw new GatewayError(
+    "unsupported_parameter",
+    `Unsupported parameter: 'tool_choice'. ${why} that this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
+    { param: "tool_choice" },
+  );
 }
 
 /** How an upstream can fail. */

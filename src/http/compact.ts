@@ -3,18 +3,17 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
-import type { ResponseParts } from "./responses.ts";
 import { tellWhole } from "./tell.ts";
 
 /** `POST /v1/responses/compact`; nothing of it is kept. */
-export async function compact(parts: ResponseParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const { owner } = request.token;
-  const seal = parts.protocol.sealOf(owner);
+export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { owner } = token;
+  const seal = terms.protocol.sealOf(owner);
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(parts, reply);
-  return parts.turns.run(client, request.token, async () => {
-    const placed = await parts.gateway.answer(readCompactRequest(value, seal), {
-      turnId: parts.newTurnId(),
+  const { value } = await readJsonBody(terms, reply);
+  return terms.turns.run(client, token, async () => {
+    const placed = await terms.gateway.answer(readCompactRequest(value, seal), {
+      turnId: terms.newTurnId(),
       owner,
       hint: undefined,
       signal: client.signal,

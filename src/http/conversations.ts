@@ -20,96 +20,81 @@ import {
 import type { Seal } from "../protocols/responses/seal.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
-import type { ResponseParts } from "./responses.ts";
 
 /** `POST /v1/conversations`; also without a body. */
-export async function createConversation(
-  parts: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
-  const body = hasBody(request) ? (await readJsonBody(parts, reply)).value : {};
-  return parts.turns.run(new AbortController(), request.token, async () => {
-    const { metadata, items } = readNewConversation(body, sealOf(parts, request));
-    const addition = { turnId: parts.newTurnId(), items };
-    return toWireConversation(await parts.gateway.conversations.create(request.token.owner, metadata, addition));
+export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const body = hasBody(request) ? (await readJsonBody(request.terms, reply)).value : {};
+  return request.terms.turns.run(new AbortController(), request.token, async () => {
+    const { metadata, items } = readNewConversation(body, sealOf(request));
+    const addition = { turnId: request.terms.newTurnId(), items };
+    return toWireConversation(
+      await request.terms.gateway.conversations.create(request.token.owner, metadata, addition),
+    );
   });
 }
 
 /** `GET /v1/conversations/{id}` */
-export async function retrieveConversation({ gateway }: ResponseParts, request: FastifyRequest): Promise<unknown> {
-  return toWireConversation(await gateway.conversations.read(request.token.owner, readId(request)));
+export async function retrieveConversation(request: FastifyRequest): Promise<unknown> {
+  return toWireConversation(await request.terms.gateway.conversations.read(request.token.owner, readId(request)));
 }
 
 /** `POST /v1/conversations/{id}` */
-export async function updateConversation(
-  parts: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function updateConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
-  const { value } = await readJsonBody(parts, reply);
-  return parts.turns.run(new AbortController(), request.token, async () => {
+  const { value } = await readJsonBody(request.terms, reply);
+  return request.terms.turns.run(new AbortController(), request.token, async () => {
     const metadata = readNewMetadata(value);
-    return toWireConversation(await parts.gateway.conversations.update(request.token.owner, id, metadata));
+    return toWireConversation(await request.terms.gateway.conversations.update(request.token.owner, id, metadata));
   });
 }
 
 /** `DELETE /v1/conversations/{id}`: all that was said in it goes with it. */
-export async function deleteConversation({ gateway }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+export async function deleteConversation(request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
-  await gateway.conversations.delete(request.token.owner, id);
+  await request.terms.gateway.conversations.delete(request.token.owner, id);
   return toDeletedConversation(id);
 }
 
 /** `GET /v1/conversations/{id}/items` */
-export async function listItems({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
+export async function listItems(request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
   const query = readPageQuery(readQuery(request));
-  return toItemPage(await gateway.conversations.places(request.token.owner, id), query, sealOf({ protocol }, request));
+  return toItemPage(await request.terms.gateway.conversations.places(request.token.owner, id), query, sealOf(request));
 }
 
 /** `POST /v1/conversations/{id}/items`; waits for a turn of the conversation that runs. */
-export async function createItems(
-  parts: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(parts, reply);
-  return parts.turns.run(client, request.token, async () => {
-    const seal = sealOf(parts, request);
-    const addition = { turnId: parts.newTurnId(), items: readNewItems(value, seal) };
-    const added = await parts.gateway.conversations.append(request.token.owner, id, addition, client.signal);
+  const { value } = await readJsonBody(request.terms, reply);
+  return request.terms.turns.run(client, request.token, async () => {
+    const seal = sealOf(request);
+    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(value, seal) };
+    const added = await request.terms.gateway.conversations.append(request.token.owner, id, addition, client.signal);
     return toItemList(added, { seal, showsSeals: showsSeals(readQuery(request)) });
   });
 }
 
 /** `GET /v1/conversations/{id}/items/{item}` */
-export async function retrieveItem({ gateway, protocol }: ResponseParts, request: FastifyRequest): Promise<unknown> {
-  const places = await gateway.conversations.places(request.token.owner, readId(request));
-  const sealing = { seal: sealOf({ protocol }, request), showsSeals: showsSeals(readQuery(request)) };
+export async function retrieveItem(request: FastifyRequest): Promise<unknown> {
+  const places = await request.terms.gateway.conversations.places(request.token.owner, readId(request));
+  const sealing = { seal: sealOf(request), showsSeals: showsSeals(readQuery(request)) };
   return toListedItem(findListed(places, readItemId(request)), sealing);
 }
 
 /** `DELETE /v1/conversations/{id}/items/{item}`; answers with the conversation. */
-export async function deleteItem(
-  { gateway }: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function deleteItem(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { owner } = request.token;
   const id = readId(request);
   const itemId = readItemId(request);
-  const place = findListed(await gateway.conversations.places(owner, id), itemId);
+  const place = findListed(await request.terms.gateway.conversations.places(owner, id), itemId);
   const { signal } = watchClient(reply.raw);
-  const conversation = await gateway.conversations.removeItem(owner, id, place, signal);
+  const conversation = await request.terms.gateway.conversations.removeItem(owner, id, place, signal);
   return toWireConversation(conversation ?? unknownItem(itemId));
 }
 
-function sealOf({ protocol }: Pick<ResponseParts, "protocol">, request: FastifyRequest): Seal {
-  return protocol.sealOf(request.token.owner);
+function sealOf({ terms, token }: FastifyRequest): Seal {
+  return terms.protocol.sealOf(token.owner);
 }
 
 function readId(request: FastifyRequest): string {

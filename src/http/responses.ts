@@ -17,62 +17,51 @@ export interface ResponseParts extends TurnParts {
 }
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or behind `starting_after`. */
-export async function retrieveResponse(
-  parts: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { stream, starting_after } = request.query as { readonly stream?: string; readonly starting_after?: string };
-  const { recalled, voice } = await find(parts, request);
+  const { recalled, voice } = await find(request);
   if (stream !== "true" && stream !== "1") return sendJson(recalled.about, toText(recalled, voice), reply);
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
-  return parts.turns.run(client, request.token, async () => {
+  return request.terms.turns.run(client, request.token, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
-    return tellStream(parts, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
+    return tellStream(request.terms, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
 
 /** `POST /v1/responses/{id}/cancel` */
-export async function cancelResponse(
-  parts: ResponseParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function cancelResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
   const { owner } = request.token;
-  const recalled = (await parts.gateway.cancel(owner, id)) ?? unknownResponse(id);
+  const recalled = (await request.terms.gateway.cancel(owner, id)) ?? unknownResponse(id);
   if (!recalled.background) throw new GatewayError("not_cancellable", "Cannot cancel a synchronous response.");
-  return sendJson(recalled.about, toText(recalled, voiceOf(parts, recalled, owner)), reply);
+  return sendJson(recalled.about, toText(recalled, voiceOf(request.terms, recalled, owner)), reply);
 }
 
 /** `DELETE /v1/responses/{id}` */
-export async function deleteResponse(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+export async function deleteResponse(request: FastifyRequest): Promise<unknown> {
   const { id } = request.params as { readonly id: string };
-  await find(parts, request);
-  if (!(await parts.gateway.forget(request.token.owner, id))) unknownResponse(id);
+  await find(request);
+  if (!(await request.terms.gateway.forget(request.token.owner, id))) unknownResponse(id);
   return { id, object: "response", deleted: true };
 }
 
 /** `GET /v1/responses/{id}/input_items` */
-export async function listInputItems(parts: ResponseParts, request: FastifyRequest): Promise<unknown> {
+export async function listInputItems(request: FastifyRequest): Promise<unknown> {
   const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
-  const { recalled, voice } = await find(parts, request);
+  const { recalled, voice } = await find(request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
-  return toItemPage(places, query, parts.protocol.sealOf(request.token.owner), voice.wantsSummary);
+  return toItemPage(places, query, request.terms.protocol.sealOf(request.token.owner), voice.wantsSummary);
 }
 
-async function find(
-  parts: ResponseParts,
-  request: FastifyRequest,
-): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
+async function find(request: FastifyRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
   const { id } = request.params as { readonly id: string };
   const { owner } = request.token;
-  const recalled = (await parts.gateway.recall(owner, id)) ?? unknownResponse(id);
+  const recalled = (await request.terms.gateway.recall(owner, id)) ?? unknownResponse(id);
   const isShown = showsSeals(request.query as Readonly<Record<string, unknown>>);
-  return { recalled, voice: voiceOf(parts, recalled, owner, isShown) };
+  return { recalled, voice: voiceOf(request.terms, recalled, owner, isShown) };
 }
 
 /** A turn of the other dialect has no memo, and is no response. */

@@ -31,75 +31,49 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     {
       path: "/v1/chat/completions",
       methods: {
-        POST: (request, reply) =>
-          answerTurn(request.terms, forDeployment(request.originalUrl, request.terms.chat), request, reply),
+        POST: (request, reply) => answerTurn(forDeployment(request.originalUrl, request.terms.chat), request, reply),
       },
       endpoints: ["chat"],
     },
     {
       path: "/v1/responses",
-      methods: { POST: (request, reply) => answerTurn(request.terms, request.terms.protocol, request, reply) },
+      methods: { POST: (request, reply) => answerTurn(request.terms.protocol, request, reply) },
       endpoints: ["responses"],
       sockets: parts.sockets,
     },
-    {
-      path: "/v1/responses/compact",
-      methods: { POST: (request, reply) => compact(request.terms, request, reply) },
-      endpoints: ["responses"],
-    },
-    {
-      path: "/v1/responses/input_tokens",
-      methods: { POST: (request, reply) => countInputTokens(request.terms, request, reply) },
-      endpoints: ["responses"],
-    },
-    {
-      path: "/v1/responses/:id",
-      methods: {
-        GET: (request, reply) => retrieveResponse(request.terms, request, reply),
-        DELETE: (request) => deleteResponse(request.terms, request),
-      },
-      endpoints: ["responses"],
-    },
+    { path: "/v1/responses/compact", methods: { POST: compact }, endpoints: ["responses"] },
+    { path: "/v1/responses/input_tokens", methods: { POST: countInputTokens }, endpoints: ["responses"] },
+    { path: "/v1/responses/:id", methods: { GET: retrieveResponse, DELETE: deleteResponse }, endpoints: ["responses"] },
     {
       path: "/v1/responses/:id/cancel",
-      methods: { POST: (request, reply) => cancelResponse(request.terms, request, reply) },
+      methods: { POST: cancelResponse },
       endpoints: ["responses"],
       needsNoBody: true,
     },
-    {
-      path: "/v1/responses/:id/input_items",
-      methods: { GET: (request) => listInputItems(request.terms, request) },
-      endpoints: ["responses"],
-    },
+    { path: "/v1/responses/:id/input_items", methods: { GET: listInputItems }, endpoints: ["responses"] },
     {
       path: "/v1/conversations",
-      methods: { POST: (request, reply) => conversations.createConversation(request.terms, request, reply) },
+      methods: { POST: conversations.createConversation },
       endpoints: ["responses"],
       needsNoBody: true,
     },
     {
       path: "/v1/conversations/:id",
       methods: {
-        GET: (request) => conversations.retrieveConversation(request.terms, request),
-        POST: (request, reply) => conversations.updateConversation(request.terms, request, reply),
-        DELETE: (request) => conversations.deleteConversation(request.terms, request),
+        GET: conversations.retrieveConversation,
+        POST: conversations.updateConversation,
+        DELETE: conversations.deleteConversation,
       },
       endpoints: ["responses"],
     },
     {
       path: "/v1/conversations/:id/items",
-      methods: {
-        GET: (request) => conversations.listItems(request.terms, request),
-        POST: (request, reply) => conversations.createItems(request.terms, request, reply),
-      },
+      methods: { GET: conversations.listItems, POST: conversations.createItems },
       endpoints: ["responses"],
     },
     {
       path: "/v1/conversations/:id/items/:item",
-      methods: {
-        GET: (request) => conversations.retrieveItem(request.terms, request),
-        DELETE: (request, reply) => conversations.deleteItem(request.terms, request, reply),
-      },
+      methods: { GET: conversations.retrieveItem, DELETE: conversations.deleteItem },
       endpoints: ["responses"],
     },
     {

@@ -4,23 +4,21 @@ import { toTokenCount } from "../protocols/responses/tokens.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
-import type { ResponseParts } from "./responses.ts";
 
 /** `POST /v1/responses/input_tokens`: the body of a response that is not made. */
 export async function countInputTokens(
-  parts: ResponseParts,
-  request: FastifyRequest,
+  { terms, token, headers }: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(parts, reply);
-  return parts.turns.run(client, request.token, async () => {
-    const { owner } = request.token;
-    const { ask } = parts.protocol.parse(withModel(value), owner);
-    const { tokens, isExact } = await parts.gateway.countTokens(ask, {
-      turnId: parts.newTurnId(),
+  const { value } = await readJsonBody(terms, reply);
+  return terms.turns.run(client, token, async () => {
+    const { owner } = token;
+    const { ask } = terms.protocol.parse(withModel(value), owner);
+    const { tokens, isExact } = await terms.gateway.countTokens(ask, {
+      turnId: terms.newTurnId(),
       owner,
-      ...readHint(parts.hints, request.headers, ask.user),
+      ...readHint(terms.hints, headers, ask.user),
       signal: client.signal,
     });
     reply.header("x-portico-tokens", isExact ? "exact" : "estimated");

@@ -20,25 +20,20 @@ export interface TurnParts extends TellParts, BodyParts {
 }
 
 /** Answers a request in the dialect in which it was asked. */
-export async function answerTurn(
-  parts: TurnParts,
-  protocol: Protocol,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { value, bytes } = await readJsonBody(parts, reply);
-  return parts.turns.run(client, request.token, async () => {
+  const { value, bytes } = await readJsonBody(request.terms, reply);
+  return request.terms.turns.run(client, request.token, async () => {
     const { headers } = request;
     const { owner } = request.token;
     const { ask, voice } = protocol.parse(value, owner);
-    const turnId = parts.newTurnId();
-    const hinted = readHint(parts.hints, headers, ask.user);
+    const turnId = request.terms.newTurnId();
+    const hinted = readHint(request.terms.hints, headers, ask.user);
     const key = readIdempotencyKey(headers, request.originalUrl, hinted.hint, bytes);
     // All that can be refused at once comes first: a turn that was begun must not be left alone.
     const last = key && ask.stream ? readLastEventId(headers) : undefined;
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
-    const answering = parts.gateway.answer(ask, {
+    const answering = request.terms.gateway.answer(ask, {
       turnId,
       owner,
       ...hinted,
@@ -49,7 +44,7 @@ export async function answerTurn(
       resumes: last,
     });
     if (ask.stream) {
-      return tellStream(parts, { answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
+      return tellStream(request.terms, { answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);

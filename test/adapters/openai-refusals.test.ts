@@ -1,8 +1,8 @@
 /** What callers read of an upstream that refuses to answer the gateway, and which words are secrets in it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createScrubber, toReportedFailure } from "../../src/adapters/openai/failure.ts";
-import { toRefusalError } from "../../src/adapters/http/refusal.ts";
+import { createScrubber } from "../../src/adapters/openai/failure.ts";
+import { toRefusalError, toReportedFailure } from "../../src/adapters/http/refusal.ts";
 
 const apiKey = "sk-very-secret-key";
 const scrub = createScrubber(apiKey, {});

@@ -50,14 +50,6 @@ test("the gateway is the memory: what an upstream should store or go on from is 
   assert.deepEqual(askedWith({ ...labels, store: true }), { ...plain, prompt_cache_retention: "24h" });
 });
 
-test("a compaction is told in words", () => {
-  assert.deepEqual(messages(hello, { type: "compaction", summary: "We met.", encrypted: "sealed" }, hello), [
-    { role: "user", content: "Hello" },
-    { role: "user", content: "Summary of the conversation so far:\nWe met." },
-    { role: "user", content: "Hello" },
-  ]);
-});
-
 test("the settings of a caller of another dialect are written in chat's words", () => {
   const settings: Settings = {
     instructions: "Be brief.",

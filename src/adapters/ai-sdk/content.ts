@@ -2,7 +2,7 @@
 import type { LanguageModelV3FilePart, LanguageModelV3TextPart } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import type { Content, Part } from "../../core/item.ts";
-import { textAt } from "../json.ts";
+import { refusePart } from "../failures.ts";
 import { readDataUrl } from "../media/data-url.ts";
 import type { MediaLimits } from "../media/limits.ts";
 
@@ -28,11 +28,7 @@ export function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
         writeFile(part.data ?? part.url ?? refuseId(part), part.name, "application/octet-stream", { ...limits, part }),
       ];
     case "other":
-      throw new GatewayError(
-        "unsupported_parameter",
-        `This gateway's adapter takes no content of type '${textAt(part.extra.fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
-        { part },
-      );
+      return refusePart(part);
   }
 }
 

@@ -1,13 +1,13 @@
 /** Turns what a provider package throws or tells into our errors; its classes are known by their names, for each package brings its own. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
-import { type Scrub, createScrubber, toRefusalError } from "../http/refusal.ts";
+import { type Scrub, createScrubber, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
 import { type JsonObject, isObject, parseJson, textAt } from "../json.ts";
 
 /** `address` stands for the other side where the error names no URL. */
 export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  if (!(thrown instanceof Error)) return toReportedFailure(thrown, scrub);
+  if (!(thrown instanceof Error)) return toReportedFailure(isObject(thrown) ? readError(thrown) : thrown, scrub);
   const cause = withoutRequest(thrown, scrub);
   const known = codeOfName.get(thrown.name);
   if (known !== undefined) return new GatewayError(known, scrub(thrown.message).slice(0, 2000), { cause });
@@ -58,33 +58,13 @@ function gather(value: unknown, isSecret: boolean, secrets: string[]): void {
 function toAnsweredFailure(thrown: Error, status: number, scrub: Scrub): GatewayError {
   const text = "responseBody" in thrown && typeof thrown.responseBody === "string" ? thrown.responseBody : "";
   const headers = "responseHeaders" in thrown && isObject(thrown.responseHeaders) ? thrown.responseHeaders : {};
-  const fields = readError(parseJson(text));
   return toRefusalError(
     {
       status,
+      ...wordsOf(readError(parseJson(text))),
       message: thrown.message,
-      code: textAt(fields, "code"),
-      type: textAt(fields, "type"),
-      param: textAt(fields, "param"),
       retryAfter: textAt(headers, "retry-after"),
       cause: new Error(`The upstream answered ${status}: ${scrub(text.slice(0, 500))}`),
-    },
-    scrub,
-  );
-}
-
-/** An error that was told within the stream, as the upstream wrote it. */
-function toReportedFailure(told: unknown, scrub: Scrub): GatewayError {
-  const fields = isObject(told) ? readError(told) : {};
-  const number = fields["code"];
-  return toRefusalError(
-    {
-      // Some write a status here, others a number of their own.
-      status: typeof number === "number" && number >= 400 && number < 600 ? number : undefined,
-      message: typeof told === "string" ? told : textAt(fields, "message"),
-      code: textAt(fields, "code"),
-      type: textAt(fields, "type"),
-      param: textAt(fields, "param"),
     },
     scrub,
   );

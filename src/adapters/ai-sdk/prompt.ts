@@ -7,7 +7,6 @@ import type {
   LanguageModelV3ToolResultPart,
   SharedV3ProviderOptions,
 } from "@ai-sdk/provider";
-import { GatewayError } from "../../core/errors.ts";
 import { type Content, type Item, isSteering, textOf, type ToolCall, type ToolOutput } from "../../core/item.ts";
 import { type WrittenPart, writeContent, writePart } from "./content.ts";
 import { toFunctionCall } from "../custom.ts";
@@ -85,9 +84,6 @@ export function writePrompt(
         break;
       case "tool-output":
         giveBack(item);
-        break;
-      case "compaction":
-        addUser(writeContent(item.summary === "" ? refuseCompaction() : item.summary, limits));
     }
   }
   show();
@@ -141,11 +137,4 @@ function partsBesideText(output: Content, limits: MediaLimits): readonly Written
   if (typeof output === "string") return [];
   const others = output.filter((part) => part.type !== "text" && part.type !== "refusal");
   return others.flatMap((part) => writePart(part, limits));
-}
-
-function refuseCompaction(): never {
-  throw new GatewayError(
-    "unsupported_parameter",
-    "This gateway's adapter cannot read a compaction that was made elsewhere. Send the conversation itself.",
-  );
 }

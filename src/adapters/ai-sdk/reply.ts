@@ -3,6 +3,7 @@ import type { SharedV3ProviderMetadata } from "@ai-sdk/provider";
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Finish } from "../../core/turn.ts";
+import { brokenOff } from "../failures.ts";
 import { createCallReader } from "./calls.ts";
 import { type SealedBlock, writeSeal } from "./seal.ts";
 import type { FinishPart, StreamPart } from "./spec.ts";
@@ -170,13 +171,6 @@ function readFinish(reason: FinishPart["finishReason"]): Finish {
       if (raw === undefined) throw brokenOff();
       return "stop";
   }
-}
-
-function brokenOff(): GatewayError {
-  return new GatewayError(
-    "adapter_protocol",
-    "Connection lost: the upstream's stream broke off before the end of its answer.",
-  );
 }
 
 type Warning = Extract<StreamPart, { type: "stream-start" }>["warnings"][number];

@@ -1,8 +1,8 @@
 /** Writes tools and the choice among them; a tool that takes free text becomes a function with one string. */
 import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
-import { GatewayError } from "../../core/errors.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import { toFunction } from "../custom.ts";
+import { refuseChoice } from "../failures.ts";
 import { textAt } from "../json.ts";
 
 export interface WrittenTools {
@@ -61,12 +61,4 @@ function writeChoice(
     case "other":
       return refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none`);
   }
-}
-
-function refuseChoice(why: string): never {
-  throw new GatewayError(
-    "unsupported_parameter",
-    `Unsupported parameter: 'tool_choice'. ${why} that this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
-    { param: "tool_choice" },
-  );
 }

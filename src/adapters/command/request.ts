@@ -70,9 +70,8 @@ function toMessage(item: Item, leaveOut: LeaveOut): object[] {
     }
     case "tool-output":
       return [{ role: "tool", call_id: item.callId, ...toContent(item.output, leaveOut) }];
-    case "compaction":
-      return item.summary === "" ? [] : [{ role: "system", content: item.summary }];
     case "reasoning":
+    case "compaction":
     case "other":
       return []; // it is its maker's own
   }

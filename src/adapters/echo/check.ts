@@ -1,5 +1,6 @@
 /** Tells whether a value satisfies a part of a JSON Schema, without ever running a regular expression of the caller's. */
 import { CheckContext, CheckSchema, Stack } from "typebox/schema";
+import { isObject } from "../json.ts";
 import type { JsonSchema } from "../../core/turn.ts";
 
 /** Undefined: the schema is so entangled that checking against it could take for ever. */
@@ -49,10 +50,6 @@ export function resolveReference(root: JsonSchema, reference: string): unknown {
     else return true;
   }
   return part ?? true;
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function decodeStep(step: string): string {

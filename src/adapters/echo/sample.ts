@@ -1,7 +1,8 @@
 /** Makes a value that satisfies a JSON Schema: always the same one, and with what the caller has said of its properties. */
 import { GatewayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../../core/turn.ts";
-import { createCheck, isObject, isReadable, quieten, quietPattern } from "./check.ts";
+import { createCheck, isReadable, quieten, quietPattern } from "./check.ts";
+import { isObject } from "../json.ts";
 import { numberOf, numbers, strings } from "./scalars.ts";
 import { type Variant, unfold } from "./variants.ts";
 

@@ -1,6 +1,7 @@
 /** Unfolds a JSON Schema into plain ones: references followed, `allOf` merged, each choice of `anyOf` and `oneOf` on its own. */
 import type { JsonSchema } from "../../core/turn.ts";
-import { isObject, maxReferences, resolveReference } from "./check.ts";
+import { maxReferences, resolveReference } from "./check.ts";
+import { isObject } from "../json.ts";
 
 export interface Variant {
   /** Without `$ref`, `allOf`, `anyOf` and `oneOf`. */

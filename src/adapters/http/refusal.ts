@@ -1,5 +1,6 @@
 /** What an upstream's own error means to our caller: a table by status and by word, its message and code kept, secrets taken out. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
+import { isObject, type JsonObject, textAt } from "../json.ts";
 
 export type Scrub = (text: string) => string;
 
@@ -17,6 +18,25 @@ export interface Refusal {
   /** It was told as a web page, for eyes. */
   readonly isPage?: boolean | undefined;
   readonly cause?: unknown;
+}
+
+/** What an error within an answer that began well means. */
+export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
+  const fields = isObject(error) ? error : { message: error };
+  const number = fields["code"];
+  // Some servers write a status here, others a number of their own.
+  const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
+  return toRefusalError({ status, ...wordsOf(fields) }, scrub);
+}
+
+/** What an upstream's error object says of itself. */
+export function wordsOf(error: JsonObject) {
+  return {
+    message: textAt(error, "message"),
+    code: textAt(error, "code"),
+    type: textAt(error, "type"),
+    param: textAt(error, "param"),
+  };
 }
 
 export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {

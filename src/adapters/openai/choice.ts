@@ -1,8 +1,8 @@
 /** Writes which tools the model may or must call; a choice that cannot be kept is refused, never left out. */
-import { GatewayError } from "../../core/errors.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
+import { refuseChoice } from "../failures.ts";
 import { textAt } from "../json.ts";
 import { fieldsOf } from "./native.ts";
 
@@ -25,26 +25,18 @@ export function writeToolChoice(settings: Settings, offered: boolean, spelling: 
     case "none":
       return offered ? choice.type : undefined;
     case "required":
-      return offered ? "required" : refuseChoice("It requires a call, but none of the tools is one that");
+      return offered ? "required" : refuseChoice("It requires a call, but none of the tools is one");
     case "tool":
       return spell(choice.name);
     case "allowed":
       if (choice.names.length === 0 && choice.mode === "required") {
-        return refuseChoice("It requires a call, but none of the tools that it allows is one that");
+        return refuseChoice("It requires a call, but none of the tools that it allows is one");
       }
       return offered ? spelling.allow(choice.mode, choice.names.map(spell)) : undefined;
     case "other":
       return (
         fieldsOf(choice.extra, spelling.dialect) ??
-        refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none that`)
+        refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none`)
       );
   }
-}
-
-function refuseChoice(why: string): never {
-  throw new GatewayError(
-    "unsupported_parameter",
-    `Unsupported parameter: 'tool_choice'. ${why} this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
-    { param: "tool_choice" },
-  );
 }

@@ -1,6 +1,12 @@
 /** Reads an upstream's error, in the forms that compatible servers write, for the table that says what it means. */
 import type { GatewayError } from "../../core/errors.ts";
-import { type Scrub, createScrubber as createSecretScrubber, excerpt, toRefusalError } from "../http/refusal.ts";
+import {
+  type Scrub,
+  createScrubber as createSecretScrubber,
+  excerpt,
+  toRefusalError,
+  wordsOf,
+} from "../http/refusal.ts";
 import type { UpstreamResponse } from "../http/upstream.ts";
 import { readStart } from "../http/whole.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../json.ts";
@@ -24,15 +30,6 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
   );
 }
 
-/** What an error within an answer of status 200 means. */
-export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
-  const fields = isObject(error) ? error : { message: error };
-  const number = fields["code"];
-  // Some servers write a status here, others a number of their own.
-  const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
-  return toRefusalError({ status, ...wordsOf(fields) }, scrub);
-}
-
 /** Takes our own secrets out of what an upstream says; what is shorter is a word of its own, such as the key `EMPTY`. */
 export function createScrubber(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Scrub {
   const words = Object.values(headers).flatMap((value) => value.split(/\s+/).concat(value));
@@ -45,15 +42,6 @@ const minSecretLength = 8;
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
   const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;
   return new Error(`The upstream answered ${status}${towards}: ${excerpt(text, 500, scrub)}`);
-}
-
-function wordsOf(error: JsonObject) {
-  return {
-    message: textAt(error, "message"),
-    code: textAt(error, "code"),
-    type: textAt(error, "type"),
-    param: textAt(error, "param"),
-  };
 }
 
 function headerOf(value: string | string[] | undefined): string | undefined {

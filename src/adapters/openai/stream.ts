@@ -1,6 +1,7 @@
 /** Reads server-sent events into deltas, on either wire: the events are the wire's own, their ends and failures are alike. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import { brokenOff } from "../failures.ts";
 import { createEventReader } from "../http/events.ts";
 import type { Scrub } from "./failure.ts";
 import { type JsonObject, isObject } from "../json.ts";
@@ -90,11 +91,4 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
 export function requireObject(value: unknown): JsonObject {
   if (isObject(value)) return value;
   throw new GatewayError("adapter_protocol", "The upstream's answer is no JSON object.");
-}
-
-export function brokenOff(): GatewayError {
-  return new GatewayError(
-    "adapter_protocol",
-    "Connection lost: the upstream's stream broke off before the end of its answer.",
-  );
 }

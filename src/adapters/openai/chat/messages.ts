@@ -1,7 +1,7 @@
 /** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
 import { GatewayError } from "../../../core/errors.ts";
 import type { Content, Item, Message, Part, ToolCall, ToolOutput } from "../../../core/item.ts";
-import { refusePart, tellCompaction } from "../content.ts";
+import { refusePart } from "../../failures.ts";
 import type { JsonObject } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
 
@@ -92,10 +92,6 @@ export function writeMessages(
           tool_call_id: item.callId,
           content: writeOutput(item, shown),
         });
-        break;
-      case "compaction":
-        closeAssistant();
-        messages.push({ role: "user", content: tellCompaction(item) });
         break;
       case "message":
         if (item.role === "assistant") say(item);

@@ -4,7 +4,7 @@ import { GatewayError } from "../../../core/errors.ts";
 import type { Annotation } from "../../../core/item.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
 import { annotationsAt } from "../annotations.ts";
-import { type Scrub, toReportedFailure } from "../failure.ts";
+import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";

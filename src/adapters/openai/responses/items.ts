@@ -1,7 +1,7 @@
 /** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
 import type { Content, Item, Message, Part, Role, ToolCall, ToolOutput } from "../../../core/item.ts";
 import { writeAnnotation } from "../annotations.ts";
-import { refusePart, tellCompaction } from "../content.ts";
+import { refusePart } from "../../failures.ts";
 import { type JsonObject, parseJson } from "../../json.ts";
 import { fieldsOf } from "../native.ts";
 
@@ -23,7 +23,7 @@ function writeItem(item: Item): JsonObject | undefined {
       if (item.encrypted !== undefined && item.summary === "") {
         return { type: "compaction", encrypted_content: item.encrypted };
       }
-      return { type: "message", role: "user", content: tellCompaction(item) };
+      return { type: "message", role: "user", content: `Summary of the conversation so far:\n${item.summary}` };
     case "other":
       return fieldsOf(item.extra, "responses");
   }

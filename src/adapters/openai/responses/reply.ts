@@ -3,13 +3,14 @@ import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Extra } from "../../../core/item.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
-import { type Scrub, toReportedFailure } from "../failure.ts";
+import { brokenOff } from "../../failures.ts";
+import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { extraOf } from "../native.ts";
 import { createNoteTeller, type PartPlace } from "./notes.ts";
-import { type AnswerReader, type ReplyReader, brokenOff, createStreamReader, requireObject } from "../stream.ts";
+import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
