@@ -25,7 +25,7 @@ export interface Message {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What is answered, piece by piece. It is heard once; whoever stops listening calls it off. */
+/** What is answered, piece by piece. It is heard once; whoever stops listening, or has not begun to within a minute, calls it off. */
 export interface Talk extends AsyncIterable<string> {
   readonly about: About;
   /** All of it, when it is over. */
@@ -77,6 +77,7 @@ export function createChannel(parts: ChannelParts): (message: Message) => Promis
 /** Whoever asked, and may call it off with a signal of its own, whose reason is no error of ours. */
 interface Caller {
   readonly signal: AbortSignal;
+  leave(): void;
   /** What it may do now is of no interest any more. */
   forget(): void;
 }
@@ -86,7 +87,7 @@ function watchCaller(signal: AbortSignal | undefined): Caller {
   const leave = () => controller.abort(wasCancelled());
   signal?.addEventListener("abort", leave);
   if (signal?.aborted === true) leave();
-  return { signal: controller.signal, forget: () => signal?.removeEventListener("abort", leave) };
+  return { signal: controller.signal, leave, forget: () => signal?.removeEventListener("abort", leave) };
 }
 
 function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
@@ -96,10 +97,12 @@ function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, v
   };
   // A turn that nobody has begun to hear has nothing running that would see the signal, but its session waits for it.
   caller.signal.addEventListener("abort", leaveUnheard);
+  const overdue = setTimeout(caller.leave, unheardMs).unref();
   if (caller.signal.aborted) leaveUnheard();
 
   async function* tell(): AsyncGenerator<string, void, void> {
     isHeard = true;
+    clearTimeout(overdue);
     try {
       caller.signal.throwIfAborted();
       for await (const batch of events) yield* saidIn(batch);
@@ -109,6 +112,8 @@ function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, v
   }
   return tell();
 }
+
+const unheardMs = 60_000;
 
 function* saidIn(batch: readonly Event[]): Generator<string, void, void> {
   const text = batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");

@@ -83,6 +83,19 @@ test("a turn that is called off before anybody has heard of it keeps no one wait
   assert.equal((await portico.talk({ session: "s", content: "four" })).about.contextItems, 3);
 });
 
+test("a turn that nobody begins to hear keeps its session waiting for a minute, and no longer", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo" } } });
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const unheard = await portico.talk({ session: "s", content: "one" });
+  const waiting = portico.talk({ session: "s", content: "two" });
+  context.mock.timers.tick(60_000);
+  context.mock.timers.reset();
+  const next = await waiting;
+  assert.equal(next.about.contextItems, 1);
+  assert.equal(await next.text(), "two");
+  await assert.rejects(unheard.text(), { code: "cancelled" });
+});
+
 test("what goes wrong is thrown with its code", async (context) => {
   const portico = await startGateway(context, {
     adapters: { away: { type: "openai", base_url: "http://127.0.0.1:9/v1", api_key: "k", retry: { times: 0 } } },
