@@ -105,6 +105,29 @@ test("nothing is known behind a place where something was deleted or made short"
   assert.equal(known(itemsOf(path), short)?.digest, first?.digest);
 });
 
+test("an answer of several messages is known by who was told it as one text, with its calls behind it", () => {
+  const several = toTurns([
+    [[user("one")], [assistant("Let me check."), call("c1"), assistant("Done."), call("c2", "g")]],
+    [
+      [output("c1", "x"), output("c2", "y")],
+      [assistant("Well. "), assistant("Yes.")],
+    ],
+  ]);
+  const told = [
+    user("one"),
+    assistant("Let me check.Done."),
+    call("mine-1"),
+    call("mine-2", "g"),
+    output("mine-1", "x"),
+    output("mine-2", "y"),
+    assistant("Well. Yes."),
+  ];
+  assert.deepEqual(known(told, several), { length: 7, digest: several[1]?.digest, start: undefined });
+  assert.equal(known(told.with(6, assistant("Well. No.")), several)?.digest, several[0]?.digest);
+  assert.equal(known(told.with(3, call("mine-2", "h")), several), undefined);
+  assert.equal(known(told.toSpliced(3, 1), several), undefined);
+});
+
 const word = fc.constantFrom("yes", "no", " indeed", "two\nlines", "", "more\n\nlines \n");
 const callId = fc.constantFrom("a", "b");
 const fromModel = fc.oneof(

@@ -36,11 +36,30 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
       if (item === undefined || sideOf(item) === undefined) continue;
       const next = findSaid(items, theirs, end);
       const shown = items[next];
-      if (shown === undefined || next === end || !isSame(item, shown, names)) return false;
+      if (shown === undefined || next === end) return false;
+      if (!isSame(item, shown, names)) return meetsAsOne(next, until);
       theirs = next + 1;
       met += 1;
       last = item;
     }
+    return true;
+  }
+
+  /** Some wires tell an answer of several messages as one text, and its calls behind it; so do those who were told it so. */
+  function meetsAsOne(next: number, until: number): boolean {
+    const answer = talk.slice(ours, until).filter((item) => sideOf(item) !== undefined);
+    const messages = answer.filter((item) => item.type === "message" && item.role === "assistant");
+    const calls = answer.filter((item) => item.type === "tool-call");
+    const [shown, ...behind] = items.slice(next, Math.min(end, next + 1 + calls.length));
+    if (messages.length < 2 || messages.length + calls.length < answer.length || shown?.type !== "message")
+      return false;
+    const text = messages.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("");
+    if (shown.role !== "assistant" || !isSameText(text, shown.content)) return false;
+    if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], names))) return false;
+    ours = until;
+    theirs = next + 1 + calls.length;
+    met += answer.length;
+    last = answer.at(-1);
     return true;
   }
 
