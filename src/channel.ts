@@ -43,7 +43,7 @@ export interface ChannelParts {
 /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
 export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
   return async ({ content, session, owner = unnamedOwner, model: named, instructions, signal }) => {
-    // Waited for in either case, so that turns keep the order in which they come.
+    // Waited for in either case, so that turns whose models are known keep the order in which they come.
     const model = await (named ?? parts.model());
     const caller = watchCaller(signal);
     const answering = parts.gateway.answer(
@@ -93,7 +93,9 @@ function watchCaller(signal: AbortSignal | undefined): Caller {
 function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
   let isHeard = false;
   const leaveUnheard = () => {
-    if (!isHeard) void events.return();
+    if (isHeard) return;
+    caller.forget();
+    void events.return();
   };
   // A turn that nobody has begun to hear has nothing running that would see the signal, but its session waits for it.
   caller.signal.addEventListener("abort", leaveUnheard);

@@ -113,7 +113,7 @@ export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError(
     "internal_error",
-    "The gateway failed to handle this request. Its log has the cause, under this answer's x-request-id.",
+    "The gateway failed to handle this request. Its log has the cause, under this answer's x-request-id, or under the turn's id.",
     { cause: thrown },
   );
 }

@@ -13,6 +13,7 @@ import type { Item } from "./item.ts";
 import { isKept, keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
 import { createElsewhere } from "./live/elsewhere.ts";
 import { createKeyed } from "./live/keyed.ts";
+import { leaveOnReturn } from "./leaving.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { extend } from "./place/path.ts";
 import { findContinued, findPlace, type Seeker } from "./place/place.ts";
@@ -250,18 +251,4 @@ function nameParam({ pathOf, itemsParam }: Ask<Item>, failure: GatewayError): Ga
   const { code, message, part, wireCode, retryAfterSeconds, cause } = failure;
   if (part === undefined) return failure;
   return new GatewayError(code, message, { param: pathOf?.(part) ?? itemsParam, wireCode, retryAfterSeconds, cause });
-}
-
-/** A generator that was never pulled runs none of its own `finally`. */
-function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(
-  events: Events,
-  leave: () => void,
-  finish: () => void,
-): Events {
-  const end = events.return.bind(events);
-  events.return = (value) => {
-    leave();
-    return end(value).finally(finish);
-  };
-  return events;
 }

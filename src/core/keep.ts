@@ -4,7 +4,7 @@ import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
-import { extend, surplusOf } from "./place/path.ts";
+import { extend, itemsOf, surplusOf, turnsOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
@@ -43,9 +43,12 @@ export function toCommit(
   maxTurnsPerThread: number,
 ): Commit {
   const { path, base, move } = place;
-  const turn = toTurn(chain, keepsake, place, answer);
-  const forget = (added: number): readonly string[] => surplusOf(path, path.length + added - maxTurnsPerThread);
-  if (base.length === 0 || move === undefined) return { turns: [turn], session: move, forget: forget(1) };
+  const hasShown = base.length > 0 && move !== undefined;
+  const surplus = path.length + (hasShown ? 2 : 1) - maxTurnsPerThread;
+  const forget = surplusOf(path, surplus);
+  const isForgotten = forget.length > 0 && itemsOf(turnsOf(path).slice(0, surplus)).some(isSteering);
+  const turn = toTurn(chain, keepsake, place, answer, isForgotten);
+  if (!hasShown) return { turns: [turn], session: move, forget };
   const shown: StoredTurn = {
     ...common(keepsake, place),
     id: `${turn.id}${shownSuffix}`,
@@ -57,13 +60,19 @@ export function toCommit(
     ...chain.mark(move.id, path, base, []),
   };
   const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
-  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget: forget(2) };
+  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
 }
 
-/** A turn that is over, at its place. */
-export function toTurn(chain: Chain, keepsake: Keepsake, place: Place, answer: Answer): StoredTurn {
+/** A turn that is over, at its place. `keepsSteering`: what was kept of its system messages before is forgotten with this turn. */
+export function toTurn(
+  chain: Chain,
+  keepsake: Keepsake,
+  place: Place,
+  answer: Answer,
+  keepsSteering = false,
+): StoredTurn {
   const { path, move } = place;
-  const input = toInput(place);
+  const input = keepsSteering ? place.input : toInput(place);
   return {
     ...common(keepsake, place),
     id: keepsake.about.id,

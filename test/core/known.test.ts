@@ -122,7 +122,9 @@ test("an answer of several messages is known by who was told it as one text, wit
     output("mine-2", "y"),
     assistant("Well. Yes."),
   ];
-  assert.deepEqual(known(told, several), { length: 7, digest: several[1]?.digest, start: undefined });
+  assert.deepEqual(known(told, several), { length: 7, digest: several[1]?.digest, start: 0 });
+  const noted = told.toSpliced(1, 0, { type: "message", role: "system", content: "NOTE" });
+  assert.deepEqual(known(noted, several), { length: 8, digest: several[1]?.digest, start: undefined });
   assert.equal(known(told.with(6, assistant("Well. No.")), several)?.digest, several[0]?.digest);
   assert.equal(known(told.with(3, call("mine-2", "h")), several), undefined);
   assert.equal(known(told.toSpliced(3, 1), several), undefined);

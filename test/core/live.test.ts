@@ -170,6 +170,49 @@ suite("an answer with a key", () => {
     assert.ok(said > before + 30, `${said} words were said`);
   });
 
+  test("tells its end to a slow reader too, when it is called off", async () => {
+    const { answer, gateway } = open(
+      async function* (_turn, signal) {
+        for (const word of words(300)) {
+          signal.throwIfAborted();
+          yield [word];
+          await new Promise(setImmediate);
+        }
+      },
+      createMemoryStore(),
+      { maxEvents: 20 },
+    );
+    const slow = await answer({}, { key });
+    await slow.events.next();
+    for (let hop = 0; hop < 50; hop++) await new Promise(setImmediate);
+    await gateway.close(Promise.resolve());
+    const last = (await Array.fromAsync(slow.events)).at(-1)?.at(-1);
+    assert.equal(last?.type === "turn-end" && last.answer.error?.code, "interrupted");
+  });
+
+  test("does not wait for who is too far behind to go on", async () => {
+    let said = 0;
+    const { answer } = open(
+      async function* () {
+        for (const word of words(300)) {
+          said += 1;
+          yield [word];
+          await new Promise(setImmediate);
+        }
+      },
+      createMemoryStore(),
+      { maxEvents: 20 },
+    );
+    const quick = await answer({}, { key });
+    const lost = await answer({}, { key });
+    await Promise.all([quick.events.next(), lost.events.next()]);
+    for (let count = 0; count < 100; count++) await quick.events.next();
+    await quick.events.return();
+    for (let hop = 0; hop < 400; hop++) await new Promise(setImmediate);
+    assert.equal(said, 300);
+    assert.equal(await codeOf(Array.fromAsync(lost.events)), "events_expired");
+  });
+
   test("has one listener at its caller's signal while it is followed, and none after", async () => {
     const { signal } = new AbortController();
     let most = 0;

@@ -215,6 +215,20 @@ suite("gateways on one store", () => {
     assert.equal(await one.gateway.recall("ann", about.id), undefined);
   });
 
+  test("a stream that is followed elsewhere has an end when its session is deleted", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await other.answer({ keep: "in-session" }, { hint });
+    await drain(first);
+    const { about } = await one.answer({ background: true, conversationId: first.about.session });
+    await slow.begun;
+    const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    await followed.next();
+    await other.gateway.conversations.delete("ann", first.about.session!);
+    slow.go();
+    const end = (await Array.fromAsync(followed)).at(-1)?.at(-1);
+    assert.equal(end?.type === "turn-end" && end.answer.error?.code, "not_found");
+  });
+
   test("another owner can neither see nor call off what runs elsewhere", async () => {
     const { slow, one, other } = openTwo();
     const { about } = await one.answer({ background: true });

@@ -84,6 +84,14 @@ test("a system message that is sent with every request of a session is kept once
   assert.deepEqual((await see([user("six")], { conversationId: session })).seen.slice(-3), ["five", "yes", "six"]);
 });
 
+test("a system message that is still sent outlasts the turn with which it was kept", async () => {
+  const { adapter, answer } = open([say("yes")], undefined, { maxTurnsPerThread: 2 });
+  const send = async (...items: readonly Item[]) => drain(await answer({ items }, { hint: "kitchen" }));
+  for (const text of ["one", "two", "three", "four"]) await send(system("S"), user(text));
+  await send(user("five"));
+  assert.equal(textOf(adapter.turns.at(-1)!.items[0]!), "S");
+});
+
 test("who names what it goes on from has its system messages kept as often as it sends them", async () => {
   const { see } = createScene();
   const { id, session } = await see([system("S"), user("one")]);

@@ -82,17 +82,19 @@ suite("a conversation that is longer than the window", () => {
   test("loses the older steps that were made since, if there is no room for all of them", () => {
     const step = (callId: string) => [thought("hm"), call(callId), output(callId)];
     const work = [task, first, last, user("and four"), ...step("a"), ...step("b"), ...step("c")];
-    const shorter = (...steps: readonly Item[]) => [last, user("and four"), ...steps];
-    // The question and the newest step stay; a step goes whole.
+    // The task stays too, if it fits; a step goes whole.
     for (const steps of [work.slice(7), work.slice(10)]) {
-      const left = shorter(...steps).slice(1);
+      const left = [task, user("and four"), ...steps];
       assert.deepEqual(fitWindow(work, [], room(roomFor(...left).tokens + 1), count)?.items, left);
     }
+    const short = compaction("so far");
+    const left = [short, user("and four"), ...step("c")];
+    assert.deepEqual(fitWindow([task, short, ...work.slice(3)], [], roomFor(...left), count)?.items, left);
     assert.equal(fitWindow(work, [], room(roomFor(user("and four"), ...step("c")).tokens - 1), count), undefined);
     const brief = system("be brief");
     const steered = [brief, ...work];
-    const left = [brief, user("and four"), ...step("c")];
-    assert.deepEqual(fitWindow(steered, [], roomFor(...left), count)?.items, left);
+    const least = [brief, user("and four"), ...step("c")];
+    assert.deepEqual(fitWindow(steered, [], roomFor(...least), count)?.items, least);
   });
 
   test("loses a tool call only together with its outputs, even with one that came late", () => {

@@ -1,6 +1,7 @@
 /** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../event.ts";
+import { failedTurn } from "../frame/frame.ts";
 import { createOverheard } from "../frame/overheard.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
 import { nameOfRun } from "../neighbours.ts";
@@ -62,7 +63,11 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
       const heard = overheard.count;
       const found = await store.findTurn(owner, id);
       const turn = found && (await look(found));
-      if (turn === undefined) throw new GatewayError("not_found", `Response with id '${id}' not found.`);
+      if (turn === undefined) {
+        const gone = new GatewayError("not_found", `Response with id '${id}' not found.`);
+        if (heard === 0) throw gone;
+        return yield overheard.breakOff(failedTurn(gone, now())[1].answer);
+      }
       if (heard === 0 && isSilent(turn)) throw toAnswer(turn).error ?? brokenOff();
       if (heard === 0) return yield* tellAgain(turn);
       const rest = replayTurn(turn).slice(heard);

@@ -5,6 +5,7 @@ import type { Reply } from "../gateway.ts";
 import type { About } from "../ports.ts";
 import type { Usage } from "../turn.ts";
 import type { Witness } from "../witness.ts";
+import { leaveOnReturn } from "../leaving.ts";
 import { join, type LiveTurn, type Source } from "./live.ts";
 import { wasCancelled } from "./recall.ts";
 
@@ -113,14 +114,4 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
 function toOutcome({ answer }: Extract<Event, { type: "turn-end" }>): Pick<End, "usage" | "failure"> {
   const { status, usage, error } = answer;
   return { usage, failure: status === "cancelled" ? wasCancelled() : error };
-}
-
-/** A generator that was never pulled runs none of its own `finally`. */
-function leaveOnReturn(events: Reply["events"], leave: () => void): Reply["events"] {
-  const end = events.return.bind(events);
-  events.return = (value) => {
-    leave();
-    return end(value);
-  };
-  return events;
 }

@@ -44,7 +44,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
   const { maxUnattendedMs = hourMs } = limits;
   const controller = new AbortController();
   const log = createLog(limits, now);
-  controller.signal.addEventListener("abort", log.wake);
+  controller.signal.addEventListener("abort", log.callOff);
   const items: OutputItem[] = [];
   let status: LiveTurn["status"] = "queued";
   let succeeded = false;
@@ -118,6 +118,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let forgotten = 0;
   let size = 0;
   let isOver = false;
+  let isCalledOff = false;
   let failure: GatewayError | undefined;
   let news = Promise.withResolvers<void>();
   /** Up to where each has read. */
@@ -139,11 +140,11 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     return events.length > maxEvents || size > maxCharacters;
   }
 
-  /** How many events nobody has read yet. */
-  function countUnread(): number {
-    let foremost = 0;
+  /** How many events the foremost has not read yet; nothing: nobody can go on from where it is. */
+  function countUnread(): number | undefined {
+    let foremost = -1;
     for (const { at } of followers) foremost = Math.max(foremost, at);
-    return forgotten + events.length - foremost;
+    return foremost < forgotten ? undefined : forgotten + events.length - foremost;
   }
 
   function forget(): void {
@@ -161,16 +162,18 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     size: () => size,
     /** For how long nobody has followed. */
     unattendedMs: () => (followers.size > 0 ? 0 : +now() - leftAt),
-    wake,
+    callOff(): void {
+      isCalledOff = true;
+      wake();
+    },
     /** Waits, while somebody follows, until what will be forgotten next was read: whoever reads slowly is waited for. */
     async room(signal: AbortSignal): Promise<void> {
-      while (isFull() && followers.size > 0 && !signal.aborted && countUnread() > events.length / 2) {
-        await progress.promise;
-      }
+      while (isFull() && !signal.aborted && (countUnread() ?? 0) > events.length / 2) await progress.promise;
     },
     add(batch: readonly Event[]): void {
-      // Never of the newest batch, however large: whoever keeps up shall not be cut off.
-      if (isFull()) forget();
+      // Never of the newest batch, however large: whoever keeps up shall not be cut off. Nor of one that was called off, of which
+      // only the end is still to come.
+      if (isFull() && !isCalledOff) forget();
       for (const event of batch) {
         events.push(event);
         size += sizeOf(event);

@@ -58,7 +58,7 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     if (!calls.every((call, at) => behind[at] !== undefined && isSame(call, behind[at], names))) return false;
     ours = until;
     theirs = next + 1 + calls.length;
-    met += answer.length;
+    met += 1 + calls.length;
     last = answer.at(-1);
     return true;
   }

@@ -48,29 +48,25 @@ export function fitWindow(
     return true;
   }
 
-  /** From the newest backwards, as many as there is room for. */
-  function keepStretches(starts: readonly number[], behind: number): void {
-    let end = behind;
-    for (const start of starts) {
-      if (!keep(range(start, end))) return;
-      end = start;
-    }
-  }
-
   const [newest = 0, ...older] = findStarts(items, isQuestion);
   if (!keep(findSteering(items))) return undefined;
-  if (keep(range(newest, items.length))) {
-    left -= window.reserve;
-    keep([items.findLastIndex((item) => item.type === "compaction")]);
-    keep([items.findIndex(isQuestion)]);
-    keepStretches(older, newest);
-  } else {
+  /** Where the stretches begin that may be left out, and what stands behind them. */
+  let starts = older;
+  let behind = newest;
+  if (!keep(range(newest, items.length))) {
     const [last, ...steps] = findStarts(items, isStep).filter((start) => start > newest);
     const firstStep = steps.at(-1) ?? last;
     if (last === undefined || firstStep === undefined) return undefined;
     if (!keep(range(newest, firstStep)) || !keep(range(last, items.length))) return undefined;
-    left -= window.reserve;
-    keepStretches(steps, last);
+    starts = steps;
+    behind = last;
+  }
+  left -= window.reserve;
+  keep([items.findLastIndex((item) => item.type === "compaction")]);
+  keep([items.findIndex(isQuestion)]);
+  for (const start of starts) {
+    if (!keep(range(start, behind))) break;
+    behind = start;
   }
   if (kept.size === items.length) return { items, omitted: 0 };
   return { items: items.filter((_, index) => kept.has(index)), omitted: items.length - kept.size };
