@@ -64,6 +64,19 @@ test("the usage is heard before the connection is lost, and half a usage is none
   }
 });
 
+test("words behind a finish, or with it, are waited for, and their loss is a failure", async (context) => {
+  const { stream, response } = await begin(context);
+  writeEvent(response, chunk({ content: " and more" }));
+  assert.deepEqual((await stream.next()).value, [{ ...words, text: " and more" }]);
+  response.socket?.resetAndDestroy();
+  await assert.rejects(rest(stream), { code: "adapter_error" });
+  const early = await begin(context);
+  writeEvent(early.response, chunk({ content: " half" }, "stop"));
+  await early.stream.next();
+  early.response.socket?.resetAndDestroy();
+  await assert.rejects(rest(early.stream), { code: "adapter_error" });
+});
+
 test("an error behind the finish is an error, even where the last blank line is missing", async (context) => {
   const { stream, response } = await begin(context);
   response.end('data: {"error":{"message":"Broken.","code":500}}');

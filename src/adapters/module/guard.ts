@@ -176,7 +176,7 @@ function toFailure(thrown: unknown): GatewayError {
   }
   return new GatewayError(
     "adapter_error",
-    "The adapter's module failed. The gateway's log has the cause, under this answer's x-request-id.",
+    "The adapter's module failed. The gateway's log has the cause, under this answer's x-request-id, or under the turn's id.",
     { cause: thrown instanceof Error ? thrown : new Error(`The module threw ${inspect(thrown).slice(0, 200)}`) },
   );
 }

@@ -97,7 +97,7 @@ export function createOpenai(
         }
         const reader = wire.createReplyReader(scrub, isCustom);
         while (!reader.isDone()) {
-          const buffers = reader.isFinished() ? await pullRest(response, signal) : await response.pull();
+          const buffers = reader.isWhole() ? await pullRest(response, signal) : await response.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
           if (deltas.length > 0) yield deltas;
           reader.check();

@@ -14,6 +14,8 @@ export interface AnswerReader {
   isOver(): boolean;
   /** It has said why it ends, so that it may end here. */
   isFinished(): boolean;
+  /** It has said so last, and alone: what may still come is not worth its failure. */
+  isWhole(): boolean;
   /** Tells what had to wait for the end; throws if it may not end so. */
   end(deltas: Delta[]): void;
 }
@@ -25,8 +27,8 @@ export interface ReplyReader {
   end(): readonly Delta[];
   /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
   check(): void;
-  /** It has said why it ends, so that what may still come is not worth its failure. */
-  isFinished(): boolean;
+  /** What may still come is not worth its failure. */
+  isWhole(): boolean;
   /** Nothing that comes now belongs to the answer. */
   isDone(): boolean;
 }
@@ -66,7 +68,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     try {
       hear(events.end(), deltas);
     } catch (thrown) {
-      if (!answer.isFinished() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
+      if (!answer.isWhole() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
     }
   }
 
@@ -83,7 +85,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     check() {
       if (failure !== undefined) throw failure;
     },
-    isFinished: () => answer.isFinished(),
+    isWhole: () => answer.isWhole(),
     isDone: () => done,
   };
 }

@@ -39,6 +39,8 @@ function createAnswerReader(
   let hasText = false;
   let heard = false;
   let finished = false;
+  /** Some servers say why they end with their first words already. */
+  let isWhole = false;
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
 
@@ -93,16 +95,20 @@ function createAnswerReader(
         if (!isObject(choice) || (typeof choice["index"] === "number" && choice["index"] !== 0)) continue;
         // Some servers stream an answer that they have whole, in the words of a whole one.
         const message = objectAt(choice, word) ?? (heard ? undefined : objectAt(choice, "message"));
+        const before = deltas.length;
         if (message !== undefined) {
           const logprobs = objectAt(choice, "logprobs");
           hearMessage(message, logprobs === undefined ? undefined : listAt(logprobs, "content"), deltas);
           heard = true;
         }
+        const isSilent = deltas.length === before;
+        if (!isSilent) isWhole = false;
         const reason = textAt(choice, "finish_reason");
         if (reason !== undefined) {
           if (breaks.has(reason)) throw gaveUp(reason);
           deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
           finished = true;
+          isWhole = isSilent;
         }
       }
       const usage = objectAt(body, "usage");
@@ -112,6 +118,7 @@ function createAnswerReader(
     // The usage comes after the end, and [DONE] after the usage.
     isOver: () => false,
     isFinished: () => finished,
+    isWhole: () => isWhole,
     end: (deltas) => calls.end(deltas),
   };
 }

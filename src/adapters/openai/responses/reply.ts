@@ -188,6 +188,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     },
     isOver: () => over,
     isFinished: () => over,
+    isWhole: () => over,
     end() {
       if (!over) throw brokenOff();
     },
