@@ -10,7 +10,6 @@ export interface Command {
   /** What stands after `portico` in the usage line. */
   readonly usage: string;
   readonly options: Readonly<Record<string, Option>>;
-  readonly minPositionals?: number;
   readonly maxPositionals: number;
   /** What else its help says. */
   readonly notes: readonly string[];
@@ -77,9 +76,6 @@ export function readArguments(name: string, command: Command, args: readonly str
   }
   const extra = positionals[command.maxPositionals];
   if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
-  if (!wantsHelp && positionals.length < (command.minPositionals ?? 0)) {
-    throw new UsageError(`Something is missing. Usage: portico ${command.usage}`);
-  }
   return { options, flags, positionals, wantsHelp };
 }
 

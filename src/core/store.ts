@@ -70,6 +70,11 @@ export interface Keeping {
    * False: the owner has no such turn.
    */
   deleteTurn(owner: string, turnId: string): Promise<boolean>;
+  /**
+   * Deletes all that follows a turn outside of sessions, the last first, so that nobody ever sees one without those before it.
+   * What follows them in a session, or comes meanwhile, follows the turn now, with a gap. Tells how many there were.
+   */
+  deleteBelow(owner: string, turnId: string): Promise<number>;
   /** Deletes a session with all of its turns. False: the owner has no such session. */
   deleteSession(owner: string, sessionId: string): Promise<boolean>;
   /**
@@ -96,6 +101,8 @@ export interface Archive {
   listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
   /** What is kept outside of sessions: each tree under the id of its root, the youngest root first. */
   listLoose(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
+  /** Whether that list would have anything, without the cost of it. */
+  hasLoose(): Promise<boolean>;
   /**
    * Everything, or one session, or a turn outside of sessions with what came before it and all that follows it; in an order in
    * which it can be taken in again: the store, then sessions, then turns after their parents.
@@ -240,7 +247,7 @@ export interface KeptKey {
 }
 
 export interface PruneRules {
-  /** Sessions, and turns outside sessions, in which nothing was said since. */
+  /** Sessions, and turns outside sessions, in which nothing was said since; and turns that failed or were called off before, anywhere. */
   readonly idleBefore?: Date | undefined;
   /** Keys that were kept before. */
   readonly keysBefore?: Date | undefined;

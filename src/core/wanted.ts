@@ -1,6 +1,5 @@
 /** What an operator names in the store: a session, or a turn outside of sessions, with all that belongs to it. */
 import { GatewayError } from "./errors.ts";
-import { turnsOf } from "./place/path.ts";
 import type { ArchiveRecord, SessionStore } from "./store.ts";
 
 export interface Wanted {
@@ -47,17 +46,10 @@ export async function* exportWanted(
 
 /** Deletes a session; or a turn with all that follows it, while what came before it stays. Tells how many such turns went. */
 export async function deleteWanted(
-  store: Pick<SessionStore, "readPath" | "exportRecords" | "deleteSession" | "deleteTurn">,
+  store: Pick<SessionStore, "deleteSession" | "deleteTurn" | "deleteBelow">,
   { type, id, owner }: Wanted,
 ): Promise<number> {
   if (type === "session") return (await store.deleteSession(owner, id)) ? 1 : 0;
-  const before = new Set(turnsOf(await store.readPath(id)).map((turn) => turn.id));
-  const going = [id];
-  for await (const record of store.exportRecords(id)) {
-    if (record.type === "turn" && !before.has(record.turn.id)) going.push(record.turn.id);
-  }
-  let gone = 0;
-  // The last first, so that nobody ever sees one without those before it.
-  for (const turnId of going.toReversed()) if (await store.deleteTurn(owner, turnId)) gone += 1;
-  return gone;
+  const below = await store.deleteBelow(owner, id);
+  return below + ((await store.deleteTurn(owner, id)) ? 1 : 0);
 }

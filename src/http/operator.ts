@@ -21,6 +21,7 @@ export interface Operator {
     | "readPath"
     | "deleteSession"
     | "deleteTurn"
+    | "deleteBelow"
     | "exportRecords"
     | "importRecords"
   >;

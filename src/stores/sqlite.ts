@@ -5,12 +5,13 @@ import { createFileCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
+import { createDeletion } from "./sqlite/deletion.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createKeeping } from "./sqlite/keeping.ts";
 import { type Lock, lockFile } from "./sqlite/lock.ts";
 import { createPrune } from "./sqlite/prune.ts";
-import { createDeletion, createRemoval } from "./sqlite/removal.ts";
+import { createRemoval } from "./sqlite/removal.ts";
 import { createSearch, createShelf } from "./sqlite/search.ts";
 
 export interface SqliteStoreOptions {

@@ -1,6 +1,6 @@
 /** What every store must let go of: deleted turns and sessions, forgotten beginnings, what the rules no longer keep. */
 import assert from "node:assert/strict";
-import type { ArchiveRecord } from "../../src/core/store.ts";
+import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
 import type { It } from "./contract-said.ts";
 import {
   fullTold,
@@ -17,6 +17,7 @@ import {
   newTurnId,
   pruneAll,
   readTurns,
+  replay,
   toCreate,
   toMove,
 } from "./making.ts";
@@ -279,6 +280,55 @@ export function describePrune(it: It): void {
       [alive, fresh, running, middle, leaf, side].map(({ id }) => id),
     );
     assert.deepStrictEqual(await readTurns(store, leaf.id), [alive, middle, leaf]);
+  });
+
+  it("prunes what came to nothing by its own age, also beside a session that stays in use", async (store, clock) => {
+    clock.time = at(0);
+    const [idle, root] = [await keepSession(store, {}), await keepSession(store, {})];
+    const beside = ({ session }: StoredTurn, status: StoredTurn["status"], hours: number) =>
+      makeTurn({ status, session, createdAt: at(hours) });
+    const [failed, cancelled] = [beside(root, "failed", 0), beside(root, "cancelled", 1)];
+    const [fresh, running] = [beside(root, "failed", 5), beside(root, "running", 0)];
+    const [ofIdle, outside] = [beside(idle, "failed", 0), makeTurn({ status: "cancelled", createdAt: at(0) })];
+    for (const turn of [failed, cancelled, fresh, running, ofIdle, outside]) {
+      await store.begin(turn, { key: turn.id, fingerprint: "print" });
+    }
+    const below = beside(root, "running", 0);
+    await store.begin(below);
+    assert.equal(await store.end({ ...below, status: "failed", parent: root.id }), true);
+    clock.time = at(5);
+    const next = makeTurn({ session: root.session, parent: root.id, createdAt: at(0) });
+    assert.equal(await store.commit({ turns: [next], session: toMove(next, root.id, "refuse") }), true);
+
+    assert.equal((await pruneAll(store, { maxSessionsPerOwner: 10 })).turns, 0);
+    const pruned = await pruneAll(store, { idleBefore: at(5) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [1, 6]);
+    for (const turn of [failed, cancelled, below, outside, ofIdle]) {
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+      assert.equal(await store.findKey("alice", turn.id), undefined);
+    }
+    for (const turn of [fresh, running]) assert.deepStrictEqual(await store.findTurn("alice", turn.id), turn);
+    assert.deepStrictEqual(await readTurns(store, next.id), [root, next]);
+    assert.equal((await store.readSession(root.session!))?.tip, next.id);
+    assert.equal(await store.deleteSession("alice", root.session!), true);
+    assert.deepEqual(await pruneAll(store, { idleBefore: at(9) }), { sessions: 0, turns: 0, calls: 1, more: false });
+  });
+
+  it("prunes hundreds of turns that came to nothing, but none that something follows", async (store, clock) => {
+    clock.time = at(5);
+    const root = await keepSession(store, {});
+    const lone = (wanted: Partial<StoredTurn>): StoredTurn =>
+      makeTurn({ status: "failed", session: root.session, createdAt: at(0), ...wanted });
+    const followed = lone({});
+    const follower = makeTurn({ session: root.session, parent: followed.id });
+    const archive = await gather(store.exportRecords());
+    const added = [followed, follower].map((turn) => ({ type: "turn", turn }) as const);
+    assert.equal((await store.importRecords(replay([...archive, ...added]))).turns, 2);
+    await Promise.all(Array.from({ length: 450 }, () => store.begin(lone({}))));
+    assert.equal((await pruneAll(store, { idleBefore: at(1) })).turns, 450);
+    assert.deepStrictEqual(await readTurns(store, follower.id), [followed, follower]);
+    const left = (await gather(store.exportRecords())).filter(({ type }) => type === "turn");
+    assert.equal(left.length, 3);
   });
 
   it("prunes the sessions idle for longest of an owner that has too many", async (store, clock) => {

@@ -3,7 +3,19 @@ import assert from "node:assert/strict";
 import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { It } from "./contract-said.ts";
-import { gather, keepBelow, keepSession, keepThread, makeTurn, newTurnId, replay, toCreate, toMove } from "./making.ts";
+import {
+  gather,
+  keepBelow,
+  keepSession,
+  keepThread,
+  makeTurn,
+  newSessionId,
+  newTurnId,
+  readTurns,
+  replay,
+  toCreate,
+  toMove,
+} from "./making.ts";
 
 export function describeLoose(it: It): void {
   it("lists what is outside of sessions, the youngest first and page by page", async (store) => {
@@ -33,7 +45,48 @@ export function describeLoose(it: It): void {
     const beginning = "Why is the sky blue?";
     assert.deepStrictEqual(told, { id: older!.id, owner: "alice", ...times, turns: 4, beginning });
     assert.equal((await store.listLoose({ limit: 1 }))[0]?.id, newest!.id);
-    await assert.rejects(store.listLoose({ after: newTurnId(), limit: 1 }), { code: "not_found" });
+    for (const after of [newTurnId(), child.id]) {
+      await assert.rejects(store.listLoose({ after, limit: 1 }), { code: "not_found" });
+    }
+  });
+
+  it("tells whether anything is outside of sessions", async (store) => {
+    await keepThread(store, 2);
+    assert.equal(await store.hasLoose(), false);
+    const turn = makeTurn({});
+    await store.commit({ turns: [turn] });
+    assert.equal(await store.hasLoose(), true);
+    await store.deleteTurn("alice", turn.id);
+    assert.equal(await store.hasLoose(), false);
+  });
+
+  it("deletes all that follows a turn outside of sessions, and what follows that in a session goes on from the turn", async (store) => {
+    const root = makeTurn({});
+    await store.commit({ turns: [root], key: { key: "root", fingerprint: "print" } });
+    const [stem, beside] = [await keepBelow(store, root, {}), await keepBelow(store, root, {})];
+    const below = [await keepBelow(store, stem, {}), await keepBelow(store, stem, { status: "failed" })];
+    const long = Array.from({ length: 450 }, () => newTurnId()).map((id, at, ids) =>
+      makeTurn({ id, parent: ids[at - 1] ?? below[0]!.id }),
+    );
+    const key = { key: "below", fingerprint: "print" };
+    await Promise.all(long.map((turn, at) => store.commit({ turns: [turn], ...(at === 100 ? { key } : {}) })));
+    const inSession = makeTurn({ session: newSessionId(), parent: long[200]!.id });
+    await store.commit({ turns: [inSession], session: toCreate(inSession, "hint") });
+    await readTurns(store, inSession.id);
+
+    assert.equal(await store.deleteBelow("bob", stem.id), 0);
+    assert.equal(await store.deleteBelow("alice", newTurnId()), 0);
+    assert.equal(await store.deleteBelow("alice", inSession.id), 0);
+    assert.equal(await store.deleteBelow("alice", stem.id), 452);
+    for (const { id } of [...below, ...long]) assert.equal(await store.findTurn("alice", id), undefined);
+    assert.equal(await store.findKey("alice", "below"), undefined);
+    assert.notEqual(await store.findKey("alice", "root"), undefined);
+    const moved = { ...inSession, parent: stem.id, gap: true };
+    assert.deepStrictEqual(await readTurns(store, inSession.id), [root, stem, moved]);
+    assert.deepStrictEqual(await readTurns(store, beside.id), [root, beside]);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, inSession.id);
+    assert.equal((await store.listLoose({ limit: 2 }))[0]?.turns, 3);
+    assert.equal(await store.deleteBelow("alice", stem.id), 0);
   });
 
   it("exports a turn outside of sessions with what came before it and all that follows it", async (store) => {

@@ -307,6 +307,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(store.end(turn), unavailable);
       await assert.rejects(store.endRunning({ code: "draining", message: "" }, new Date()), unavailable);
       await assert.rejects(store.deleteTurn("alice", turn.id), unavailable);
+      await assert.rejects(store.deleteBelow("alice", turn.id), unavailable);
       await assert.rejects(store.deleteSession("alice", "conv_1"), unavailable);
       await assert.rejects(store.prune({}), unavailable);
       await assert.rejects(store.createSession(makeConversation({})), unavailable);
@@ -314,6 +315,8 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(store.updateMetadata("alice", "conv_1", {}), unavailable);
       await assert.rejects(store.replaceItems(turn.id, [], []), unavailable);
       await assert.rejects(store.listSessions({ limit: 1 }), unavailable);
+      await assert.rejects(store.listLoose({ limit: 1 }), unavailable);
+      await assert.rejects(store.hasLoose(), unavailable);
       await assert.rejects(gather(store.exportRecords()), unavailable);
       await assert.rejects(store.importRecords(replay([])), unavailable);
       await assert.rejects(store.secret("name"), unavailable);

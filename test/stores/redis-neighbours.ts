@@ -135,6 +135,16 @@ export function describeNeighbours(server: () => RedisServer): void {
       leave();
     });
 
+    test("leave no turn running when they start together", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const left = Array.from({ length: 250 }, () => makeTurn({ status: "running" }));
+      await Promise.all(left.map((turn) => one.store.begin(turn)));
+      const ended = await Promise.all([one, other].map(({ store }) => store.endRunning(interrupted, new Date())));
+      assert.equal(ended[0]! + ended[1]!, left.length);
+      const found = await Promise.all(left.map(({ id }) => one.store.findTurn("alice", id)));
+      assert.deepEqual(new Set(found.map((turn) => turn?.status)), new Set(["failed"]));
+    });
+
     test("know each other's names and keys when Redis came back empty and one of them was there before", async (context) => {
       for (const first of ["enter", "isTaken"] as const) {
         const own = await startRedis();

@@ -5,6 +5,7 @@ import { describeCluster } from "./redis-cluster.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
+import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
 import { type RedisServer, startRedis, whyNoRedis } from "./redis-server.ts";
 
@@ -24,6 +25,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeLeftovers,
     describeNeighbours,
     describeGateway,
+    describeOperator,
     describeProperty,
     describeCluster,
   ]) {

@@ -155,9 +155,40 @@ describe("the file of the SQLite store after deletions", () => {
     await store.commit({ turns: [large] });
     await store.commit({ turns: [small], forget: [large.id] });
     assert.equal(await store.deleteTurn("alice", small.id), true);
-    assert.ok(statSync(file).size > 1_000_000, "the rest goes later");
+    const left = statSync(file).size;
+    assert.ok(left > 39_000_000, `${left} bytes: the rest goes later`);
+    await store.deleteSession("alice", (await keepSession(store, {})).session!);
+    assert.ok(statSync(file).size > 39_000_000, `${statSync(file).size} bytes after ${left}`);
     await pruneAll(store, {});
     assert.ok(statSync(file).size < 1_000_000, `${statSync(file).size} bytes`);
+    await store.close();
+  });
+
+  test("deletes a thread outside of sessions in steps, and gives its space back", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.prune({});
+    const before = statSync(file).size;
+    const root = makeTurn({});
+    await store.commit({ turns: [root] });
+    let parent = root.id;
+    const thread = Array.from({ length: 500 }, () => {
+      const turn = makeTurn({ parent });
+      parent = turn.id;
+      return turn;
+    });
+    await Promise.all(thread.map((turn) => store.commit({ turns: [turn] })));
+    const left = () => Number(look(file, "SELECT count(*) AS value FROM turns"));
+    const seen = [left()];
+    const progress = { isOver: false };
+    void store.deleteBelow("alice", root.id).then(() => (progress.isOver = true));
+    while (!progress.isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (left() !== seen.at(-1)) seen.push(left());
+    }
+    assert.deepEqual(seen, [501, 301, 101, 1]);
+    assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
+    assert.equal(statSync(`${file}-wal`).size, 0);
     await store.close();
   });
 

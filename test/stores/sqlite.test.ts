@@ -164,6 +164,21 @@ describe("the file of the SQLite store", () => {
     await store.close();
   });
 
+  test("goes on where the fourth release wrote it, and lets go of what had come to nothing by then", async () => {
+    const file = newFile();
+    const [root, failed] = writeVersion(file, 4);
+    const database = new DatabaseSync(file);
+    database.prepare("UPDATE sessions SET tip = ?, updated = 5000, active = 0").run(root.id);
+    database.prepare("UPDATE turns SET status = 'failed', parent = NULL, created = 1 WHERE id = ?").run(failed.id);
+    database.close();
+    const store = createSqliteStore({ file });
+    assert.deepEqual(await store.prune({ idleBefore: new Date(1) }), { sessions: 0, turns: 0, more: false });
+    assert.deepEqual(await store.prune({ idleBefore: new Date(2) }), { sessions: 0, turns: 1, more: false });
+    assert.equal(await store.findTurn("alice", failed.id), undefined);
+    assert.deepStrictEqual(await readTurns(store, root.id), [root]);
+    await store.close();
+  });
+
   test("remembers keys and secrets after a restart, and never holds a key in clear", async () => {
     const file = newFile();
     const key = "a key that names someone";
@@ -370,7 +385,7 @@ describe("a SQLite store and other processes", () => {
 });
 
 /** A file as an early release left it, with a session of two turns. */
-function writeVersion(file: string, version: 1 | 2 | 3): [StoredTurn, StoredTurn] {
+function writeVersion(file: string, version: 1 | 2 | 3 | 4): [StoredTurn, StoredTurn] {
   const root = makeTurn({ session: newSessionId() });
   const next = makeTurn({ session: root.session, parent: root.id, usage: undefined });
   mkdirSync(dirname(file));

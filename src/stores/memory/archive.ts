@@ -7,7 +7,7 @@ import type { KeptSession, Shelves } from "./shelves.ts";
 
 export function createArchive(shelves: Shelves): Archive {
   const { turns, sessions, checkOpen, nameOf } = shelves;
-  const { listLoose, around } = createLoose(shelves);
+  const { listLoose, hasLoose, around } = createLoose(shelves);
 
   /** What is there when it is asked for; a session or turn that is gone when its time comes is left out. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
@@ -125,6 +125,7 @@ export function createArchive(shelves: Shelves): Archive {
 
   return {
     listLoose,
+    hasLoose,
     async listSessions({ owner, hint, after, limit }) {
       checkOpen();
       if (after !== undefined && !sessions.has(after)) throw hasNoSession(after);

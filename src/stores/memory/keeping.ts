@@ -3,10 +3,12 @@ import { shownSuffix } from "../../core/conversation/address.ts";
 import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
 import { type Shelf, judge } from "../verdict.ts";
+import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
 export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
   const { turns, sessions, keys, now, checkOpen } = shelves;
+  const loose = createLoose(shelves);
 
   function add(turn: StoredTurn): void {
     if (turns.has(turn.id)) throw new Error(`The turn ${turn.id} is kept already.`);
@@ -42,18 +44,20 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
 
   function removeSession(session: KeptSession): number {
     const inIt = [...shelves.listed("session", session.id), ...shelves.listed("beside", session.id)];
-    const going = inIt.toReversed();
     shelves.removeSession(session);
-    removeAll(going);
-    return going.length;
+    return removeAll(inIt.toReversed());
   }
 
-  /** Children that stay are roots now. */
-  function removeAll(turnIds: readonly string[]): void {
+  /** Children that stay are roots now. Tells how many of the turns were there. */
+  function removeAll(turnIds: readonly string[]): number {
+    let count = 0;
     for (const turnId of turnIds) {
       const turn = turns.get(turnId);
-      if (turn !== undefined) remove(turn, undefined);
+      if (turn === undefined) continue;
+      remove(turn, undefined);
+      count += 1;
     }
+    return count;
   }
 
   function keep(commit: Commit): boolean {
@@ -104,6 +108,14 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     });
   }
 
+  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  function findFailed(idleBefore: Date): string[] {
+    const failed = [...turns.values()].filter(({ status }) => status === "failed" || status === "cancelled");
+    const isOld = ({ id, createdAt }: StoredTurn) =>
+      createdAt < idleBefore && shelves.listed("children", id).size === 0;
+    return failed.filter(isOld).map(({ id }) => id);
+  }
+
   function clearPieces(before: Date): void {
     for (const turn of turns.values()) {
       const { pieces, ...told } = turn.told ?? {};
@@ -143,6 +155,12 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
       if (shown !== undefined && !isShared) remove(shown, shown.parent);
       return true;
     },
+    async deleteBelow(owner, turnId) {
+      checkOpen();
+      const below = turns.get(turnId)?.owner === owner ? loose.below(turnId) : [];
+      for (const turn of below.toReversed().map((id) => turns.get(id))) if (turn !== undefined) remove(turn, turnId);
+      return below.length;
+    },
     async deleteSession(owner, sessionId) {
       checkOpen();
       const session = sessions.get(sessionId);
@@ -154,12 +172,12 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
       checkOpen();
       const { idleBefore, keysBefore, piecesBefore } = rules;
       const idle = findIdle(rules);
-      const loose = idleBefore === undefined ? [] : findLoose(idleBefore);
+      const old = idleBefore === undefined ? [] : [...findFailed(idleBefore), ...findLoose(idleBefore)];
       const inSessions = idle.reduce((sum, session) => sum + removeSession(session), 0);
-      removeAll(loose);
+      const others = removeAll(old);
       if (keysBefore !== undefined) for (const [name, key] of keys) if (key.createdAt < keysBefore) keys.delete(name);
       if (piecesBefore !== undefined) clearPieces(piecesBefore);
-      return { sessions: idle.length, turns: inSessions + loose.length, more: false };
+      return { sessions: idle.length, turns: inSessions + others, more: false };
     },
   };
 }

@@ -4,9 +4,11 @@ import { beginningOf } from "../beginning.ts";
 import { hasNoLoose } from "../refusals.ts";
 import type { Shelves } from "./shelves.ts";
 
-interface Loose extends Pick<Archive, "listLoose"> {
+interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   /** The ids of what came before a turn, of the turn and of all that follows it, parents first; none if it is in a session. */
   around(turnId: string): readonly string[];
+  /** Of them those that follow the turn. */
+  below(turnId: string): readonly string[];
 }
 
 export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
@@ -21,6 +23,12 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
     return tree;
   }
 
+  function below(turnId: string): readonly string[] {
+    const turn = find(turnId);
+    const tree = turn === undefined ? [] : treeOf(turn);
+    return tree.slice(1).map(({ id }) => id);
+  }
+
   function toSummary(root: StoredTurn): SessionSummary {
     const tree = treeOf(root);
     const { id, owner, createdAt } = root;
@@ -32,7 +40,7 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
     async listLoose({ owner, after, limit }) {
       checkOpen();
       const youngestFirst = [...turns.values()]
-        .filter((turn) => turn.session === undefined && turn.parent === undefined)
+        .filter(isRoot)
         .toReversed()
         .toSorted((one, other) => +other.createdAt - +one.createdAt)
         .filter((turn) => owner === undefined || turn.owner === owner || turn.id === after);
@@ -40,12 +48,21 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
       if (after !== undefined && start === 0) throw hasNoLoose(after);
       return youngestFirst.slice(start, start + limit).map(toSummary);
     },
+    async hasLoose() {
+      checkOpen();
+      return turns.values().some(isRoot);
+    },
+    below,
     around(turnId) {
       const turn = find(turnId);
       if (turn === undefined) return [];
       const before: StoredTurn[] = [];
       for (let parent = find(turn.parent); parent !== undefined; parent = find(parent.parent)) before.push(parent);
-      return [...before.toReversed(), ...treeOf(turn)].map(({ id }) => id);
+      return [...before.toReversed().map(({ id }) => id), turnId, ...below(turnId)];
     },
   };
+}
+
+function isRoot({ session, parent }: StoredTurn): boolean {
+  return session === undefined && parent === undefined;
 }

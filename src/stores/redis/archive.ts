@@ -9,7 +9,7 @@ import { readListedTurn, readTurn } from "./turn.ts";
 
 export function createArchive(
   ground: Ground,
-): Pick<Archive, "listSessions" | "listLoose" | "exportRecords" | "foreignSeals"> {
+): Pick<Archive, "listSessions" | "listLoose" | "hasLoose" | "exportRecords" | "foreignSeals"> {
   const { key, send, read } = ground;
 
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
@@ -87,6 +87,22 @@ export function createArchive(
     });
   }
 
+  /** Little by little: nobody else is answered while Redis walks through trees. */
+  async function measureLoose(
+    roots: readonly string[],
+    owner: string,
+    limit: number,
+  ): Promise<readonly SessionSummary[]> {
+    const found: SessionSummary[] = [];
+    for (let rest = roots; rest.length > 0 && found.length < limit;) {
+      const wanted = String(limit - found.length);
+      const [looked, page] = toList(await read(scripts.measureLoose, owner, wanted, ...rest));
+      found.push(...toList(page).map(toSummary));
+      rest = rest.slice(Number(looked));
+    }
+    return found;
+  }
+
   return {
     async listSessions({ owner = "", hint, after = "", limit }) {
       const named = hint === undefined ? [""] : ["named", ...(await findNamed(hint, owner))];
@@ -97,13 +113,17 @@ export function createArchive(
     async listLoose({ owner = "", after, limit }) {
       const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
       if (rank === null) throw hasNoLoose(after ?? "");
-      const count = Number(await send("ZCARD", key("loose")));
       const found: SessionSummary[] = [];
-      for (let start = Number(rank) + 1; start < count && found.length < limit; start += loosePage) {
-        const page = await read(scripts.listLoose, String(start), String(start + loosePage - 1), owner);
-        found.push(...toList(page).map(toSummary));
+      for (let start = Number(rank) + 1; found.length < limit; start += loosePage) {
+        const range = [start, start + loosePage - 1].map(String);
+        const roots = toTexts(await send("ZREVRANGE", key("loose"), ...range));
+        if (roots.length === 0) break;
+        found.push(...(await measureLoose(roots, owner, limit - found.length)));
       }
-      return found.slice(0, limit);
+      return found;
+    },
+    async hasLoose() {
+      return (await send("EXISTS", key("loose"))) === 1;
     },
     exportRecords,
     async foreignSeals() {

@@ -76,23 +76,24 @@ export function createKeeping(
     },
     end,
     async endRunning(failure, endedAt) {
-      let [count, others] = [0, 0];
-      for (;;) {
-        const range = [others, others + pageSize - 1].map(String);
-        const page = toList(await ground.read(scripts.readRunning, ...range)).map(readListedTurn);
-        if (page.length === 0) return count;
-        for (const turn of page) {
-          if (await neighbours.isTaken(nameOfRun(turn.id))) others += 1;
-          else if (await end(giveUp(turn, failure, endedAt))) count += 1;
-          // Its session is just being deleted, and so is it.
-          else others += 1;
+      let count = 0;
+      for (let number = "0"; ;) {
+        // By their numbers: a neighbour that starts just now takes turns out of the list too.
+        const [last, page] = toList(await ground.read(scripts.readRunning, number, pageSize));
+        const running = toList(page).map(readListedTurn);
+        if (running.length === 0) return count;
+        for (const turn of running) {
+          if (await neighbours.isTaken(nameOfRun(turn.id))) continue;
+          // False: another gateway has ended it, or its session is just being deleted.
+          if (await end(giveUp(turn, failure, endedAt))) count += 1;
         }
+        number = String(last);
       }
     },
   };
 }
 
-const pageSize = 100;
+const pageSize = "100";
 
 /** Ids are ours, so that one which is there already is a mistake of ours too. */
 export function rejectKept(thrown: unknown, turns: readonly Pick<StoredTurn, "id">[]): never {

@@ -6,13 +6,22 @@ import { type Script, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 /** What a caller deletes is invisible at once, and gone when the promise resolves. */
-export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "deleteSession"> {
+export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   return {
     async deleteTurn(owner, turnId) {
       const [changes, changed] = toList(await ground.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
       if (changes === undefined) return false;
       ground.noteChange(changes, toTexts(changed));
       return true;
+    },
+    async deleteBelow(owner, turnId) {
+      const below = toTexts(await ground.read(scripts.belowLoose, owner, turnId)).toReversed();
+      for (let start = 0; start < below.length; start += maxRemovedTurns) {
+        const going = below.slice(start, start + maxRemovedTurns);
+        const [changes, changed] = toList(await ground.write(scripts.removeBelow, [turnId, ...going]));
+        ground.noteChange(changes, toTexts(changed));
+      }
+      return below.length;
     },
     async deleteSession(owner, sessionId) {
       const changes = await ground.write(scripts.doomSession, [owner, sessionId]);
@@ -66,6 +75,18 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     await removeMarked(spent);
   }
 
+  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  async function removeFailed(before: number, spent: Spent): Promise<void> {
+    if (spent.budget <= 0) return;
+    const args = [String(before), String(Math.ceil(spent.budget))];
+    const [changes, ids] = toList(await ground.write(scripts.removeFailed, args));
+    if (changes === undefined) return;
+    const gone = toTexts(ids);
+    ground.noteChange(changes, gone);
+    spent.turns += gone.length;
+    spent.budget -= gone.length;
+  }
+
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   async function removeLoose(before: number, spent: Spent): Promise<boolean> {
     while (spent.budget > 0) {
@@ -94,6 +115,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     await removeMarked(spent);
     if (idleBefore !== undefined) await removeIdle(idleBefore.getTime(), spent);
     if (maxSessionsPerOwner !== undefined) await removeSurplus(maxSessionsPerOwner, spent);
+    if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && (await removeLoose(idleBefore.getTime(), spent));
     const keysLeft = await removeOld(ground, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(ground, scripts.removePieces, piecesBefore);

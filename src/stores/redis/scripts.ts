@@ -36,7 +36,8 @@ export const scripts = {
   exportSessions: look(reading.exportSessions),
   exportTurns: look(reading.exportTurns),
   exportTurnsOf: look(reading.exportTurnsOf),
-  listLoose: look(loose.listLoose),
+  measureLoose: look(loose.measureLoose),
+  belowLoose: look(loose.belowLoose),
   aroundLoose: look(loose.aroundLoose),
 
   commit: change(keeping.commit),
@@ -47,10 +48,12 @@ export const scripts = {
   replaceItems: toScript(fence, tree, keeping.replaceItems),
 
   deleteTurn: release(leaving.deleteTurn),
+  removeBelow: release(loose.removeBelow),
   doomSession: release(leaving.doomSession),
   removeDoomed: release(leaving.removeDoomed),
   doomIdle: release(leaving.doomIdle),
   doomSurplus: release(leaving.doomSurplus),
+  removeFailed: release(leaving.removeFailed),
   removeLoose: release(leaving.removeLoose),
   removeKeys: release(leaving.removeKeys),
   removePieces: release(leaving.removePieces),

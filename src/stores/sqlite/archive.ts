@@ -12,9 +12,9 @@ import { type Told, createTold } from "./told.ts";
 
 export function createArchive(
   ground: Ground,
-): Pick<Archive, "listSessions" | "listLoose" | "exportRecords" | "foreignSeals"> {
+): Pick<Archive, "listSessions" | "listLoose" | "hasLoose" | "exportRecords" | "foreignSeals"> {
   const { read } = ground;
-  const { listLoose, isLoose, turnsAround } = createLoose(ground);
+  const { listLoose, hasLoose, isLoose, turnsAround } = createLoose(ground);
   const statements = prepareArchive(ground);
 
   /**
@@ -32,7 +32,7 @@ export function createArchive(
     yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
     const told = createTold();
     try {
-      for (const page of readPages<SessionRow>(statements.readSessions, { last: lastSession, wanted })) {
+      for (const page of isOutside ? [] : readSessions(lastSession, wanted)) {
         read(() => page.forEach((session) => told.addSession(session.id)));
         yield* page.map(toRecord);
       }
@@ -41,6 +41,11 @@ export function createArchive(
     } finally {
       told.close();
     }
+  }
+
+  function readSessions(last: number, wanted: string | null): Iterable<readonly SessionRow[]> {
+    if (wanted === null) return readPages<SessionRow>(statements.readSessions, { last });
+    return [read(() => statements.readSession.all(wanted)) as unknown as SessionRow[]];
   }
 
   function* exportTurns(last: number, wanted: string | null, isOutside: boolean, told: Told): Generator<ArchiveRecord> {
@@ -95,14 +100,14 @@ export function createArchive(
   /** The sessions under a hint: it is hashed with its owner, so each owner is asked for. */
   function findNamed(hint: string, owner: string | undefined): string {
     ground.freshen();
-    const all = statements.listOwners.all() as { owner: string }[];
-    const owners = owner === undefined ? all.map((row) => row.owner) : [owner];
-    const found = owners.map((each) => statements.findNamed.get(each, ground.hashHint(each, hint)));
+    const owners = owner === undefined ? (statements.listOwners.all() as { owner: string }[]) : [{ owner }];
+    const found = owners.map((each) => statements.findNamed.get(each.owner, ground.hashHint(each.owner, hint)));
     return JSON.stringify((found as ({ id: string } | undefined)[]).flatMap((row) => row?.id ?? []));
   }
 
   return {
     listLoose,
+    hasLoose,
     async listSessions({ owner, hint, after, limit }: SessionPage) {
       return (
         read(() => {
@@ -136,6 +141,8 @@ interface SizedRow {
 
 const pageSize = 32;
 const atEnd = Number.MAX_SAFE_INTEGER;
+
+const sessionColumns = "rowid AS number, id, owner, hint, tip, resends, metadata, created, updated";
 
 interface SessionRow {
   readonly number: number;
@@ -202,7 +209,14 @@ function prepareArchive({ database }: Ground) {
     findActivity: database.prepare(
       "SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0",
     ),
-    listOwners: database.prepare("SELECT DISTINCT owner FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0"),
+    // From each owner to the next one: there are few, and they may have a million sessions.
+    listOwners: database.prepare(`
+      WITH RECURSIVE owners (owner) AS (
+        SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0
+        UNION ALL
+        SELECT (SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 AND owner > owners.owner)
+        FROM owners WHERE owner IS NOT NULL
+      ) SELECT owner FROM owners WHERE owner IS NOT NULL`),
     findNamed: database.prepare("SELECT id FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0"),
     listNamed: database.prepare(
       toListing("sqlite_autoindex_sessions_1", "AND id IN (SELECT value FROM json_each($ids))"),
@@ -210,9 +224,9 @@ function prepareArchive({ database }: Ground) {
     listAll: database.prepare(toListing("sessions_by_activity", "")),
     listOfOwner: database.prepare(toListing("sessions_by_owner", "AND owner = $owner")),
     readSessions: database.prepare(`
-      SELECT rowid AS number, id, owner, hint, tip, resends, metadata, created, updated FROM sessions
-      WHERE rowid > $after AND rowid <= $last AND deleted = 0 AND ($wanted IS NULL OR id = $wanted)
+      SELECT ${sessionColumns} FROM sessions WHERE rowid > $after AND rowid <= $last AND deleted = 0
       ORDER BY rowid LIMIT ${pageSize}`),
+    readSession: database.prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
     sizeTurns: database.prepare(`
       SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
       WHERE turns.rowid > $after AND turns.rowid <= $last AND ${isThere}

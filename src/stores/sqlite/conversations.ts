@@ -1,12 +1,13 @@
 /** The sessions of the SQLite store as things that callers handle by name. */
 import type { Conversation, Conversations } from "../../core/store.ts";
+import { changeInSteps } from "./deletion.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
-import { type Removal, returnSpace } from "./removal.ts";
+import type { Removal } from "./removal.ts";
 import { toRow, turnColumns } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { database, group, recent, read } = ground;
+  const { database, group, read } = ground;
   const addSession = database.prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = database.prepare(
@@ -38,12 +39,10 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
     },
     async replaceItems(turnId, input, output) {
       const [inputJson, outputJson] = [JSON.stringify(input), JSON.stringify(output)];
-      const isReplaced = await group.add(
-        () => replaceItems.run(inputJson, outputJson, turnId).changes === 1,
-        () => recent.forget([turnId]),
-      );
-      if (isReplaced) await returnSpace(ground, removal);
-      return isReplaced;
+      return changeInSteps(ground, removal, () => {
+        const isReplaced = replaceItems.run(inputJson, outputJson, turnId).changes === 1;
+        return { changed: isReplaced ? [turnId] : undefined, done: true };
+      });
     },
   };
 }

@@ -1,26 +1,33 @@
 /** What the SQLite store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
+import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, SessionSummary } from "../../core/store.ts";
 import type { Item } from "../../core/item.ts";
 import { beginningOf, maxReadBytes } from "../beginning.ts";
 import { hasNoLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 
-interface Loose extends Pick<Archive, "listLoose"> {
+interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   isLoose(turnId: string): boolean;
   /** Where a turn stands, with what came before it and all that follows it; parents come first. */
   turnsAround(turnId: string, last: number): readonly { readonly number: number; readonly id: string }[];
 }
 
 export function createLoose({ database, read }: Ground): Loose {
-  const findRoot = database.prepare("SELECT created, rowid AS number FROM turns WHERE id = ? AND session IS NULL");
+  const find = database.prepare("SELECT 1 FROM turns WHERE id = ? AND session IS NULL");
+  const findRoot = database.prepare(
+    "SELECT created, rowid AS number FROM turns WHERE id = ? AND session IS NULL AND parent IS NULL",
+  );
   const listRoots = database.prepare(`
-    SELECT rowid AS number, id, owner, created, CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END AS input
-    FROM turns INDEXED BY loose_roots
-    WHERE session IS NULL AND parent IS NULL AND ($owner IS NULL OR owner = $owner)
-      AND (created, rowid) < ($created, $number)
-    ORDER BY created DESC, rowid DESC LIMIT $limit`);
+    SELECT rowid AS number, id, owner, created FROM turns INDEXED BY loose_roots
+    WHERE session IS NULL AND parent IS NULL AND (created, rowid) < ($created, $number)
+    ORDER BY created DESC, rowid DESC LIMIT ${pageSize}`);
+  const findAnyRoot = database.prepare(
+    "SELECT 1 FROM turns INDEXED BY loose_roots WHERE session IS NULL AND parent IS NULL LIMIT 1",
+  );
   const measure = database.prepare(`
-    WITH RECURSIVE ${toTree("rowid = ?")} SELECT count(*) AS turns, max(created) AS updated FROM tree`);
+    WITH RECURSIVE ${toTree("id = $id")} SELECT count(*) AS turns, max(created) AS updated, (
+      SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE id = $id) AS input
+    FROM tree`);
   const around = database.prepare(`
     WITH RECURSIVE ${toTree("id = $id")}, before (number, id, parent) AS (
       SELECT rowid, id, parent FROM turns WHERE id = $id
@@ -29,27 +36,60 @@ export function createLoose({ database, read }: Ground): Loose {
     ) SELECT number, id FROM (SELECT number, id FROM before UNION SELECT number, id FROM tree)
     WHERE number <= $last ORDER BY number`);
 
-  function toSummary({ number, id, owner, created, input }: RootRow): SessionSummary {
-    const { turns, updated } = measure.get(number) as { turns: number; updated: number };
+  /** Nothing of one that is gone by now. */
+  function toSummary({ id, owner, created }: RootRow): SessionSummary | undefined {
+    const { turns, updated, input } = read(() => measure.get({ id })) as unknown as Measured;
+    if (turns === 0) return undefined;
     const said: readonly Item[] | undefined = input === null ? undefined : JSON.parse(input);
     const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
     return { id, owner, ...times, turns, beginning: beginningOf(said) };
   }
 
+  /** The roots behind a place, with a moment for others after each page of them. */
+  async function* rootsBehind(place: Place): AsyncGenerator<RootRow, void, void> {
+    for (let { created, number } = place; ;) {
+      const page = read(() => listRoots.all({ created, number })) as unknown as RootRow[];
+      yield* page;
+      const last = page.at(-1);
+      if (last === undefined) return;
+      ({ created, number } = last);
+      await letOthersGo();
+    }
+  }
+
   return {
-    async listLoose({ owner = null, after, limit }) {
-      const from = after === undefined ? atEnd : (read(() => findRoot.get(after)) as Place | undefined);
-      if (from === undefined) throw hasNoLoose(after ?? "");
-      const { created, number } = from;
-      return read(() => (listRoots.all({ owner, created, number, limit }) as unknown as RootRow[]).map(toSummary));
+    async listLoose({ owner, after, limit }) {
+      const place = after === undefined ? atEnd : (read(() => findRoot.get(after)) as Place | undefined);
+      if (place === undefined) throw hasNoLoose(after ?? "");
+      const found: SessionSummary[] = [];
+      let walked = 0;
+      for await (const root of rootsBehind(place)) {
+        if (owner !== undefined && root.owner !== owner) continue;
+        const summary = toSummary(root);
+        if (summary === undefined) continue;
+        found.push(summary);
+        if (found.length >= limit) break;
+        walked += summary.turns;
+        if (walked < maxWalked) continue;
+        walked = 0;
+        await letOthersGo();
+      }
+      return found;
     },
-    isLoose: (turnId) => read(() => findRoot.get(turnId)) !== undefined,
+    async hasLoose() {
+      return read(() => findAnyRoot.get()) !== undefined;
+    },
+    isLoose: (turnId) => read(() => find.get(turnId)) !== undefined,
     turnsAround: (id, last) => read(() => around.all({ id, last })) as { number: number; id: string }[],
   };
 }
 
+/** So many roots are looked at, and about so many turns walked through, before others get their turn: some milliseconds. */
+const pageSize = 32;
+const maxWalked = 1_000;
+
 /** A turn and all that follows it outside of sessions. */
-function toTree(start: string): string {
+export function toTree(start: string): string {
   return `tree (number, id, created) AS (
     SELECT rowid, id, created FROM turns WHERE ${start}
     UNION ALL
@@ -65,6 +105,11 @@ interface Place {
 interface RootRow extends Place {
   readonly id: string;
   readonly owner: string;
+}
+
+interface Measured {
+  readonly turns: number;
+  readonly updated: number;
   readonly input: string | null;
 }
 

@@ -18,6 +18,7 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
     if (maxSessionsPerOwner !== undefined) removeSurplus(maxSessionsPerOwner, spent);
+    if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
     const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
     const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
@@ -57,6 +58,16 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
 
   function markAll(rows: readonly unknown[], { marked }: Spent): void {
     for (const { id, owner } of rows as { id: string; owner: string }[]) if (removal.mark(owner, id)) marked.push(id);
+  }
+
+  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  function removeFailed(before: number, spent: Spent): void {
+    if (spent.budget <= 0) return;
+    const found = statements.findFailed.all(before, Math.ceil(spent.budget)) as { id: string; bytes: number }[];
+    const { taken, cost } = takeWithin(found, spent.budget);
+    spent.changed.push(...removal.removeTurns(taken.map(({ id }) => id)));
+    spent.turns += taken.length;
+    spent.budget -= cost;
   }
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
@@ -146,6 +157,11 @@ function preparePrune({ database }: Ground) {
     findLongestIdle: database.prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_owner
       WHERE deleted = 0 AND owner = ? ORDER BY active, updated, rowid LIMIT ?`),
+    findFailed: database.prepare(`
+      SELECT id, ${turnBytes} AS bytes FROM turns INDEXED BY failed_turns
+      WHERE status IN ('failed', 'cancelled') AND created < ?
+        AND NOT EXISTS (SELECT 1 FROM turns AS child WHERE child.parent = turns.id)
+      ORDER BY created LIMIT ?`),
     findRoots: database.prepare(`
       SELECT rowid AS number, created FROM turns INDEXED BY loose_roots
       WHERE session IS NULL AND parent IS NULL AND created < $before AND (created, rowid) > ($created, $number)

@@ -1,9 +1,6 @@
-/** How turns and sessions leave the SQLite store: for good, little by little, and with their space given back. */
-import { shownSuffix } from "../../core/conversation/address.ts";
-import type { Keeping } from "../../core/store.ts";
+/** What lets go of turns and sessions in the SQLite store: for good, a bounded number at a time, and with their space. */
 import type { Ground } from "./ground.ts";
-import { isThere } from "./search.ts";
-import { maxStep, takeWithin, turnBytes } from "./size.ts";
+import { takeWithin, turnBytes } from "./size.ts";
 
 /** What a write does to let go of turns; each must run in the group. */
 export interface Removal {
@@ -13,12 +10,17 @@ export interface Removal {
   mark(owner: string, sessionId: string): boolean;
   /** Deletes as many turns of a marked session as the budget is enough for, and with the last of them the session. */
   removeSome(sessionId: string, budget: number): Removed;
-  /** Deletes turns; those of their children that stay are roots now, with a gap. Tells the ids of all that changed. */
-  removeTurns(turnIds: readonly string[]): readonly string[];
+  /**
+   * Deletes turns; those of their children that stay follow the heir now, or are roots where there is none, with a gap.
+   * Tells the ids of all that changed.
+   */
+  removeTurns(turnIds: readonly string[], heir?: string): readonly string[];
   /** A session that is marked and not gone yet. */
   nextMarked(): string | undefined;
-  /** Gives a bounded number of free pages back. False: there are more. */
-  giveBack(): boolean;
+  /** Gives a bounded number of free pages back, at most so many. False: there are more. */
+  giveBack(pages?: number): boolean;
+  /** How many pages are free. */
+  countFree(): number;
 }
 
 /** What came of deleting some turns of a session. */
@@ -36,8 +38,8 @@ const maxReturnedPages = 256;
 
 export function createRemoval({ database }: Ground): Removal {
   const statements = {
-    cutChildren: database.prepare(`
-      UPDATE turns SET parent = NULL, gap = 1
+    moveChildren: database.prepare(`
+      UPDATE turns SET parent = (SELECT id FROM turns WHERE id = $heir), gap = 1
       WHERE parent IN (SELECT value FROM json_each($ids)) AND id NOT IN (SELECT value FROM json_each($ids))
       RETURNING id`),
     loseTip: database.prepare(
@@ -62,9 +64,9 @@ export function createRemoval({ database }: Ground): Removal {
     return (statements.countFree.get() as { freelist_count: number }).freelist_count;
   }
 
-  function removeTurns(turnIds: readonly string[]): readonly string[] {
+  function removeTurns(turnIds: readonly string[], heir: string | null = null): readonly string[] {
     const ids = JSON.stringify(turnIds);
-    const children = statements.cutChildren.all({ ids }) as { id: string }[];
+    const children = statements.moveChildren.all({ ids, heir }) as { id: string }[];
     statements.removeTurns.run(ids);
     return [...turnIds, ...children.map(({ id }) => id)];
   }
@@ -88,83 +90,13 @@ export function createRemoval({ database }: Ground): Removal {
     },
     removeTurns,
     nextMarked: () => (statements.nextMarked.get() as { id: string } | undefined)?.id,
-    giveBack() {
+    giveBack(pages = maxReturnedPages) {
       const before = countFree();
-      if (before > 0) database.exec(`PRAGMA incremental_vacuum(${maxReturnedPages})`);
+      if (before > 0) database.exec(`PRAGMA incremental_vacuum(${Math.min(pages, maxReturnedPages)})`);
       const after = countFree();
       // A file that was made without this ability keeps its pages for later turns: to go on would never end.
       return after === 0 || after === before;
     },
-  };
-}
-
-/** Gives the space of what was just deleted back, of the file and of its log. */
-export async function returnSpace({ group, checkpoints }: Ground, removal: Removal): Promise<void> {
-  for (let steps = 1; !(await group.add(removal.giveBack)) && steps < maxReturns; steps += 1) await pause();
-  await checkpoints.emptyLog();
-}
-
-/** Between two steps another process gets its turn: it looks for the file only now and then, and gives up after a second. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, pauseMs));
-}
-
-const pauseMs = 10;
-
-/** A megabyte each, and more than a request brings. What else is free goes when the store is pruned, and nobody waits for it. */
-const maxReturns = 32;
-
-/** What a caller deletes is invisible at once, and gone when the promise resolves. */
-export function createDeletion(ground: Ground, removal: Removal): Pick<Keeping, "deleteTurn" | "deleteSession"> {
-  const { database, checkpoints, group, recent } = ground;
-  const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
-  const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
-  const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
-  const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
-
-  /** Tells the ids of all that changed. */
-  function removeTurn(owner: string, turnId: string): readonly string[] | undefined {
-    const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
-    if (place === undefined) return undefined;
-    const { session, parent } = place;
-    const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
-    const children = moveChildren.all(parent, turnId) as { id: string }[];
-    if (session !== null) moveTip.run(parent, session, turnId);
-    removal.removeTurns([turnId]);
-    const changed = [turnId, ...children.map(({ id }) => id)];
-    return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
-  }
-
-  /** True: the session is gone, and its space too. */
-  async function removeStep(sessionId: string): Promise<boolean> {
-    const { isGone } = await group.add(
-      () => {
-        const { changed, done } = removal.removeSome(sessionId, maxStep);
-        return { changed, isGone: removal.giveBack() && done };
-      },
-      ({ changed }) => recent.forget(changed),
-    );
-    return isGone;
-  }
-
-  return {
-    async deleteTurn(owner, turnId) {
-      const changed = await group.add(
-        () => removeTurn(owner, turnId),
-        (ids) => recent.forget(ids ?? []),
-      );
-      if (changed !== undefined) await returnSpace(ground, removal);
-      return changed !== undefined;
-    },
-    async deleteSession(owner, sessionId) {
-      const isMarked = await group.add(
-        () => removal.mark(owner, sessionId),
-        (isDone) => isDone && recent.forgetSessions([sessionId]),
-      );
-      if (!isMarked) return false;
-      while (!(await removeStep(sessionId))) await pause();
-      await checkpoints.emptyLog();
-      return true;
-    },
+    countFree,
   };
 }

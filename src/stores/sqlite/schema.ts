@@ -11,6 +11,7 @@ const migrations: readonly ((database: DatabaseSync) => void)[] = [
   rememberWhatWasSaid,
   rememberWhatWasTold,
   keepSessionsTogether,
+  findWhatFailed,
 ];
 
 /** The version that this program reads and writes. */
@@ -142,4 +143,9 @@ function keepSessionsTogether(database: DatabaseSync): void {
     DROP INDEX turns_by_exchange;
     CREATE INDEX turns_by_exchange ON turns (session, exchange) WHERE exchange IS NOT NULL;
   `);
+}
+
+/** What came to nothing leaves by its own age, wherever it stands. No other turn is in the index, so that none costs more for it. */
+function findWhatFailed(database: DatabaseSync): void {
+  database.exec("CREATE INDEX failed_turns ON turns (created) WHERE status IN ('failed', 'cancelled')");
 }

@@ -66,14 +66,17 @@ local turn = kept and readTurn(cjson.decode(kept)[2])
 return turn and isThere(turn) and kept
 `;
 
+/** A page of running turns behind a number of arrival, and the last number of it. */
 export const readRunning = String.raw`
-local found = {}
-for _, id in ipairs(call('ZRANGE', P .. 'running', ARGV[1], ARGV[2])) do
-  local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
-  turn[7] = id
-  found[#found + 1] = turn
+local page, number = {}, ARGV[1]
+local found = call('ZRANGEBYSCORE', P .. 'running', '(' .. number, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+for at = 1, #found, 2 do
+  local turn = call('HMGET', turnKey(found[at]), 'm', 'i', 'o', 't', 'p', 'n')
+  turn[7] = found[at]
+  page[#page + 1] = turn
+  number = found[at + 1]
 end
-return found
+return { number, page }
 `;
 
 /** What was said first in a turn, as far as a list has room for it. */

@@ -52,6 +52,20 @@ end
 return count
 `;
 
+/** What came to nothing, by its own age. Tells which turns went, if any. */
+export const removeFailed = String.raw`
+local limit, at, changed = tonumber(ARGV[3]), 0, {}
+while #changed < limit do
+  local number = call('ZRANGEBYSCORE', P .. 'failed', '-inf', '(' .. ARGV[2], 'LIMIT', at, 1)[1]
+  if not number then break end
+  local id = idOf(number)
+  -- Only an archive can have brought something that follows it.
+  if call('HEXISTS', turnKey(id), 'c') + call('HEXISTS', turnKey(id), 'f') > 0 then at = at + 1
+  else removeTurn(id, readTurn(id), '', changed) end
+end
+return #changed > 0 and { call('INCR', P .. 'changes'), changed }
+`;
+
 /**
  * Looks at a tree outside of sessions, and deletes so many of its turns, from its leaves, if nothing in it is new or runs.
  * Tells how many it has, and how many went; less than it has: it is still there.

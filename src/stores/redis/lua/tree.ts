@@ -11,6 +11,7 @@
  * - `hints`, `active`, `active:<owner>`, `owners`: sessions by hint, and by the time of their last turn.
  * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
  * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
+ * - `failed`: the numbers of turns that came to nothing, by the time at which they were made.
  * - `doomed`: sessions that are deleted already, but some of their turns are not.
  * - `lease:<gateway>`: that it is there. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
  * - `count` numbers turns and sessions; `changes` counts whatever makes wrong what someone remembers of a turn.
@@ -39,6 +40,8 @@ local function isFollowable(turn)
   local status = turn[STATUS]
   return status == 'completed' or status == 'incomplete' or status == 'shown'
 end
+
+local function cameToNothing(turn) return turn[STATUS] == 'failed' or turn[STATUS] == 'cancelled' end
 
 local function turnsKey(turn) return P .. (isFollowable(turn) and 'st:' or 'sb:') .. turn[SESSION] end
 
@@ -120,6 +123,7 @@ local function addTurn(new)
   call('HSET', turnKey(id), unpack(fields))
   call('HSET', orderKey(number), number, id)
   if turn[STATUS] == 'running' then call('ZADD', P .. 'running', number, id) end
+  if cameToNothing(turn) then call('ZADD', P .. 'failed', turn[CREATED], number) end
   if parts[8] ~= '' and turn[ENDED] ~= '' then call('ZADD', P .. 'pieces', turn[ENDED], number) end
   local session = turn[SESSION]
   if session ~= '' then
@@ -142,6 +146,7 @@ local function displace(id, turn)
   call('HDEL', orderKey(number), number)
   call('ZREM', P .. 'running', id)
   call('ZREM', P .. 'pieces', number)
+  if cameToNothing(turn) then call('ZREM', P .. 'failed', number) end
   if session == '' then return end
   call('ZREM', turnsKey(turn), number)
   if turn[DIGEST] ~= '' then strike(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end

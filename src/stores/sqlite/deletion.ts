@@ -1,0 +1,110 @@
+/** What a caller deletes from the SQLite store: invisible at once, and gone with its space when the promise resolves. */
+import { shownSuffix } from "../../core/conversation/address.ts";
+import type { Keeping } from "../../core/store.ts";
+import type { Ground } from "./ground.ts";
+import { toTree } from "./loose.ts";
+import type { Removal } from "./removal.ts";
+import { isThere } from "./search.ts";
+import { maxStep, takeWithin, turnBytes } from "./size.ts";
+
+export function createDeletion(
+  ground: Ground,
+  removal: Removal,
+): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
+  const { database, group, recent, read } = ground;
+  const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+  const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
+  const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
+  const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
+  // Children came later than their parents, so the newest go first.
+  const listBelow = database.prepare(`
+    WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
+    SELECT turns.id, ${turnBytes} AS bytes FROM tree JOIN turns ON turns.rowid = tree.number
+    WHERE turns.id <> $id ORDER BY turns.rowid DESC`);
+
+  /** Tells the ids of all that changed. */
+  function removeTurn(owner: string, turnId: string): readonly string[] | undefined {
+    const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
+    if (place === undefined) return undefined;
+    const { session, parent } = place;
+    const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
+    const children = moveChildren.all(parent, turnId) as { id: string }[];
+    if (session !== null) moveTip.run(parent, session, turnId);
+    removal.removeTurns([turnId]);
+    const changed = [turnId, ...children.map(({ id }) => id)];
+    return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
+  }
+
+  return {
+    deleteTurn: (owner, turnId) =>
+      changeInSteps(ground, removal, () => ({ changed: removeTurn(owner, turnId), done: true })),
+    async deleteBelow(owner, turnId) {
+      const below = read(() => listBelow.all({ id: turnId, owner })) as { id: string; bytes: number }[];
+      const steps: (readonly string[])[] = [];
+      for (let rest: typeof below = below; rest.length > 0;) {
+        const { taken } = takeWithin(rest, maxStep);
+        steps.push(taken.map(({ id }) => id));
+        rest = rest.slice(taken.length);
+      }
+      await changeInSteps(ground, removal, (index) => ({
+        changed: steps[index] && removal.removeTurns(steps[index], turnId),
+        done: index + 1 >= steps.length,
+      }));
+      return below.length;
+    },
+    async deleteSession(owner, sessionId) {
+      const isMarked = await group.add(
+        () => removal.mark(owner, sessionId),
+        (isDone) => isDone && recent.forgetSessions([sessionId]),
+      );
+      if (isMarked) await changeInSteps(ground, removal, () => removal.removeSome(sessionId, maxStep));
+      return isMarked;
+    },
+  };
+}
+
+/** What a step did. */
+interface Step {
+  /** The ids of all turns that changed; nothing where there was nothing to do. */
+  readonly changed: readonly string[] | undefined;
+  /** It was the last. */
+  readonly done: boolean;
+}
+
+/**
+ * Changes turns in steps, the first with the index 0, and gives back as much space as that freed, of the file and of its log. What
+ * others have freed goes when the store is pruned, and nobody waits for it. False: there was nothing to do.
+ */
+export async function changeInSteps(
+  { group, checkpoints, recent }: Ground,
+  removal: Removal,
+  change: (index: number) => Step,
+): Promise<boolean> {
+  let [isChanged, isDone, owed] = [false, false, 0];
+  for (let index = 0; !isDone || owed > 0; index += 1) {
+    if (index > 0) await pause();
+    const step = await group.add(
+      () => {
+        const before = removal.countFree();
+        const { changed, done } = isDone ? nothingLeft : change(index);
+        const countOwed = () => owed + removal.countFree() - before;
+        const isGivenBack = countOwed() <= 0 || removal.giveBack(countOwed());
+        return { changed, done, owed: isGivenBack ? 0 : countOwed() };
+      },
+      ({ changed }) => recent.forget(changed ?? []),
+    );
+    ({ done: isDone, owed } = step);
+    isChanged ||= step.changed !== undefined;
+  }
+  if (isChanged) await checkpoints.emptyLog();
+  return isChanged;
+}
+
+const nothingLeft: Step = { changed: undefined, done: true };
+
+/** Between two steps another process gets its turn: it looks for the file only now and then, and gives up after a second. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, pauseMs));
+}
+
+const pauseMs = 10;

@@ -1,0 +1,45 @@
+/** What the operator asks of a store in Redis while others work on it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createRedisStore } from "../../src/stores/redis.ts";
+import { makeTurn } from "./making.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+export function describeOperator(server: () => RedisServer): void {
+  test("what is outside of sessions is listed in short steps, and no tree is walked through that nobody asked for", async (context) => {
+    const store = await createRedisStore({ url: server().url(), warn: () => {} });
+    context.after(() => store.close());
+    for (let tree = 0; tree < 30; tree += 1) {
+      let parent: string | undefined;
+      const turns = Array.from({ length: 20 }, () => {
+        const turn = makeTurn({ parent, owner: tree === 0 ? "bob" : "alice" });
+        parent = turn.id;
+        return turn;
+      });
+      await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
+    }
+    const during = async (work: () => Promise<unknown>) => {
+      const before = await countCalls(server());
+      await work();
+      const after = await countCalls(server());
+      return { reads: after.reads - before.reads, scripts: after.scripts - before.scripts };
+    };
+    assert.deepEqual(await during(() => store.hasLoose()), { reads: 0, scripts: 0 });
+    const first = await during(() => store.listLoose({ limit: 1 }));
+    assert.ok(first.reads < 100, `${first.reads} reads for one tree`);
+    const ofBob = await during(async () => assert.equal((await store.listLoose({ owner: "bob", limit: 1 })).length, 1));
+    assert.ok(ofBob.reads < 150, `${ofBob.reads} reads for one tree of bob`);
+    const all = await during(async () => {
+      const page = await store.listLoose({ limit: 100 });
+      assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
+    });
+    assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
+  });
+}
+
+/** How often Redis has read a field, and run a script. */
+async function countCalls(server: RedisServer): Promise<{ readonly reads: number; readonly scripts: number }> {
+  const stats = await server.ask("INFO", "commandstats");
+  const count = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  return { reads: count("hget") + count("hmget"), scripts: count("evalsha") };
+}

@@ -1,0 +1,34 @@
+/** What the operator asks of the SQLite store while a gateway works on it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StoredTurn } from "../../src/core/store.ts";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { createFiles } from "./files.ts";
+import { makeTurn } from "./making.ts";
+
+const newFile = createFiles();
+
+test("requests go on while the SQLite store lists what is outside of sessions", async (context) => {
+  const store = createSqliteStore({ file: newFile() });
+  context.after(() => store.close());
+  const turns: StoredTurn[] = [];
+  for (let tree = 0; tree < 40; tree += 1) {
+    for (let depth = 0; depth < 100; depth += 1) {
+      turns.push(makeTurn({ parent: depth === 0 ? undefined : turns.at(-1)?.id }));
+    }
+  }
+  await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
+  const gone = turns[0]!;
+  const progress = { isOver: false, ticks: 0 };
+  const listed = store.listLoose({ limit: 100 }).finally(() => (progress.isOver = true));
+  const deleted = store.deleteBelow("alice", gone.id).then(() => store.deleteTurn("alice", gone.id));
+  while (!progress.isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    progress.ticks += 1;
+  }
+  assert.ok(progress.ticks > 3, `${progress.ticks} ticks`);
+  const page = await listed;
+  assert.ok(page.length >= 39, `${page.length} trees`);
+  assert.equal(page[0]?.turns, 100);
+  assert.equal(await deleted, true);
+});
