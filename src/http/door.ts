@@ -111,7 +111,9 @@ export function createDoor(parts: DoorParts): Door {
   }
 
   function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
-    const error = translateError(thrown);
+    const told = translateError(thrown);
+    // A turn that goes on without its caller is interrupted, but this caller is still here.
+    const error = told.code === "interrupted" && turns.draining ? drainingError() : told;
     journal.report(error, request);
     reply.header("x-request-id", request.id);
     if (request.about !== undefined) reply.headers(toRemarkHeaders(request.about.remarks));
@@ -186,8 +188,8 @@ export function createDoor(parts: DoorParts): Door {
       const overdue = setTimeout(() => {
         arrivals.abort(drainingError());
         // Turns that go on without their callers come first, so that whoever follows one hears its end.
-        void Promise.race([gateway.close(Promise.resolve()), wait(partingMs / 2)]).finally(() =>
-          setImmediate(turns.abort),
+        void Promise.race([gateway.close(Promise.resolve()), wait(partingMs / 2, undefined, { ref: false })]).finally(
+          () => setImmediate(turns.abort),
         );
       }, drainTimeoutMs);
       const parting = setTimeout(() => {

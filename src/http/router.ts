@@ -49,7 +49,8 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     if (!open) checkToken(route.endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
   };
-  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
+  const onRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    if (findRoute(request, [route]) === undefined) refuseUnrouted(undefined, routes, request, reply);
     check(request);
     done();
   };

@@ -276,6 +276,25 @@ for (const [what, body, more] of [
   });
 }
 
+test("closing tells who waits for a whole answer with a key to send it again elsewhere", async (context) => {
+  const begun = gate();
+  const box = createBox(
+    context,
+    async function* (_turn, signal) {
+      begun.open();
+      yield say("one ");
+      await once(signal, "abort");
+      throw signal.reason;
+    },
+    { limits: { drainTimeoutMs: 30 } },
+  );
+  const asking = ask(await box.listen(), "/v1/responses", { stream: false }, { "idempotency-key": "k" });
+  await begun.opened;
+  const [response] = await Promise.all([asking, box.close()]);
+  assert.deepEqual([response.statusCode, response.headers["retry-after"]], [503, "5"]);
+  assert.match(await readAll(response), /"code":"draining"/);
+});
+
 test("closing does not wait for a body that only drips", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 20 } });
   const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
