@@ -88,8 +88,8 @@ function readSettings(fields: Fields): Settings {
   };
 }
 
-/** What OpenAI's document allows: any whole number of 64 bits, as near as a double comes to it. */
-const maxSeed = 2 ** 63;
+/** Whole numbers of 64 bits, as far as a double tells them from larger ones. */
+const maxSeed = 2 ** 63 - 1_024;
 
 /** What the gateway says itself; everything else of the body belongs to the model that speaks this dialect. */
 const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
