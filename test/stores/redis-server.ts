@@ -31,7 +31,9 @@ function install(): boolean {
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   const run = (...args: readonly string[]) =>
     spawnSync(packages, args, { stdio: "ignore", timeout: 60_000, env }).status === 0;
-  const add = () => run("install", "-y", "--no-install-recommends", "redis-server");
+  // Several test files may come at once: the others wait until it is there.
+  const patient = ["-o", "DPkg::Lock::Timeout=50"];
+  const add = () => run("install", ...patient, "-y", "--no-install-recommends", "redis-server");
   return add() || (run("update") && add());
 }
 

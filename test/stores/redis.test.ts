@@ -1,7 +1,6 @@
 import { after, before, describe } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { describeStore } from "./contract.ts";
-import { describeCluster } from "./redis-cluster.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
@@ -9,7 +8,6 @@ import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
 import { type RedisServer, startRedis, whyNoRedis } from "./redis-server.ts";
 
-// All in one file, so that where Redis has to be installed first, one process does it.
 describe("Redis", { skip: whyNoRedis() ?? false }, () => {
   let server: RedisServer;
   before(async () => {
@@ -27,7 +25,6 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeGateway,
     describeOperator,
     describeProperty,
-    describeCluster,
   ]) {
     tell(() => server);
   }
