@@ -8,14 +8,32 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
   const retryAfterSeconds = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
+  const isUnread = hasUnreadBody(reply.request.raw);
   // The rest of a body that was refused must not be read as the next request.
-  if (hasUnreadBody(reply.request.raw) || error.code === "draining") reply.header("connection", "close");
+  if (isUnread || error.code === "draining") reply.header("connection", "close");
+  if (isUnread) linger(reply.raw.socket);
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
 }
 
 function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
   return !complete && (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0);
 }
+
+/**
+ * Who still sends its body would be answered with a reset, and lose what it was told, if its connection were closed at once: so
+ * what it sends is thrown away for a moment.
+ */
+function linger(socket: Socket | null): void {
+  if (socket === null) return;
+  // Node's own way to close a connection that is not kept alive, when the answer is written.
+  socket.destroySoon = () => {
+    socket.end();
+    const overdue = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once("close", () => clearTimeout(overdue));
+  };
+}
+
+const lingerMs = 2_000;
 
 /** The framework's own errors in our words; anything else as the core tells it. */
 export function translateError(thrown: unknown): GatewayError {

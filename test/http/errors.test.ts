@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
 import { authorization, type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
@@ -506,6 +507,29 @@ test("a body that stops moving is answered with 408", async (context) => {
   const answer = await exchange(context, address, head);
   assert.match(answer, /^HTTP\/1\.1 408 /);
   assert.match(answer, /body_idle_timeout_ms/);
+});
+
+test("a caller that sends all of a body before it listens hears why that was refused", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const length = 30 * 1024 * 1024;
+  for (const [path, signed, status] of [
+    ["/v1/chat/completions", `authorization: ${authorization}\r\n`, 413],
+    ["/v1/chat/completions", "", 401],
+    ["/v1/nope", `authorization: ${authorization}\r\n`, 404],
+  ] as const) {
+    const socket = connect(Number(new URL(address).port), "127.0.0.1");
+    context.after(() => socket.destroy());
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${signed}content-length: ${length}\r\n\r\n`,
+    );
+    const piece = Buffer.alloc(1024 * 1024, " ");
+    for (let sent = 0; sent < length; sent += piece.length) {
+      await new Promise<void>((resolve, reject) => {
+        socket.write(piece, (error) => (error ? reject(error) : resolve()));
+      });
+    }
+    assert.match(await text(socket), new RegExp(`^HTTP/1\\.1 ${status} [^]*"code":`));
+  }
 });
 
 test("a chunked body that grows too large is answered with 413 before its end", async (context) => {
