@@ -13,6 +13,25 @@ import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 
 const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
 
+/** A model that says three hundred words, one at a time, behind a log of twenty events. */
+function openLong() {
+  let said = 0;
+  const script: Script = async function* (_turn, signal) {
+    for (const word of words(300)) {
+      signal.throwIfAborted();
+      said += 1;
+      yield [word];
+      await new Promise(setImmediate);
+    }
+  };
+  return { ...open(script, createMemoryStore(), { maxEvents: 20 }), said: () => said };
+}
+
+/** Lets everybody say what they can say now. */
+async function settle(hops = 50): Promise<void> {
+  for (let hop = 0; hop < hops; hop++) await new Promise(setImmediate);
+}
+
 /** Goes on with whatever answer there is. */
 const param = "Last-Event-ID";
 const resumes = { param, isOf: () => true };
@@ -132,31 +151,17 @@ suite("an answer with a key", () => {
   });
 
   test("waits for who follows it, and not for who has left", async () => {
-    let said = 0;
-    const { answer } = open(
-      async function* () {
-        for (const word of words(300)) {
-          said += 1;
-          yield [word];
-          await new Promise(setImmediate);
-        }
-      },
-      createMemoryStore(),
-      { maxEvents: 20 },
-    );
-    const settle = async () => {
-      for (let hop = 0; hop < 50; hop++) await new Promise(setImmediate);
-    };
+    const { answer, said } = openLong();
     const slow = await answer({}, { key });
     let text = textOf([...(await slow.events.next()).value!]);
     await settle();
     // It is as far ahead as its log is long.
-    assert.ok(said < 30, `${said} words were said`);
+    assert.ok(said() < 30, `${said()} words were said`);
     for (let count = 0; count < 3; count++) {
-      const before = said;
+      const before = said();
       text += textOf([...(await slow.events.next()).value!]);
       await settle();
-      assert.ok(said > before && said < before + 30, `${said} words were said`);
+      assert.ok(said() > before && said() < before + 30, `${said()} words were said`);
     }
     const quick = drain(await answer({}, { key: { ...key, key: "k2" } }));
     text += textOf((await Array.fromAsync(slow.events)).flat());
@@ -164,52 +169,31 @@ suite("an answer with a key", () => {
     const left = await answer({}, { key: { ...key, key: "k3" } });
     await left.events.next();
     await settle();
-    const before = said;
+    const before = said();
     await left.events.return();
     await settle();
-    assert.ok(said > before + 30, `${said} words were said`);
+    assert.ok(said() > before + 30, `${said()} words were said`);
   });
 
   test("tells its end to a slow reader too, when it is called off", async () => {
-    const { answer, gateway } = open(
-      async function* (_turn, signal) {
-        for (const word of words(300)) {
-          signal.throwIfAborted();
-          yield [word];
-          await new Promise(setImmediate);
-        }
-      },
-      createMemoryStore(),
-      { maxEvents: 20 },
-    );
+    const { answer, gateway } = openLong();
     const slow = await answer({}, { key });
     await slow.events.next();
-    for (let hop = 0; hop < 50; hop++) await new Promise(setImmediate);
+    await settle();
     await gateway.close(Promise.resolve());
     const last = (await Array.fromAsync(slow.events)).at(-1)?.at(-1);
     assert.equal(last?.type === "turn-end" && last.answer.error?.code, "interrupted");
   });
 
   test("does not wait for who is too far behind to go on", async () => {
-    let said = 0;
-    const { answer } = open(
-      async function* () {
-        for (const word of words(300)) {
-          said += 1;
-          yield [word];
-          await new Promise(setImmediate);
-        }
-      },
-      createMemoryStore(),
-      { maxEvents: 20 },
-    );
+    const { answer, said } = openLong();
     const quick = await answer({}, { key });
     const lost = await answer({}, { key });
     await Promise.all([quick.events.next(), lost.events.next()]);
     for (let count = 0; count < 100; count++) await quick.events.next();
     await quick.events.return();
-    for (let hop = 0; hop < 400; hop++) await new Promise(setImmediate);
-    assert.equal(said, 300);
+    await settle(400);
+    assert.equal(said(), 300);
     assert.equal(await codeOf(Array.fromAsync(lost.events)), "events_expired");
   });
 
