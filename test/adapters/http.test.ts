@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { channel } from "node:diagnostics_channel";
 import { once } from "node:events";
-import { createServer, request as httpRequest } from "node:http";
+import { type ServerResponse, createServer, request as httpRequest } from "node:http";
 import { type AddressInfo, type Socket, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -231,6 +231,21 @@ test("silence in the middle of an answer is an idle timeout", async () => {
   const response = await upstream.send(get, never);
   await response.pull();
   await assert.rejects(response.pull(), failsWith("adapter_timeout", "adapter_idle_timeout"));
+});
+
+test("what came while we were held up ourselves is no silence", async () => {
+  let answer: ServerResponse | undefined;
+  await using server = await startUpstream((_, response) => {
+    answer = response;
+    response.write("first ");
+  });
+  await using upstream = connectTo(server.url, { idleMs: 40 });
+  const response = await upstream.send(get, never);
+  await response.pull();
+  answer!.end("second");
+  const until = performance.now() + 100;
+  while (performance.now() < until);
+  assert.equal(await textOf(response), "second");
 });
 
 test("an answer that goes on for too long is a total timeout, however busy it is", async () => {

@@ -24,14 +24,28 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
   let since = 0;
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Infinity;
+  /** The silence that was given a second look. */
+  let doubted = -1;
 
   function check(): void {
     const now = performance.now();
+    const tardyMs = now - firesAt;
     timer = undefined;
     firesAt = Infinity;
     if (now >= endsAt) late("total", total);
-    else if (now >= since + currentMs) late(current, currentMs);
-    else arm(now);
+    else if (now < since + currentMs) arm(now);
+    else if (doubted === since) late(current, currentMs);
+    else lookAgain(now, tardyMs);
+  }
+
+  /**
+   * Timers come before sockets: who was held up itself has not yet read what came meanwhile. So silence counts once the
+   * sockets had their say, for as long as the timer was late.
+   */
+  function lookAgain(now: number, tardyMs: number): void {
+    doubted = since;
+    firesAt = now + Math.max(1, tardyMs);
+    timer = setTimeout(check, firesAt - now);
   }
 
   /** A timer that fires too early only looks again; one that would fire too late is set anew. */
