@@ -134,7 +134,7 @@ export function describeTrouble(server: () => RedisServer): void {
         await Promise.all([
           assert.rejects(store.commit({ turns: [turn] }), unreachable),
           assert.rejects(
-            createRedisStore({ url: server().url(), times: hasty }),
+            open(context, { url: server().url(), times: hasty }),
             /Redis has answered nothing for 400 ms\. Check/,
           ),
         ]);
