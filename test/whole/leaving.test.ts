@@ -10,6 +10,7 @@ import { wires } from "../adapters/ai-sdk-wires.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { beginEvents, chunk, type ScriptedUpstream, startUpstream } from "../upstream.ts";
 import { paths, tell, toRequest } from "./talk.ts";
+import { startStopwatch } from "../stopwatch.ts";
 
 interface Scene {
   readonly adapter: Record<string, unknown>;
@@ -96,11 +97,11 @@ for (const [name, open] of Object.entries(scenes)) {
     response.on("error", () => {});
     let heard = "";
     while (!heard.includes("half")) heard += String((await once(response, "data"))[0]);
-    const from = performance.now();
+    const watch = startStopwatch();
     const left = gone(heard, address);
     request.destroy();
     await left;
-    const tookMs = performance.now() - from;
+    const tookMs = watch.stop();
     assert.ok(tookMs < 100, `${tookMs} ms`);
   });
 }
