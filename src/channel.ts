@@ -132,12 +132,11 @@ function isSaid(kind: string): boolean {
 
 /** The header that every client knows, if it counts here, or else what counts first; nothing: no request can name a session. */
 export function toNaming(hints: readonly Hint[]): Hint | undefined {
-  return hints.find((hint) => hint.from === "header" && hint.name === "x-session-id") ?? hints[0];
+  return hints.find((hint) => hint.type === "header" && hint.name === "x-session-id") ?? hints[0];
 }
 
 /** The same hint that a request over HTTP would carry. */
 export function toHint(naming: Hint | undefined, session: string | undefined): Pick<Seeker, "hint" | "hintsAtTalk"> {
   if (naming === undefined) return readHint([], {}, undefined);
-  if (naming.from === "user") return readHint([{ type: "user" }], {}, session);
-  return readHint([{ type: "header", name: naming.name }], { [naming.name]: session }, undefined);
+  return readHint([naming], naming.type === "header" ? { [naming.name]: session } : {}, session);
 }

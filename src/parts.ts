@@ -23,13 +23,6 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
   };
 }
 
-/** Where turns are kept. */
-export function toStoreUrl(config: Config): string {
-  const { store } = config.sessions;
-  if (store.type === "memory") return "memory:";
-  return store.type === "redis" ? store.url : `sqlite:${store.file}`;
-}
-
 /** What the front door must be told. */
 export function toHttpSettings(config: Config): HttpSettings {
   const { http } = config;
@@ -40,9 +33,7 @@ export function toHttpSettings(config: Config): HttpSettings {
     endpoints: { chat: http.endpoints.compatChat, responses: http.endpoints.compatResponses },
     console: http.console,
     tokens: toTokens(config),
-    hints: config.sessions.hints.map((hint) =>
-      hint.from === "user" ? { type: "user" } : { type: "header", name: hint.name },
-    ),
+    hints: config.sessions.hints,
     corsOrigins: http.cors.origins,
     webSocket: http.webSocket,
     limits: http.limits,

@@ -18,7 +18,7 @@ import { createIds } from "./ids.ts";
 import { type Keyring, openKeyring } from "./keyring.ts";
 import { createAdapterRoute } from "./lanes.ts";
 import { createLog } from "./log.ts";
-import { toHttpSettings, toLimits, toStoreUrl } from "./parts.ts";
+import { toHttpSettings, toLimits } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
 import { findSpans } from "./spans.ts";
@@ -82,7 +82,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     const spans = await findSpans();
     const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
     const witness: Witness = { ...metrics, asked, endedAlone: createTurnJournal(log) };
-    const opened = await openStore(toStoreUrl(config), (message) => log.error({}, message));
+    const opened = await openStore(config.sessions.store, (message) => log.error({}, message));
     const store = timeCommits(tellRecovery(opened, log), metrics.committed);
     closers.push(() => store.close());
     const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));

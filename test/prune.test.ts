@@ -155,7 +155,7 @@ test("between two calls other work gets its turn", async () => {
 
 test("the rules are the operator's durations, counted back from now; what is kept for ever has no rule", () => {
   const sessions = {
-    store: { type: "memory" },
+    store: "memory:",
     hints: [],
     alwaysResends: false,
     ttlMs: 5_000,

@@ -1,138 +1,107 @@
-/** What the operator has decided, complete: every default filled in, every reference resolved, every path absolute. */
+/** What the operator has decided, in the gateway's own words: the keys of the schema, but for what is worth saying otherwise. */
+import { createHash } from "node:crypto";
+import type { PlacedFile } from "./places.ts";
+import { gatewaySchema } from "./schema.ts";
+import { adapterKeys, type AdapterShape } from "./schema/adapter.ts";
+import { endpointNames } from "./schema/http.ts";
+import { toWords, type Words } from "./words.ts";
 
-export interface Config {
-  /** The file that was read; none on a run without one. */
-  readonly file: string | undefined;
-  /** Where the database and the generated token live. */
-  readonly dataDir: string;
-  readonly auth: {
-    /** The general token. */
-    readonly token: string | undefined;
-  };
-  readonly http: HttpConfig;
-  readonly adapters: Readonly<Record<string, AdapterConfig>>;
-  /** The name of the adapter to which turns go; `adapters` has it. */
-  readonly defaultAdapter: string;
-  /** A model's name, or the beginning of names (`gpt-*`), to the name of an adapter. */
-  readonly models: Readonly<Record<string, string>>;
-  readonly sessions: SessionsConfig;
-  readonly log: { readonly level: LogLevel };
+/** Complete: every default filled in, every reference resolved, every path absolute. */
+export type Config = ReturnType<typeof toConfig>;
+
+/** The front door. */
+export type HttpConfig = Config["http"];
+
+/** What is remembered. */
+export type SessionsConfig = Config["sessions"];
+
+/** An adapter; its options have passed the schema of its type. */
+export type AdapterConfig = ReturnType<typeof toAdapter>;
+
+/** Where a request may name its session: a header, by its lower-case name, or the body's `user`. */
+export type Hint = { readonly type: "header"; readonly name: string } | { readonly type: "user" };
+
+type Gateway = Words<PlacedFile["gateway"]>;
+type TokenShape = Gateway["http"]["tokens"][number];
+
+/** The file has passed the schema and every rule. Its name is there unless the run is one without a file. */
+export function toConfig({ gateway }: PlacedFile, file: string | undefined) {
+  const { http, adapters, sessions, ...others } = toWords(gatewaySchema, gateway);
+  return {
+    file,
+    ...others,
+    http: toHttp(http),
+    adapters: toAdapters(adapters),
+    sessions: toSessions(sessions),
+  } as const;
 }
 
-export interface SessionsConfig {
-  readonly store: StoreConfig;
-  /** Where a request may name its session, in the order in which they are looked at. */
-  readonly hints: readonly Hint[];
-  /** Every session's callers are taken to show their history. */
-  readonly alwaysResends: boolean;
-  /** Nothing: for ever. */
-  readonly ttlMs: number | undefined;
-  readonly maxTurnsPerThread: number;
-  readonly maxSessionsPerOwner: number;
-  readonly pruneIntervalMs: number;
-  readonly idempotencyMs: number | undefined;
-  readonly eventsMs: number | undefined;
-  readonly maxEventsPerTurn: number;
-  readonly maxEventBytesPerTurn: number;
-  readonly maxBackgroundTurns: number;
-  readonly maxReplayBytes: number;
-  readonly maxUnattendedMs: number;
-}
-
-interface WebSocketConfig {
-  readonly enabled: boolean;
-  readonly maxConnections: number;
-  readonly maxMinutes: number;
-}
-
-export interface HttpConfig {
-  /** An IP address, `localhost`, or `unix:` and an absolute path. */
-  readonly bind: string;
-  readonly port: number;
-  /** The endpoints' own token; when it is there, the general one does not open them. */
-  readonly authToken: string | undefined;
-  readonly endpoints: { readonly compatChat: boolean; readonly compatResponses: boolean };
-  /** The page for the browser is served. */
-  readonly console: boolean;
-  readonly tokens: readonly NamedToken[];
-  readonly limits: Limits;
-  readonly cors: { readonly origins: readonly string[] };
-  readonly exposeReasoning: boolean;
-  readonly webSocket: WebSocketConfig;
+function toHttp({ websocket, tokens, limits, ...others }: Gateway["http"]) {
+  const { requestsPerMinute, burst, ...bounds } = limits;
+  const named: readonly ReturnType<typeof toNamedToken>[] = tokens.map(toNamedToken);
+  return {
+    ...others,
+    webSocket: websocket,
+    tokens: named,
+    limits: { ...bounds, rate: toRate(requestsPerMinute, burst) },
+  } as const;
 }
 
 /** A token of its own for one app: its name is the owner of what it makes. */
-export interface NamedToken {
-  readonly name: string;
-  /** The SHA-256 digest of the token, in lower-case hexadecimal digits. */
-  readonly sha256: string;
-  readonly expiresAt: Date | undefined;
-  /** The endpoints that it opens. */
-  readonly endpoints: readonly EndpointName[];
-  /** Its own rate in place of the general one. */
-  readonly rate: Rate | undefined;
-  /** None: as many as may run in all. */
-  readonly maxConcurrentTurns: number | undefined;
+function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpointNames, limits }: TokenShape) {
+  return {
+    name,
+    sha256: sha256?.toLowerCase() ?? createHash("sha256").update(token).digest("hex"),
+    expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt),
+    endpoints,
+    rate: toRate(limits.requestsPerMinute, limits.burst),
+    maxConcurrentTurns: limits.maxConcurrentTurns,
+  } as const;
 }
 
-type EndpointName = (typeof endpointNames)[number];
-
-/** The endpoints that can be switched on, by their keys. */
-export const endpointNames = ["compat_chat", "compat_responses"] as const;
-
-/** A token bucket: so many requests a minute, and so many at once. */
-export interface Rate {
-  readonly requestsPerMinute: number;
-  readonly burst: number;
+/** A token bucket: so many requests a minute, and so many at once. Nothing: as many as come. */
+function toRate(requestsPerMinute: number | undefined, burst: number | undefined) {
+  if (requestsPerMinute === undefined) return undefined;
+  return { requestsPerMinute, burst: burst ?? requestsPerMinute } as const;
 }
 
-export interface Limits {
-  readonly maxBodyBytes: number;
-  readonly maxJsonDepth: number;
-  readonly maxMessages: number;
-  readonly maxTools: number;
-  readonly maxConcurrentTurns: number;
-  /** Of all bodies that are on their way together. */
-  readonly maxArrivingBytes: number;
-  readonly maxQueuedPerThread: number;
-  readonly headersTimeoutMs: number;
-  readonly bodyIdleTimeoutMs: number;
-  readonly heartbeatMs: number;
-  readonly maxUnsentBytes: number;
-  readonly stalledClientTimeoutMs: number;
-  /** None: as many as come. */
-  readonly rate: Rate | undefined;
-  readonly maxAuthFailuresPerMinute: number;
-  readonly drainTimeoutMs: number;
+function toAdapters(adapters: Gateway["adapters"]): Readonly<Record<string, AdapterConfig>> {
+  return Object.fromEntries(
+    Object.entries(adapters).map(([name, adapter]) => [name, toAdapter(adapter as AdapterShape)]),
+  );
 }
 
-export interface AdapterConfig {
-  readonly type: string;
-  readonly model: string | undefined;
-  readonly models: Readonly<Record<string, string>>;
-  /** In tokens. */
-  readonly contextWindow: number | undefined;
-  readonly maxAnswerCharacters: number;
-  /** Names of adapters to ask when this one cannot answer. */
-  readonly fallback: readonly string[];
-  readonly retry: { readonly times: number; readonly baseMs: number; readonly maxWaitMs: number };
-  /** Nothing: it is off. */
-  readonly breaker: { readonly failures: number; readonly openMs: number } | undefined;
-  /** The type's own options; they have passed its schema. */
-  readonly options: Readonly<Record<string, unknown>>;
+function toAdapter({ type, ...adapter }: AdapterShape) {
+  const keys = toWords({ properties: adapterKeys }, adapter);
+  const own = Object.entries(adapter).filter(([key]) => !Object.hasOwn(adapterKeys, key));
+  const options: Readonly<Record<string, unknown>> = Object.fromEntries(own);
+  return {
+    type,
+    ...keys,
+    breaker: keys.breaker.failures === 0 ? undefined : keys.breaker,
+    options,
+  } as const;
 }
 
-export type StoreConfig =
-  | { readonly type: "memory" }
-  | { readonly type: "sqlite"; readonly file: string }
-  /** The URL may hold a password. */
-  | { readonly type: "redis"; readonly url: string };
+function toSessions({ hints, history, ttl, idempotencyTtl, eventsTtl, ...others }: Gateway["sessions"]) {
+  const named: readonly Hint[] = hints.map(toHint);
+  return {
+    ...others,
+    hints: named,
+    alwaysResends: history === "resent",
+    ttlMs: toMs(ttl),
+    idempotencyMs: toMs(idempotencyTtl),
+    eventsMs: toMs(eventsTtl),
+  } as const;
+}
 
-export type Hint =
-  /** `name` is in lower case. */
-  { readonly from: "header"; readonly name: string } | { readonly from: "user" };
+function toHint(hint: string): Hint {
+  return hint === "user" ? { type: "user" } : { type: "header", name: hint.slice("header:".length).toLowerCase() };
+}
 
-type LogLevel = (typeof logLevels)[number];
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** From nothing to everything. */
-export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+/** A time like `30d` in milliseconds; nothing for `never`. */
+function toMs(duration: string): number | undefined {
+  return duration === "never" ? undefined : Number.parseInt(duration, 10) * (unitMs[duration.slice(-1)] ?? 0);
+}

@@ -1,18 +1,19 @@
 /** Text and environment in, one complete configuration out, or everything that is wrong with it. */
 import { dirname, resolve } from "node:path";
-import type { Config } from "./config.ts";
+import { type Config, toConfig } from "./config.ts";
+import { findDangers, findOpenSecret } from "./dangers.ts";
 import { type Detected, detectAdapter, type Environment } from "./detect.ts";
 import { fillDefaults } from "./fill.ts";
 import { judgeHeaders } from "./headers.ts";
 import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
-import { isObject, isSecret, type Path } from "./path.ts";
-import { ConfigError, hideSecrets, misfit, problem, type Problem } from "./problem.ts";
+import { isObject, valueAt } from "./path.ts";
+import { withPlaces } from "./places.ts";
+import { ConfigError, misfit, problem, type Problem } from "./problem.ts";
 import { resolveReferences, type Shown, unresolved } from "./references.ts";
-import { findConflicts, findDangers } from "./rules.ts";
+import { findConflicts } from "./rules.ts";
 import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
 import { adapterSchema } from "./schema/adapter.ts";
-import { toConfig } from "./translate.ts";
 import { validate } from "./validate.ts";
 
 /** A file that was read, or what stands in for it on a run without one. */
@@ -65,8 +66,10 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   const shape = complete as FileShape;
   const choice = await chooseAdapter(shape, surroundings);
   const effective = withPlaces(shape, folder, choice.name, surroundings.adapterOptions);
-  const warnings = [...findDangers(effective, surroundings.now), ...judgeMode(source, written, surroundings.modeOf)];
-  const config = toConfig(effective, "file" in source ? source.file : undefined);
+  const file = "file" in source ? source.file : undefined;
+  const mode = file === undefined ? undefined : surroundings.modeOf(file);
+  const warnings = [...findDangers(effective, surroundings.now), ...findOpenSecret(written, mode)];
+  const config = toConfig(effective, file);
   return { config, effective, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
 }
 
@@ -94,8 +97,7 @@ function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown 
 
 /** Fills in each adapter's defaults, and holds it against the schema of its type. */
 function completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: Shown): readonly Problem[] {
-  const gateway = isObject(file) ? file.gateway : undefined;
-  const adapters = isObject(gateway) ? gateway.adapters : undefined;
+  const adapters = valueAt(file, ["gateway", "adapters"]);
   if (!isObject(adapters)) return [];
   const types = Object.keys(adapterOptions);
   return Object.entries(adapters).flatMap(([name, adapter]): readonly Problem[] => {
@@ -132,70 +134,6 @@ async function chooseAdapter(
   if (options === undefined) throw new Error(`There is no adapter of the type '${type}' to fall back on.`);
   adapters[detected.name] = fillDefaults(adapterSchema(type, options), { ...detected.adapter });
   return detected;
-}
-
-/** Names the default adapter, and makes every path absolute. */
-function withPlaces(file: FileShape, folder: string, adapterName: string, adapterOptions: AdapterOptions): FileShape {
-  const { gateway } = file;
-  const dataDir = resolve(folder, gateway.data_dir);
-  const absolute = (text: string, scheme: string) =>
-    text.startsWith(scheme) ? `${scheme}${resolve(folder, text.slice(scheme.length))}` : text;
-  return {
-    ...file,
-    gateway: {
-      ...gateway,
-      data_dir: dataDir,
-      default_adapter: adapterName,
-      adapters: Object.fromEntries(
-        Object.entries(gateway.adapters).map(([name, adapter]) => [
-          name,
-          placeOptions(adapter, folder, adapterOptions),
-        ]),
-      ),
-      http: { ...gateway.http, bind: absolute(gateway.http.bind, "unix:") },
-      sessions: {
-        ...gateway.sessions,
-        store: absolute(gateway.sessions.store ?? `sqlite:${resolve(dataDir, "portico.db")}`, "sqlite:"),
-      },
-    },
-  };
-}
-
-/** An adapter's own options are paths where their schema says `format: "path"`. */
-function placeOptions(adapter: unknown, folder: string, adapterOptions: AdapterOptions): unknown {
-  if (!isObject(adapter)) return adapter;
-  const forms: Readonly<Record<string, { readonly format?: string }>> =
-    adapterOptions[String(adapter.type)]?.properties ?? {};
-  const place = (key: string, value: unknown) =>
-    typeof value === "string" && forms[key]?.format === "path" ? resolve(folder, value) : value;
-  return Object.fromEntries(Object.entries(adapter).map(([key, value]) => [key, place(key, value)]));
-}
-
-function judgeMode(source: Source, written: unknown, modeOf: LoadSurroundings["modeOf"]): readonly Problem[] {
-  const mode = "file" in source ? modeOf(source.file) : undefined;
-  if (mode === undefined || (mode & 0o077) === 0) return [];
-  const place = findPlainSecret(written, []);
-  if (place === undefined) return [];
-  return [
-    problem(
-      place,
-      `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); chmod 600 it, or refer to \${NAME} or a file`,
-    ),
-  ];
-}
-
-function findPlainSecret(value: unknown, path: Path): Path | undefined {
-  // A URL may carry a password.
-  if (typeof value === "string") {
-    return (isSecret(path) || hideSecrets(value) !== value) && !value.includes("${") ? path : undefined;
-  }
-  if (typeof value !== "object" || value === null) return undefined;
-  for (const [key, entry] of Object.entries(value)) {
-    const place = findPlainSecret(entry, [...path, Array.isArray(value) ? Number(key) : key]);
-    // The path of a secret's file is no secret.
-    if (place !== undefined && key !== "file") return place;
-  }
-  return undefined;
 }
 
 function quote(words: readonly string[]): string {

@@ -1,11 +1,11 @@
-/** What no single key can tell: rules between keys, and settings that work but are dangerous. */
+/** What no single key can tell: rules between keys, and the forms that addresses, dates and names must have. */
 import { createHash } from "node:crypto";
-import { allowedAddresses, faultOfAddress, isLoopback } from "./address.ts";
-import { endpointNames } from "./config.ts";
+import { allowedAddresses, faultOfAddress } from "./address.ts";
 import { faultAround } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 import type { Shown } from "./references.ts";
+import { allowedRedis, isRedisUrl } from "./store.ts";
 
 /** Problems between keys. The file may have other problems too, so nothing is taken for granted. */
 export function findConflicts(file: unknown, shown: Shown): readonly Problem[] {
@@ -18,42 +18,6 @@ export function findConflicts(file: unknown, shown: Shown): readonly Problem[] {
     ...judgeRoutes(file),
     ...judgeStore(file, shown),
   ];
-}
-
-/** Settings that the operator should know of. The file has no problems. */
-export function findDangers(file: unknown, now: Date): readonly Problem[] {
-  const warnings: Problem[] = [];
-  const bind = textAt(file, ["gateway", "http", "bind"]);
-  if (bind !== undefined && !isLoopback(bind)) {
-    const remedy = "put a proxy with TLS in front of it, or bind it to 127.0.0.1";
-    warnings.push(
-      problem(["gateway", "http", "bind"], `${bind} can be reached from other machines over plain HTTP; ${remedy}`),
-    );
-  }
-  warnings.push(...judgeConsole(file));
-  for (const { path, value } of tokensOf(file)) {
-    if (value.length >= 16) continue;
-    warnings.push(problem(path, "shorter than 16 characters, so it can be guessed; use a long random token"));
-  }
-  for (const [index, token] of namedTokens(file).entries()) warnings.push(...judgeUse(file, token, index, now));
-  if (textAt(file, ["gateway", "sessions", "store"]) === "memory:") {
-    warnings.push(
-      problem(["gateway", "sessions", "store"], "sessions are kept in memory and lost when the gateway stops"),
-    );
-  }
-  return warnings;
-}
-
-/** A page that cannot be reached, or has nothing to show. */
-function judgeConsole(file: unknown): readonly Problem[] {
-  const path = ["gateway", "http", "console"];
-  if (valueAt(file, path) !== true) return [];
-  if (!endpointNames.some((name) => valueAt(file, ["gateway", "http", "endpoints", name]) === true)) {
-    return [problem(path, "no endpoint is on, so there is no listener to reach the console by")];
-  }
-  if (valueAt(file, ["gateway", "auth", "token"]) !== undefined) return [];
-  const remedy = "set gateway.auth.token to see the overview and the sessions";
-  return [problem(path, `no token opens the operator's routes, so a conversation can be tried and no more; ${remedy}`)];
 }
 
 function judgeAddress(file: unknown, shown: Shown): readonly Problem[] {
@@ -82,34 +46,7 @@ function judgeStore(file: unknown, shown: Shown): readonly Problem[] {
   const path = ["gateway", "sessions", "store"];
   const store = textAt(file, path);
   if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return [];
-  const form = "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N]";
-  const escaping = "other characters than letters and digits in a password as % and two digits";
-  return [misfit(path, shown(path, store), `${form}, or rediss:// for TLS; ${escaping}`)];
-}
-
-/** Several hosts are nodes of one cluster. */
-function isRedisUrl(text: string): boolean {
-  const [, before = "", hosts = "", after = ""] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? [];
-  return hosts.split(",").every((host) => isServerUrl(`${before}${host}${after}`));
-}
-
-function isServerUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { hostname, pathname, searchParams, hash, username, password } = new URL(text);
-  const isPlace = hostname !== "" && /^\/?\d{0,5}$/.test(pathname) && hash === "";
-  const isKnown = [...searchParams].every((setting) => redisSetting.test(setting.join("=")));
-  return isPlace && isKnown && canDecode(username + password);
-}
-
-const redisSetting = /^(prefix=[\w.-]{1,64}|replicas=\d)$/;
-
-function canDecode(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return [misfit(path, shown(path, store), allowedRedis)];
 }
 
 interface WrittenToken {
@@ -237,27 +174,8 @@ function judgeRoutes(file: unknown): readonly Problem[] {
   ];
 }
 
-function judgeUse(file: unknown, token: Readonly<Record<string, unknown>>, index: number, now: Date): Problem[] {
-  const path = ["gateway", "http", "tokens", index];
-  const endpoints = Array.isArray(token.endpoints) ? token.endpoints : [];
-  const warnings = endpoints.flatMap((name: unknown, entry) =>
-    valueAt(file, ["gateway", "http", "endpoints", String(name)]) === true
-      ? []
-      : [
-          problem(
-            [...path, "endpoints", entry],
-            `'${name}' is off; set gateway.http.endpoints.${name} to switch it on`,
-          ),
-        ],
-  );
-  const expires = typeof token.expires_at === "string" ? new Date(token.expires_at) : undefined;
-  if (expires !== undefined && expires <= now) {
-    warnings.push(problem([...path, "expires_at"], "has passed, so this token opens nothing"));
-  }
-  return warnings;
-}
-
-function tokensOf(file: unknown): WrittenToken[] {
+/** Every token that is written out, with its place. */
+export function tokensOf(file: unknown): WrittenToken[] {
   const named = namedTokens(file).map((_, index) => ["gateway", "http", "tokens", index, "token"]);
   return [...lonely, ...named].flatMap((path) => {
     const value = textAt(file, path);

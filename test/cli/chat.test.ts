@@ -125,7 +125,7 @@ test("A URL, a session and a token that make no sense are refused.", async (cont
 });
 
 function talkTo(context: TestContext, { address }: Gateway, more: Partial<Parameters<typeof openRemote>[0]> = {}) {
-  const naming = { from: "header", name: "x-session-id" } as const;
+  const naming = { type: "header", name: "x-session-id" } as const;
   const partner = openRemote({ address, token, naming, env: {}, ...more });
   context.after(() => partner.close());
   return partner;
@@ -167,8 +167,8 @@ async function about({ gateway }: Gateway, hint = "header:x-session-id:terminal"
 
 test("A session is named where the configuration looks for its name.", async (context) => {
   const hints = ["user", "header:X-Room"];
-  assert.deepEqual(toNaming([{ from: "user" }, { from: "header", name: "x-session-id" }]), {
-    from: "header",
+  assert.deepEqual(toNaming([{ type: "user" }, { type: "header", name: "x-session-id" }]), {
+    type: "header",
     name: "x-session-id",
   });
   const gateway = await startGateway(context, {
@@ -176,8 +176,8 @@ test("A session is named where the configuration looks for its name.", async (co
     sessions: { hints },
   });
   for (const [naming, hint] of [
-    [{ from: "user" }, "user:terminal"],
-    [{ from: "header", name: "x-room" }, "header:x-room:terminal"],
+    [{ type: "user" }, "user:terminal"],
+    [{ type: "header", name: "x-room" }, "header:x-room:terminal"],
   ] as const) {
     await hear(talkTo(context, gateway, { naming }), "Hello");
     assert.equal((await about(gateway, hint)).history, "continued");
@@ -235,7 +235,7 @@ test("A connection that breaks is told as the gateway's own.", async (context) =
     response.end('data: {"choices":[{"delta":{"content":"Well"}}]}\n\n');
   });
   context.after(() => gateway.close());
-  const naming = { from: "user" } as const;
+  const naming = { type: "user" } as const;
   const partner = openRemote({ address: gateway.url, token, naming, env: {} });
   context.after(() => partner.close());
   assert.deepEqual(await hear(partner, "Hello"), {

@@ -72,12 +72,12 @@ test("A file that says nothing but a token gets every default.", async () => {
     defaultAdapter: "echo",
     models: {},
     sessions: {
-      store: { type: "sqlite", file: "/etc/portico/.portico/portico.db" },
+      store: "sqlite:/etc/portico/.portico/portico.db",
       hints: [
-        { from: "header", name: "x-session-id" },
-        { from: "header", name: "x-openwebui-chat-id" },
-        { from: "header", name: "x-conversation-id" },
-        { from: "user" },
+        { type: "header", name: "x-session-id" },
+        { type: "header", name: "x-openwebui-chat-id" },
+        { type: "header", name: "x-conversation-id" },
+        { type: "user" },
       ],
       alwaysResends: false,
       ttlMs: 30 * 86_400_000,
@@ -113,7 +113,7 @@ test("Relative paths start from the folder of the config file.", async () => {
   );
   assert.equal(config.dataDir, "/etc/data");
   assert.equal(config.http.bind, "unix:/etc/portico/run/portico.sock");
-  assert.deepEqual(config.sessions.store, { type: "sqlite", file: "/etc/portico/turns.db" });
+  assert.equal(config.sessions.store, "sqlite:/etc/portico/turns.db");
 });
 
 test("A string may hold several environment variables, and $${ is a plain ${.", async () => {
@@ -195,6 +195,15 @@ test("The only adapter is the default one.", async () => {
   assert.equal(reason, "type echo, configured");
 });
 
+test("Names of the operator's choice, and an adapter's own options, stay as they are written.", async () => {
+  const adapters = { local_one: { type: "echo", models: { my_parrot: "green_parrot" }, delay_ms: 5 } };
+  const { config } = await load(withHttp({}, { adapters, models: { "gpt_4_*": "local_one" } }));
+  assert.deepEqual(Object.keys(config.adapters), ["local_one"]);
+  assert.deepEqual(config.adapters.local_one?.models, { my_parrot: "green_parrot" });
+  assert.deepEqual(config.adapters.local_one?.options, { delay_ms: 5 });
+  assert.deepEqual(config.models, { "gpt_4_*": "local_one" });
+});
+
 for (const bind of [
   "127.0.0.1",
   "0.0.0.0",
@@ -262,7 +271,7 @@ test("A store may be in Redis; its password is a secret like any other.", async 
   for (const url of urls) {
     const env = { REDIS_PASSWORD: "x", TOKEN: longToken };
     const { config, warnings } = await load(withHttp(hash, { sessions: { store: url } }), { env, modeOf: () => 0o644 });
-    assert.deepEqual(config.sessions.store, { type: "redis", url: url.replace("${REDIS_PASSWORD}", "x") });
+    assert.equal(config.sessions.store, url.replace("${REDIS_PASSWORD}", "x"));
     const isPlain = url.includes("a%2Fb");
     assert.deepEqual(
       warnings.map(({ path }) => path),

@@ -65,9 +65,9 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     const headers = {
       "content-type": "application/json",
       authorization,
-      ...(naming?.from === "header" && { [naming.name]: session }),
+      ...(naming?.type === "header" && { [naming.name]: session }),
     };
-    const user = naming?.from === "user" ? session : undefined;
+    const user = naming?.type === "user" ? session : undefined;
     for (;;) {
       const [endpoint = endpoints[0], ...others] = open;
       const body = JSON.stringify({ model, [endpoint.field]: messages, stream: true, user });

@@ -3,12 +3,14 @@ import { accessSync, constants, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Config } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
+import { fileOfStore } from "../../config/store.ts";
 import { findToken } from "../../config/token.ts";
 import { codeOf, type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 /** What is not there yet is judged by where it would be made. */
-export function judgeFolders({ dataDir, sessions: { store }, file }: Config): readonly Finding[] {
-  const folders = new Set([dataDir, ...(store.type === "sqlite" ? [dirname(store.file)] : [])]);
+export function judgeFolders({ dataDir, sessions, file }: Config): readonly Finding[] {
+  const storeFile = fileOfStore(sessions.store);
+  const folders = new Set([dataDir, ...(storeFile === undefined ? [] : [dirname(storeFile)])]);
   return [...[...folders].map(judgeFolder), ...(file === undefined ? [judgeToken(dataDir)] : [])];
 }
 

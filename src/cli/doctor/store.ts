@@ -4,7 +4,7 @@
  */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import type { StoreConfig } from "../../config/config.ts";
+import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
 import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
@@ -14,10 +14,10 @@ const maxReadBytes = 500_000_000;
 const busyMs = 1_000;
 
 /** A store that is not there yet is well. */
-export async function judgeStore(store: StoreConfig): Promise<Finding> {
-  if (store.type === "memory") return ok(about, "in memory");
-  if (store.type === "redis") return judgeRedis(store.url);
-  const { file } = store;
+export async function judgeStore(url: string): Promise<Finding> {
+  if (url === "memory:") return ok(about, "in memory");
+  const file = fileOfStore(url);
+  if (file === undefined) return judgeRedis(url);
   try {
     const found = statSync(file, { throwIfNoEntry: false });
     if (found === undefined || found.size === 0) return ok(about, `${file} is made at the first start`);

@@ -1,9 +1,9 @@
 /** Opens the configured store beside a gateway that may run on it, and closes it again. */
 import { existsSync } from "node:fs";
-import type { SessionsConfig, StoreConfig } from "../../config/config.ts";
+import type { SessionsConfig } from "../../config/config.ts";
 import { maskSecrets } from "../../config/mask.ts";
+import { fileOfStore } from "../../config/store.ts";
 import type { SessionStore } from "../../core/store.ts";
-import { toStoreUrl } from "../../parts.ts";
 import type { Arguments } from "../command.ts";
 import type { House } from "../house.ts";
 import { readSettings } from "../settings.ts";
@@ -28,7 +28,8 @@ export async function withStore(
   whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
   const { config } = await readSettings({ config: options["config"] }, terminal, house);
-  const { store: place } = config.sessions;
+  const { store: url } = config.sessions;
+  const file = fileOfStore(url);
 
   function endWithout(reason: string): number {
     terminal.complain(`There is nothing to see: ${reason}`);
@@ -37,22 +38,22 @@ export async function withStore(
     return 0;
   }
 
-  if (place.type === "memory") return endWithout('the store is "memory:", which lives in the running gateway alone.');
+  if (url === "memory:") return endWithout('the store is "memory:", which lives in the running gateway alone.');
   // To look at a store must not make one.
-  if (whenAbsent !== "make" && !(await isThere(place))) {
-    return endWithout(`no store is at ${place.type === "sqlite" ? place.file : String(maskSecrets(place.url))} yet.`);
+  if (whenAbsent !== "make" && !(await isThere(url, file))) {
+    return endWithout(`no store is at ${file ?? String(maskSecrets(url))} yet.`);
   }
   const { openStore } = await import("../../stores/index.ts");
-  const store = await openStore(toStoreUrl(config));
+  const store = await openStore(url);
   try {
-    return await use({ store, file: place.type === "sqlite" ? place.file : undefined, config: config.sessions });
+    return await use({ store, file, config: config.sessions });
   } finally {
     await store.close();
   }
 }
 
-async function isThere(place: Exclude<StoreConfig, { readonly type: "memory" }>): Promise<boolean> {
-  if (place.type === "sqlite") return existsSync(place.file);
+async function isThere(url: string, file: string | undefined): Promise<boolean> {
+  if (file !== undefined) return existsSync(file);
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
-  return (await inspectRedis(place.url)).version !== undefined;
+  return (await inspectRedis(url)).version !== undefined;
 }

@@ -1,12 +1,12 @@
 /** The keys of an adapter: those that every one has, and those of its type. */
 import type { Complete, Given, ObjectSchema, Schema } from "../../core/schema.ts";
-import { closed, count, milliseconds } from "./kinds.ts";
+import { byName, integer, list, optionalInteger, section } from "./kinds.ts";
 
 /** One adapter of a type: `type`, the keys that every adapter has, and its own. */
 export function adapterSchema(type: string, options: ObjectSchema): Schema {
   return {
     type: "object",
-    ...closed,
+    additionalProperties: false,
     required: ["type", ...(options.required ?? [])],
     properties: {
       type: { type: "string", const: type, description: "The kind of adapter." },
@@ -16,56 +16,38 @@ export function adapterSchema(type: string, options: ObjectSchema): Schema {
   };
 }
 
-const adapterKeys = {
+/** The keys that every adapter has. */
+export const adapterKeys = {
   model: { type: "string", minLength: 1, description: "The model that is asked whatever name a caller sends." },
-  models: {
-    type: "object",
-    patternProperties: { "^.*$": { type: "string", minLength: 1 } },
-    default: {},
-    description: "Names that callers may send, each with the adapter's own name for it.",
-  },
-  context_window: {
-    type: "integer",
-    minimum: 1,
-    maximum: 2_147_483_647,
-    description: "Tokens that the model takes, question and answer together; longer conversations lose their middle.",
-  },
-  max_answer_characters: count(64 * 1024 * 1024, "The most that it may say in one answer, in characters, about."),
-  fallback: {
-    type: "array",
-    items: { type: "string" },
-    default: [],
-    description: "Adapters to ask when this one cannot answer, in this order; only before its first word.",
-  },
-  retry: {
-    type: "object",
-    ...closed,
-    default: {},
-    description: "Asking again where that is safe.",
-    properties: {
-      times: count(2, "How often this adapter is asked again when it fails before its first word.", 0),
-      base_ms: milliseconds(200, "About how long to wait before the first time; then twice as long each time."),
-      max_wait_ms: milliseconds(1_000, "How long a turn may wait in all; what would take longer is told at once.", 0),
-    },
-  },
-  breaker: {
-    type: "object",
-    ...closed,
-    default: {},
-    description: "Keeps turns away from an adapter that is down.",
-    properties: {
-      failures: count(
-        5,
-        "Turns in a row that failed, after which nobody is let through for a while; 0 switches it off.",
-        0,
-      ),
-      open_ms: milliseconds(10_000, "For how long."),
-    },
-  },
+  models: byName(
+    { type: "string", minLength: 1 },
+    "Names that callers may send, each with the adapter's own name for it.",
+  ),
+  context_window: optionalInteger(
+    "Tokens that the model takes, question and answer together; longer conversations lose their middle.",
+  ),
+  max_answer_characters: integer(64 * 1024 * 1024, "The most that it may say in one answer, in characters, about."),
+  fallback: list(
+    { type: "string" },
+    "Adapters to ask when this one cannot answer, in this order; only before its first word.",
+  ),
+  retry: section("Asking again where that is safe.", {
+    times: integer(2, "How often this adapter is asked again when it fails before its first word.", 0),
+    base_ms: integer(200, "About how long to wait before the first time; then twice as long each time."),
+    max_wait_ms: integer(1_000, "How long a turn may wait in all; what would take longer is told at once.", 0),
+  }),
+  breaker: section("Keeps turns away from an adapter that is down.", {
+    failures: integer(
+      5,
+      "Turns in a row that failed, after which nobody is let through for a while; 0 switches it off.",
+      0,
+    ),
+    open_ms: integer(10_000, "For how long."),
+  }),
 } as const;
 
 /** The keys that every adapter has, as they are written. */
 export type AdapterKeys = Given<{ readonly properties: typeof adapterKeys }>;
 
-/** The same with their defaults. */
+/** An adapter that has passed its schema, with its defaults filled in; beside these keys stand the options of its type. */
 export type AdapterShape = { readonly type: string } & Complete<{ readonly properties: typeof adapterKeys }>;

@@ -1,16 +1,40 @@
-/** Kinds of values that stand at many keys. */
+/** Kinds of values that stand at many keys, each with what it is when absent and what it means. */
+import type { Schema } from "../../core/schema.ts";
 
-/** An object with no other keys than these. */
-export const closed = { additionalProperties: false } as const;
-const maxTimerMs = 2_147_483_647;
-
-/** A number of things. */
-export function count(fallback: number, description: string, minimum = 1) {
-  return { type: "integer", minimum, maximum: 2_147_483_647, default: fallback, description } as const;
+/** Keys that belong together; there are no others beside them. */
+export function section<const Properties extends Readonly<Record<string, Schema>>>(
+  description: string,
+  properties: Properties,
+) {
+  return { type: "object", additionalProperties: false, default: {}, description, properties } as const;
 }
 
-export function milliseconds(fallback: number, description: string, minimum = 1) {
-  return { type: "integer", minimum, maximum: maxTimerMs, default: fallback, description } as const;
+/** Values of one kind under names of the operator's choice. */
+export function byName<const Each extends Schema>(each: Each, description: string) {
+  return { type: "object", patternProperties: { "^.*$": each }, default: {}, description } as const;
+}
+
+/** Values of one kind in an order. */
+export function list<const Each extends Schema>(items: Each, description: string, fallback: readonly string[] = []) {
+  return { type: "array", items, default: fallback, description } as const;
+}
+
+/** On or off. */
+export function flag(fallback: boolean, description: string) {
+  return { type: "boolean", default: fallback, description } as const;
+}
+
+/** As far as a timer can be set. */
+const largest = 2_147_483_647;
+
+/** A number of things, or of milliseconds. */
+export function integer(fallback: number, description: string, minimum = 1, maximum = largest) {
+  return { type: "integer", minimum, maximum, default: fallback, description } as const;
+}
+
+/** The same without a default. */
+export function optionalInteger(description: string, maximum = largest) {
+  return { type: "integer", minimum: 1, maximum, description } as const;
 }
 
 /** A time in words, e.g. `30d`. */
