@@ -1,7 +1,7 @@
 /** What a kind of adapter brings: the schema of its own options, and how to make one. Schemas are read at every start. */
 import { dirname } from "node:path";
 import type { Adapter } from "../core/ports.ts";
-import type { Given, ObjectSchema } from "../core/schema.ts";
+import type { Complete, ObjectSchema } from "../core/schema.ts";
 
 /** A kind in the table: its options are known at once, its code is loaded only where it is needed. */
 export interface AdapterType {
@@ -11,7 +11,7 @@ export interface AdapterType {
 }
 
 export interface AdapterMaker {
-  /** `options` have passed the schema. */
+  /** `options` have passed the schema, and its defaults are filled in. */
   create(options: unknown, place?: Place): Adapter;
 }
 
@@ -28,9 +28,9 @@ export function toPlace(configFile: string | undefined): Place {
 
 /** Gives the function that takes validated options their type, by their schema. */
 export function defineAdapter<Options extends ObjectSchema>(
-  create: (options: Given<Options>, place: Place) => Adapter,
+  create: (options: Complete<Options>, place: Place) => Adapter,
 ): AdapterMaker {
-  return { create: (validated, place = toPlace(undefined)) => create(validated as Given<Options>, place) };
+  return { create: (validated, place = toPlace(undefined)) => create(validated as Complete<Options>, place) };
 }
 
 /** An option that is a time, with what it is when absent; no timer can be set for longer. */

@@ -5,7 +5,7 @@ import type { OpenAICompatibleProviderSettings } from "@ai-sdk/openai-compatible
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
-import { createAiSdk } from "../../src/adapters/ai-sdk/index.ts";
+import { createAiSdk } from "./made.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import type { Finish, Usage } from "../../src/core/turn.ts";
 import { type Script, beginEvents } from "../upstream.ts";

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { createAiSdk } from "../../src/adapters/ai-sdk/index.ts";
+import { createAiSdk } from "./made.ts";
 import { createReplyReader } from "../../src/adapters/ai-sdk/reply.ts";
 import type { StreamPart } from "../../src/adapters/ai-sdk/spec.ts";
 import { adapterTypes } from "../../src/adapters/index.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createCommand } from "../../src/adapters/command/index.ts";
+import { createCommand } from "./made.ts";
 import { type Said, type Scenario, adapterContract } from "./contract.ts";
 
 /**

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { createCommand } from "../../src/adapters/command/index.ts";
+import { createCommand } from "./made.ts";
 import { makeFolder } from "../gateway.ts";
 import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf } from "./command-scene.ts";
 
@@ -133,7 +133,7 @@ test("a gateway that closes ends its programs", async (context) => {
 
 test("a gateway that exits leaves no program behind", async (context) => {
   const { path, connected } = await listen(context);
-  const adapterFile = new URL("../../src/adapters/command/index.ts", import.meta.url).href;
+  const adapterFile = new URL("./made.ts", import.meta.url).href;
   const gateway = `
     import { createCommand } from ${JSON.stringify(adapterFile)};
     const adapter = createCommand({ argv: ${JSON.stringify(stubborn(path))} }, process.env);

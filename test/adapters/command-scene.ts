@@ -1,6 +1,6 @@
 /** Real programs behind the command adapter, for its tests. */
 import assert from "node:assert/strict";
-import { createCommand } from "../../src/adapters/command/index.ts";
+import { createCommand } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";

@@ -4,7 +4,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
-import { createCommand } from "../../src/adapters/command/index.ts";
+import { createCommand } from "./made.ts";
 import { createReplyReader } from "../../src/adapters/command/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { GatewayError } from "../../src/core/errors.ts";

@@ -1,5 +1,5 @@
 /** The echo adapter keeps the contract: its other side is the caller's text, which tells it what to say. */
-import { echo } from "../../src/adapters/echo/index.ts";
+import { createEcho } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Turn } from "../../src/core/turn.ts";
 import { type Said, type Scenario, adapterContract } from "./contract.ts";
@@ -7,7 +7,7 @@ import { type Said, type Scenario, adapterContract } from "./contract.ts";
 adapterContract(
   "echo",
   async (scenario, said) => {
-    const inner = echo.create({ delay_ms: scenario === "drip" ? 1 : 0 });
+    const inner = createEcho({ delay_ms: scenario === "drip" ? 1 : 0 });
     const gone = Promise.withResolvers<void>();
     let pushed = 0;
 

@@ -1,7 +1,7 @@
 /** The openai adapter keeps the contract on both wires, against a server on the loopback. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import { answerJson, beginEvents, chunk, startUpstream, writeEvent } from "../upstream.ts";
 import { type Said, type SaidFailure, type Scenario, type Scene, adapterContract } from "./contract.ts";
 import { completed, item, itemAdded, itemDone, response, responseEvent } from "./openai-events.ts";

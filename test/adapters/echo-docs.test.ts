@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { suite, test } from "node:test";
-import { echo } from "../../src/adapters/echo/index.ts";
+import { createEcho } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Settings, Tool, ToolChoice } from "../../src/core/turn.ts";
@@ -90,7 +90,7 @@ async function say(text: string, settings: Settings): Promise<string> {
   };
   let failure = "";
   try {
-    for await (const batch of echo.create({}).stream(turn, new AbortController().signal)) deltas.push(...batch);
+    for await (const batch of createEcho({}).stream(turn, new AbortController().signal)) deltas.push(...batch);
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
     failure = `! ${thrown.status} ${thrown.code}`;

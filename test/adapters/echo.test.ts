@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { echo } from "../../src/adapters/echo/index.ts";
+import { createEcho } from "./made.ts";
 import { countWords } from "../../src/adapters/echo/words.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 
-const adapter = echo.create({});
+const adapter = createEcho({});
 const never = new AbortController().signal;
 
 function user(text: string): Item {
@@ -67,7 +67,7 @@ test("a long text comes in several batches, so that its reader can keep up", asy
 });
 
 test("with a delay each word is a batch of its own", async () => {
-  const batches = await hear([user("one two three")], {}, echo.create({ delay_ms: 1 }));
+  const batches = await hear([user("one two three")], {}, createEcho({ delay_ms: 1 }));
   assert.deepEqual(
     batches.map((batch) => textIn(batch)),
     ["one ", "two ", "three", ""],
@@ -193,7 +193,7 @@ test("an abort ends a pending pause at once, with an error and no timer left", {
   ] as const) {
     const before = activeTimers();
     const caller = new AbortController();
-    const stream = echo.create({ delay_ms: delayMs }).stream(turnOf([user(text)]), caller.signal);
+    const stream = createEcho({ delay_ms: delayMs }).stream(turnOf([user(text)]), caller.signal);
     const rejected = assert.rejects(Promise.resolve(stream[Symbol.asyncIterator]().next()), { code: "client_closed" });
     while (activeTimers() === before) await nextTick();
     caller.abort();
@@ -209,7 +209,7 @@ test("a caller that has left already gets no word", async () => {
 
 test("a reader that stops early leaves nothing behind", async () => {
   const before = activeTimers();
-  for await (const batch of echo.create({ delay_ms: 1 }).stream(turnOf([user("one two three")]), never)) {
+  for await (const batch of createEcho({ delay_ms: 1 }).stream(turnOf([user("one two three")]), never)) {
     assert.equal(textIn(batch), "one ");
     break;
   }

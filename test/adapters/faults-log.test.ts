@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toLateness, toNetworkFailure } from "../../src/adapters/http/failure.ts";
 import { createScrubber, toRefusalError } from "../../src/adapters/http/refusal.ts";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { type Script, answerJson, chunk, startUpstream } from "../upstream.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as breathe } from "node:timers/promises";
 import { makeSample } from "../../src/adapters/echo/sample.ts";
-import { echo } from "../../src/adapters/echo/index.ts";
+import { createEcho } from "./made.ts";
 import { createCallReader } from "../../src/adapters/openai/chat/calls.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { JsonSchema, Tool } from "../../src/core/turn.ts";
@@ -34,7 +34,7 @@ async function longestWait(content: string, tools: readonly Tool[]): Promise<num
       longest = Math.max(longest, worked() - since);
     }
   })();
-  const said = echo.create({}).stream({ ...turn, items }, new AbortController().signal);
+  const said = createEcho({}).stream({ ...turn, items }, new AbortController().signal);
   for await (const _ of said) continue;
   over.abort();
   await waiting;

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { createCommand } from "../../src/adapters/command/index.ts";
+import { createCommand } from "./made.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 
 const page = readFileSync(new URL("../../docs/writing-an-adapter.md", import.meta.url), "utf8");

@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
-import { module } from "../../src/adapters/module/index.ts";
+import { createModule } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Adapter } from "../../src/core/ports.ts";
@@ -54,7 +54,7 @@ for (const [name, text] of [
   ],
 ] as const) {
   test(`${name} may export an adapter`, async (context) => {
-    const adapter = module.create({ path: write(context, name, text), options: { a: 1 } });
+    const adapter = createModule({ path: write(context, name, text), options: { a: 1 } });
     assert.deepEqual(await collect(adapter), [{ type: "text", text: 'model-1 {"a":1}' }]);
   });
 }
@@ -65,7 +65,7 @@ test("the adapter's other members are there as they are", async (context) => {
     async *stream() {}, contextWindow() { return this.size; }, async countTokens() { return this.size; },
     async models() { throw new Error("sk-1"); }, async close() { this.size = 0; },
   };`;
-  const adapter = module.create({ path: write(context, "whole.mjs", text) });
+  const adapter = createModule({ path: write(context, "whole.mjs", text) });
   assert.deepEqual([adapter.speaks, adapter.contextWindow?.("m")], [["chat"], 7]);
   assert.equal(await adapter.countTokens?.(turn, new AbortController().signal), 7);
   await assert.rejects(async () => adapter.models?.(), { code: "adapter_error" });
@@ -103,7 +103,7 @@ for (const [what, text, expected] of [
 ] as const) {
   test(`a file with ${what} is told of when the gateway starts`, (context) => {
     const path = write(context, "broken.ts", text);
-    assert.throws(() => module.create({ path }), expected);
+    assert.throws(() => createModule({ path }), expected);
   });
 }
 
@@ -116,7 +116,7 @@ for (const [name, text, remedy] of [
     const path = write(context, name, text);
     writeFileSync(join(path, "../package.json"), `{ "type": "commonjs" }`);
     assert.throws(
-      () => module.create({ path }),
+      () => createModule({ path }),
       ({ message }: Error) =>
         message.endsWith(`${path} is an ES module but is read as CommonJS: let its name end with ${remedy}`),
     );
@@ -125,8 +125,8 @@ for (const [name, text, remedy] of [
 
 test("a file that is not there is told of when the gateway starts", (context) => {
   const path = join(makeFolder(context), "nowhere.ts");
-  assert.throws(() => module.create({ path }), { message: `There is no file ${path} (option path).` });
-  assert.throws(() => module.create({ path: makeFolder(context) }), /There is no file/);
+  assert.throws(() => createModule({ path }), { message: `There is no file ${path} (option path).` });
+  assert.throws(() => createModule({ path: makeFolder(context) }), /There is no file/);
 });
 
 test("what a module throws is for the log; the caller learns that it is there", async () => {
@@ -312,7 +312,7 @@ test("a module may import what stands beside it", async (context) => {
   writeFileSync(join(folder, "parts", "word.ts"), `export const word: string = "beside";`);
   const text = `import { word } from "./parts/word.ts";\nexport default { async *stream() { yield [{ type: "text", text: word }]; } };`;
   writeFileSync(join(folder, "adapter.ts"), text);
-  assert.deepEqual(await collect(module.create({ path: join(folder, "adapter.ts") })), [
+  assert.deepEqual(await collect(createModule({ path: join(folder, "adapter.ts") })), [
     { type: "text", text: "beside" },
   ]);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { beginEvents, chunk, startUpstream, writeEvent } from "../upstream.ts";
 

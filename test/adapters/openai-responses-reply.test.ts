@@ -1,7 +1,7 @@
 /** What the openai adapter makes of answers on the responses wire. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import { createReplyReader, readWholeReply } from "../../src/adapters/openai/responses/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";

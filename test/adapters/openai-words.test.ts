@@ -1,7 +1,7 @@
 /** What the openai adapter calls the longest answer and the developer, on servers that know older words of chat. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import { type ServerWishes, writeRequest } from "../../src/adapters/openai/chat/request.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 import { answerJson, startUpstream } from "../upstream.ts";

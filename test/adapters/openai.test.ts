@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import { options } from "../../src/adapters/openai/options.ts";
 import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import type { Delta } from "../../src/core/delta.ts";

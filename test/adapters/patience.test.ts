@@ -1,7 +1,7 @@
 /** How long each adapter waits: for a whole answer until its one limit, for a stream no longer than it may be silent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createOpenai } from "../../src/adapters/openai/index.ts";
+import { createOpenai } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import { startGateway, token } from "../gateway.ts";

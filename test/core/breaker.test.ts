@@ -25,8 +25,8 @@ test("failures in a row open it, and nobody is let through until its time is ove
   assert.notEqual(breaker.enter(), undefined);
 });
 
-test("it opens after five failures for ten seconds unless told otherwise", () => {
-  const { breaker, fail, turn } = open({});
+test("it opens after so many failures, for so long", () => {
+  const { breaker, fail, turn } = open({ failures: 5, openMs: 10_000 });
   fail(4);
   assert.equal(breaker.state().state, "closed");
   fail(1);

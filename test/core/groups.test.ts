@@ -211,7 +211,7 @@ test("a route gives calls their groups again, counts the tools as the model read
     },
   };
   const route = createRoute({
-    lanes: [{ name: "main", adapter, models: createModelNames({}) }],
+    lanes: [{ name: "main", adapter, models: createModelNames({}), maxAnswerCharacters: 1_000_000 }],
     defaultLane: "main",
     now: () => new Date(0),
     random: () => 0,

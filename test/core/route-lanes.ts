@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import type { Delta } from "../../src/core/delta.ts";
 import { type ErrorCode, GatewayError } from "../../src/core/errors.ts";
+import type { BreakerSettings } from "../../src/core/route/breaker.ts";
+import type { RetrySettings } from "../../src/core/route/lane.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark, Tell } from "../../src/core/ports.ts";
 import { createRoute, type Lane } from "../../src/core/route/route.ts";
@@ -16,7 +18,19 @@ interface Scripted extends Lane {
   left(): number;
 }
 
-export function lane(name: string, acts: readonly Act[], rest: Partial<Lane> = {}): Scripted {
+/** What is usual where a test does not care. */
+export const usual = {
+  maxAnswerCharacters: 64 * 1024 * 1024,
+  retry: { times: 2, baseMs: 200, maxWaitMs: 1_000 },
+  breaker: { failures: 5, openMs: 10_000 },
+} as const;
+
+interface Rest extends Partial<Omit<Lane, "retry" | "breaker">> {
+  readonly retry?: Partial<RetrySettings>;
+  readonly breaker?: Partial<BreakerSettings>;
+}
+
+export function lane(name: string, acts: readonly Act[], { retry, breaker, ...rest }: Rest = {}): Scripted {
   const turns: Turn[] = [];
   let left = 0;
   async function* play(act: Act, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
@@ -38,7 +52,17 @@ export function lane(name: string, acts: readonly Act[], rest: Partial<Lane> = {
       return play(act, signal);
     },
   };
-  return { name, models: createModelNames({}), ...rest, adapter, turns, left: () => left };
+  return {
+    name,
+    models: createModelNames({}),
+    maxAnswerCharacters: usual.maxAnswerCharacters,
+    ...rest,
+    retry: retry && { ...usual.retry, ...retry },
+    breaker: breaker && { ...usual.breaker, ...breaker },
+    adapter,
+    turns,
+    left: () => left,
+  };
 }
 
 export const gone = new GatewayError("client_closed", "gone");

@@ -5,7 +5,7 @@ import type { Delta } from "../../src/core/delta.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
-import { cut, failure, gone, hear, lane, open, type Opened, toTurn, tried } from "./route-lanes.ts";
+import { cut, failure, gone, hear, lane, open, type Opened, toTurn, tried, usual } from "./route-lanes.ts";
 
 test("an abort ends everything at once and says nothing about the lane", async () => {
   const main = lane("main", [{ hang: true }], { fallback: ["second"], retry: {}, breaker: { failures: 1 } });
@@ -89,7 +89,7 @@ test("a caller who leaves while a turn waits to ask again is gone for good", asy
     }),
   };
   const route = createRoute({
-    lanes: [{ name: "main", adapter, models: createModelNames({}), retry: {} }],
+    lanes: [{ ...usual, name: "main", adapter, models: createModelNames({}) }],
     defaultLane: "main",
     now: () => new Date(0),
     random: () => 0,

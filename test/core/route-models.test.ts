@@ -19,7 +19,7 @@ function lane(name: string, adapter: Partial<Adapter> = {}, rest: Partial<Lane> 
     },
     ...adapter,
   };
-  return { name, models: createModelNames({}), ...rest, adapter: speaker };
+  return { name, models: createModelNames({}), maxAnswerCharacters: 1_000, ...rest, adapter: speaker };
 }
 
 function open(lanes: readonly Lane[], rest: Partial<RouteParts> = {}) {

@@ -37,7 +37,7 @@ function saying(...deltas: Delta[]): Lane {
       yield deltas;
     },
   };
-  return { name: "main", adapter, models: createModelNames({}) };
+  return { name: "main", adapter, models: createModelNames({}), maxAnswerCharacters: 1_000 };
 }
 
 const calm = new AbortController().signal;

@@ -3,7 +3,7 @@ import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { Delta } from "../../core/delta.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
-import type { Given } from "../../core/schema.ts";
+import type { Complete } from "../../core/schema.ts";
 import { createIsCustom } from "../custom.ts";
 import { defineAdapter } from "../type.ts";
 import { createReach } from "../media/reach.ts";
@@ -21,13 +21,13 @@ export const aiSdk = defineAdapter<typeof options>((chosen, { folder }) => creat
 
 /** The same with an environment and a folder of the maker's choice; packages are looked for from that folder. */
 export function createAiSdk(
-  chosen: Given<typeof options>,
+  chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
   folder: string,
 ): Adapter {
-  const { package: packageName, options: given = {}, total_timeout_ms: totalMs = 600_000 } = chosen;
-  const provider = createProvider({ packageName, maker: chosen.provider, options: given, folder });
-  const scrub = createSecretScrubber(given, environment);
+  const { package: packageName, options: own = {}, total_timeout_ms: totalMs } = chosen;
+  const provider = createProvider({ packageName, maker: chosen.provider, options: own, folder });
+  const scrub = createSecretScrubber(own, environment);
   // It came out of JSON; the provider checks its own part of it.
   const providerOptions = (chosen.provider_options ?? {}) as SharedV3ProviderOptions;
   const media = toMediaRules(chosen);
@@ -38,8 +38,8 @@ export function createAiSdk(
       const leaveOut = (what: string) => tell?.({ type: "left-out", what });
       const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), leaveOut });
       const limits = {
-        firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
-        idleMs: chosen.idle_timeout_ms ?? 120_000,
+        firstByteMs: chosen.first_byte_timeout_ms,
+        idleMs: chosen.idle_timeout_ms,
         totalMs: turn.stream ? undefined : totalMs,
         address: packageName,
       };
@@ -78,13 +78,13 @@ export function createAiSdk(
   };
 }
 
-function toMediaRules({ fetch_media: chosen = {} }: Given<typeof options>): MediaRules {
-  const allowPrivate = chosen.allow_private ?? false;
+function toMediaRules({ fetch_media: chosen }: Complete<typeof options>): MediaRules {
+  const allowPrivate = chosen.allow_private;
   // What is no network is told when the adapter is made, not at the first picture.
   createReach(allowPrivate);
   return {
-    isEnabled: chosen.enabled ?? true,
-    maxCount: chosen.max_count ?? 16,
+    isEnabled: chosen.enabled,
+    maxCount: chosen.max_count,
     maxBytes: chosen.max_bytes,
     timeoutMs: chosen.timeout_ms,
     allowPrivate,

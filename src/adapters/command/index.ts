@@ -3,31 +3,30 @@ import { accessSync, constants, statSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
-import type { Given } from "../../core/schema.ts";
+import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { defineAdapter } from "../type.ts";
 import type { Launch } from "./launch.ts";
 import { type Program, startProgram } from "./program.ts";
 import { createReplyReader } from "./reply.ts";
 import { fillArguments, hasPlaceholder, writeInput } from "./request.ts";
-import { defaultEnv, type options } from "./options.ts";
+import type { options } from "./options.ts";
 
 export const command = defineAdapter<typeof options>((chosen) => createCommand(chosen, process.env));
 
 /** The same with an environment of the maker's choice, which is read once. */
 export function createCommand(
-  chosen: Given<typeof options>,
+  chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Adapter {
-  const cwd = resolve(chosen.cwd ?? ".");
+  const { input, output, max_concurrent: maxConcurrent, total_timeout_ms: totalMs } = chosen;
+  const cwd = resolve(chosen.cwd);
   const [program, ...rest] = checkCommand(chosen.argv, cwd);
-  const { input = "json", output = "auto", max_concurrent: maxConcurrent = 16 } = chosen;
-  const { total_timeout_ms: totalMs = 600_000 } = chosen;
-  const env = toEnvironment(chosen.env ?? defaultEnv, chosen.set_env ?? {}, environment);
+  const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
   const limits = {
-    firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
-    idleMs: chosen.idle_timeout_ms ?? 120_000,
-    maxOutputBytes: chosen.max_output_bytes ?? 64 * 1024 * 1024,
+    firstByteMs: chosen.first_byte_timeout_ms,
+    idleMs: chosen.idle_timeout_ms,
+    maxOutputBytes: chosen.max_output_bytes,
   };
   const running = new Set<Program>();
   const killAll = () => running.forEach((one) => one.kill());

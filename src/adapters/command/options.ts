@@ -1,7 +1,7 @@
 /** The options of the command adapter. */
 import { milliseconds } from "../type.ts";
 
-export const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
+const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
 export const options = {
   type: "object",

@@ -9,7 +9,7 @@ import { isWord, speak } from "./speech.ts";
 import type { options } from "./options.ts";
 
 /** For demos, client authors and tests: no network, no clock, no chance. */
-export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs = 0 }) => ({
+export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs }) => ({
   stream: (turn, signal) => answer(turn, delayMs, signal),
   models: () => Promise.resolve(["echo"]),
 }));

@@ -4,6 +4,4 @@ import { guardAdapter } from "./guard.ts";
 import { loadAdapter } from "./load.ts";
 import type { options } from "./options.ts";
 
-export const module = defineAdapter<typeof options>(({ path, options: own = {} }) =>
-  guardAdapter(loadAdapter(path, own)),
-);
+export const module = defineAdapter<typeof options>(({ path, options: own }) => guardAdapter(loadAdapter(path, own)));

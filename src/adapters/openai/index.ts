@@ -4,7 +4,7 @@ import { toTraceHeaders } from "../trace.ts";
 import type { Delta } from "../../core/delta.ts";
 import type { Dialect } from "../../core/item.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
-import type { Given } from "../../core/schema.ts";
+import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
 import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
@@ -48,18 +48,18 @@ export const openai = defineAdapter<typeof options>((chosen) => createOpenai(cho
 
 /** The same with an environment of the maker's choice, which is read once. */
 export function createOpenai(
-  chosen: Given<typeof options>,
+  chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Adapter {
   const {
-    base_url: baseUrl = "https://api.openai.com/v1",
-    wire: dialect = "chat",
-    send_reasoning: sendsReasoning = false,
-    custom_tools: customTools = "custom",
+    base_url: baseUrl,
+    wire: dialect,
+    send_reasoning: sendsReasoning,
+    custom_tools: customTools,
     max_tokens_field: maxTokensField,
     developer_role: developerRole,
-    total_timeout_ms: totalMs = 600_000,
-    max_response_bytes: maxBytes = 64 * 1024 * 1024,
+    total_timeout_ms: totalMs,
+    max_response_bytes: maxBytes,
   } = chosen;
   const wire = wires[dialect];
   const headers = toHeaders(chosen);
@@ -68,9 +68,9 @@ export function createOpenai(
     baseUrl,
     proxy: chosen.proxy,
     environment,
-    connectMs: chosen.connect_timeout_ms ?? 5_000,
-    firstByteMs: chosen.first_byte_timeout_ms ?? 120_000,
-    idleMs: chosen.idle_timeout_ms ?? 120_000,
+    connectMs: chosen.connect_timeout_ms,
+    firstByteMs: chosen.first_byte_timeout_ms,
+    idleMs: chosen.idle_timeout_ms,
   });
 
   return {
@@ -128,7 +128,7 @@ async function pullRest(response: UpstreamResponse, signal: AbortSignal): Promis
   }
 }
 
-function toHeaders(chosen: Given<typeof options>): Readonly<Record<string, string>> {
+function toHeaders(chosen: Complete<typeof options>): Readonly<Record<string, string>> {
   const headers = new Map([
     ["content-type", "application/json"],
     ["accept", "application/json, text/event-stream"],

@@ -1,5 +1,5 @@
 /** One attempt at a lane: what it says is bounded, and how it went is told to whoever counts. */
-import { boundOf, saidTooMuch, sizeOf } from "./bound.ts";
+import { saidTooMuch, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
 import type { Lane } from "./lane.ts";
@@ -14,7 +14,6 @@ export function attempt(
   signal: AbortSignal,
   witness?: Pick<Witness, "asked">,
 ): AsyncIterator<readonly Delta[]> {
-  const mostSaid = boundOf(lane);
   let said = 0;
   let asked = witness?.asked(lane.name, turn);
   let usage: Usage | undefined;
@@ -58,7 +57,7 @@ export function attempt(
           return step;
         }
         hear(step.value);
-        if (said <= mostSaid) return step;
+        if (said <= lane.maxAnswerCharacters) return step;
         await deltas.return?.();
         throw saidTooMuch(lane);
       } catch (thrown) {

@@ -4,19 +4,11 @@ import { GatewayError } from "../errors.ts";
 import type { Extra } from "../item.ts";
 import type { Lane } from "./lane.ts";
 
-/** No model says so much, but an upstream gone mad says more. */
-const usualCharacters = 64 * 1024 * 1024;
-
-/** How much a lane may say, in the measure of `sizeOf`. */
-export function boundOf({ maxAnswerCharacters = usualCharacters }: Pick<Lane, "maxAnswerCharacters">): number {
-  return maxAnswerCharacters;
-}
-
 /** The failure of a lane that has said more. */
 export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): GatewayError {
   return new GatewayError(
     "adapter_protocol",
-    `The adapter's answer is longer than ${boundOf(lane)} characters (gateway.adapters.${lane.name}.max_answer_characters).`,
+    `The adapter's answer is longer than ${lane.maxAnswerCharacters} characters (gateway.adapters.${lane.name}.max_answer_characters).`,
     { wireCode: "adapter_answer_too_large" },
   );
 }

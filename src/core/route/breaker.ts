@@ -2,10 +2,10 @@
 import type { ErrorCode } from "../errors.ts";
 
 export interface BreakerSettings {
-  /** So many turns in a row, and it opens; 5 unless told. */
-  readonly failures?: number | undefined;
-  /** How long it stays open; 10,000 unless told. */
-  readonly openMs?: number | undefined;
+  /** So many turns in a row, and it opens. */
+  readonly failures: number;
+  /** How long it stays open. */
+  readonly openMs: number;
 }
 
 export interface Breaker {
@@ -29,7 +29,7 @@ export interface BreakerState {
 }
 
 export function createBreaker(settings: BreakerSettings, now: () => Date): Breaker {
-  const { failures: maxFailures = 5, openMs = 10_000 } = settings;
+  const { failures: maxFailures, openMs } = settings;
   let failures = 0;
   let lastWhy: string | undefined;
   /** Nothing: it is closed. */

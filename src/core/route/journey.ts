@@ -152,7 +152,7 @@ function retryMs(
   random: () => number,
 ): number | undefined {
   if (retry === undefined || !passingFaults.has(failure.code)) return undefined;
-  const { times: maxTimes = 2, baseMs = 200, maxWaitMs = 1_000 } = retry;
+  const { times: maxTimes, baseMs, maxWaitMs } = retry;
   if (times >= maxTimes) return undefined;
   // Half by chance, so that turns that failed together do not come again together.
   const backOffMs = baseMs * 2 ** times * (0.5 + random() / 2);

@@ -10,8 +10,8 @@ export interface Lane {
   readonly models: ModelNames;
   /** In tokens; the operator's word stands above the adapter's. */
   readonly contextWindow?: number | undefined;
-  /** How much it may say in one answer, about; 64 Mi unless told. */
-  readonly maxAnswerCharacters?: number | undefined;
+  /** How much it may say in one answer, about. */
+  readonly maxAnswerCharacters: number;
   /** Lanes to try when this one cannot answer, in this order. */
   readonly fallback?: readonly string[] | undefined;
   /** Absent: off. */
@@ -21,12 +21,12 @@ export interface Lane {
 }
 
 export interface RetrySettings {
-  /** How often a lane is asked again; 2 unless told. */
-  readonly times?: number | undefined;
-  /** About how long to wait for the first time, then twice as long each time; 200 unless told. */
-  readonly baseMs?: number | undefined;
-  /** How long after its first attempt a turn may be asked again; 1,000 unless told. */
-  readonly maxWaitMs?: number | undefined;
+  /** How often a lane is asked again. */
+  readonly times: number;
+  /** About how long to wait for the first time, then twice as long each time. */
+  readonly baseMs: number;
+  /** How long after its first attempt a turn may be asked again. */
+  readonly maxWaitMs: number;
 }
 
 /** A lane, and where turns go from it. */
