@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
+import type { Script } from "../scripted.ts";
 import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
@@ -83,6 +84,41 @@ for (const by of ["response", "conversation"] as const) {
     assert.deepEqual(other, [...before, output("c1"), output("c2"), user("And look here")]);
   });
 }
+
+/** Says how often it has been given something since the question, thinks, and calls again, always under one id. */
+const lookAgain: Script = async function* ({ items }) {
+  const step = items.filter(({ type }) => type === "tool-output").length;
+  yield [
+    { type: "reasoning", text: "hm" },
+    { type: "text", text: `look ${step}` },
+    { type: "tool-call", index: 0, callId: "c0", name: "look" },
+    { type: "tool-arguments", index: 0, text: "{}" },
+  ];
+};
+
+for (const by of ["response", "conversation"] as const) {
+  test(`${by}: who sends along all of its turn with every step, the model's words too, has said it once`, async () => {
+    const { adapter, answer, gateway } = open(lookAgain);
+    const { id: conversationId } = await gateway.conversations.create("ann", {}, { turnId: "resp_0", items: [] });
+    const turn: Item[] = [{ type: "message", role: "system", content: "Be brief." }, user("go")];
+    let previousId: string | undefined;
+    for (const step of [0, 1, 2]) {
+      const at = by === "conversation" ? { conversationId } : { previousId };
+      const answered = await answer({ items: [...turn], ...at });
+      await drain(answered);
+      previousId = answered.about.id;
+      assert.deepEqual(adapter.turns.at(-1)!.items.map(toWords), turn.map(toWords));
+      turn.push(
+        { type: "reasoning", summary: [], text: "hm" },
+        { type: "message", role: "assistant", content: `look ${step}` },
+        call("c0"),
+        output("c0", "the same each time"),
+      );
+    }
+  });
+}
+
+const toWords = (item: Item) => [item.type, "content" in item ? item.content : "output" in item ? item.output : ""];
 
 const said: Item = { type: "message", role: "assistant", content: "done" };
 for (const hint of [undefined, "garden"]) {

@@ -88,7 +88,8 @@ async function continueResponse(
   const remembered = memory?.find(previousId);
   if (remembered !== undefined) {
     const nowhere = { base: [], session: undefined, move: undefined } as const;
-    return { history: "continued", path: remembered, input: ask.items, by: "response", ...nowhere };
+    const input = withoutRepeat(ask.items, remembered);
+    return { history: "continued", path: remembered, input, by: "response", ...nowhere };
   }
   const previous = await findPrevious(store, owner, previousId);
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);

@@ -108,7 +108,7 @@ function wordsOf(item: Item): string | undefined {
 
 /**
  * What is new of items that answer the newest calls: some clients send along, with every step of a turn, what they have asked in
- * it and the outputs that they have given already.
+ * it, with its instructions, what the model said since, and the outputs that they have given already.
  */
 export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
   const { tip } = path;
@@ -119,11 +119,53 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   const turn = stepsOf(path);
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
-  const given = new Set(turn.map(toGiven));
-  return items.filter((item) => {
-    if (item.type === "tool-output") return open.includes(item.callId) || !given.has(toGiven(item));
-    return !(isAskedAgain && asked.includes(item));
-  });
+  const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
+  for (const item of stepsAgain(items, turn, open)) repeated.add(item);
+  const given = new Set(turn.map(toKnown));
+  const isKept = (item: Item) =>
+    !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(toKnown(item)));
+  // Thoughts go with what they led to.
+  return items.filter((item, index) =>
+    isKept(item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item),
+  );
+}
+
+/** System messages that stand in the path already. */
+function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] {
+  const again = items.filter(isSteering);
+  if (again.length === 0) return again;
+  const known = new Set(turnsOf(path).flatMap(({ input }) => input.filter(isSteering).map(toKnown)));
+  return again.filter((item) => known.has(toKnown(item)));
+}
+
+/** What the model said in the turn and was given, shown again up to its newest calls; whatever stands behind something new is new. */
+function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
+  const end = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId)) + 1;
+  const known = turn.map(toKnown);
+  const again: Item[] = [];
+  let at = 0;
+  for (const item of items.slice(0, end)) {
+    if (!["model", "tools"].includes(sideOf(item) ?? "")) continue;
+    const found = known.indexOf(toKnown(item), at);
+    if (found === -1) break;
+    again.push(item);
+    at = found + 1;
+  }
+  return again;
+}
+
+/** By what an item is known to be the same again. */
+function toKnown(item: Item): string {
+  switch (item.type) {
+    case "tool-output":
+      return JSON.stringify([item.callId, item.output]);
+    case "tool-call":
+      return JSON.stringify([item.callId]);
+    case "message":
+      return JSON.stringify([item.role, canonOf(item.content).trim(), "said"]);
+    default:
+      return "";
+  }
 }
 
 /** What was said from the last question on. */
@@ -132,10 +174,6 @@ function stepsOf(path: Path): readonly Item[] {
   const last = talk.findLastIndex((item) => sideOf(item) === "caller");
   const before = talk.findLastIndex((item, index) => index < last && !["caller", undefined].includes(sideOf(item)));
   return talk.slice(before + 1);
-}
-
-function toGiven(item: Item): string {
-  return item.type === "tool-output" ? JSON.stringify([item.callId, item.output]) : "";
 }
 
 /** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
