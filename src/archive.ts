@@ -1,7 +1,8 @@
 /** What a store holds as JSON Lines, for backups and for moving it elsewhere; and read back, without trusting a line of it. */
-import type { TSchema } from "typebox";
-import { Value } from "typebox/value";
+import type { Validator } from "typebox/compile";
+import { findMisfit } from "./archive-fit.ts";
 import { forms } from "./archive-forms.ts";
+import { findBadShape } from "./archive-shape.ts";
 import { GatewayError } from "./core/errors.ts";
 import { giveUp, interrupted } from "./core/frame/replay.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "./core/store.ts";
@@ -91,6 +92,8 @@ async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line
 }
 
 function parse(number: number, text: string): unknown {
+  const badShape = findBadShape(text);
+  if (badShape !== undefined) throw wrongLine(number, badShape);
   try {
     return JSON.parse(text);
   } catch {
@@ -109,7 +112,7 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
   const { type, ...rest } = readType(number, line);
   const form = Object.hasOwn(forms, type) ? forms[type] : undefined;
   if (form === undefined) throw wrongLine(number, `has the unknown type ${JSON.stringify(type)}`);
-  if (!Value.Check(form, rest)) throw wrongLine(number, describeMisfit(form, rest));
+  if (!form.Check(rest)) throw wrongLine(number, describeMisfit(form, rest));
   switch (type) {
     case "portico":
       return toStoreRecord(number, rest as StoreLine);
@@ -118,8 +121,12 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
       const dates = { createdAt: new Date(session.createdAt), updatedAt: new Date(session.updatedAt) };
       return { ...session, ...dates, type: "session" };
     }
-    case "turn":
-      return { type: "turn", turn: toTurn(rest as Parsed<StoredTurn>) };
+    case "turn": {
+      const turn = toTurn(rest as Parsed<StoredTurn>);
+      const misfit = findMisfit(turn);
+      if (misfit !== undefined) throw wrongLine(number, describeField(misfit.path, misfit.what));
+      return { type: "turn", turn };
+    }
     default:
       return "end";
   }
@@ -148,12 +155,18 @@ function toTurn(turn: Parsed<StoredTurn>): StoredTurn {
   return stored.status === "running" ? giveUp(stored, interrupted, createdAt) : stored;
 }
 
-function describeMisfit(form: TSchema, value: unknown): string {
-  const errors = Value.Errors(form, value);
+function describeMisfit(form: Validator, value: unknown): string {
+  const errors = form.Errors(value);
   const misfit = errors.find(({ keyword }) => keyword === "anyOf") ?? errors[0];
   const path = misfit?.instancePath.slice(1).replaceAll("/", ".") ?? "";
-  const what = misfit?.keyword === "anyOf" ? "is of no known form" : misfit?.message;
-  return path === "" ? String(what) : `has a wrong field: '${path}' ${what}`;
+  // Only the first errors are told, so that of the union itself may not be among those of its members.
+  const isInUnion = misfit?.keyword === "anyOf" || misfit?.schemaPath.includes("/anyOf/") === true;
+  const what = isInUnion ? "is of no known form" : misfit?.message;
+  return path === "" ? String(what) : describeField(path, String(what));
+}
+
+function describeField(path: string, what: string): string {
+  return `has a wrong field: '${path}' ${what}`;
 }
 
 function notTheFirst(number: number): GatewayError {

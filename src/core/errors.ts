@@ -62,6 +62,9 @@ const codes = {
 
 export type ErrorCode = keyof typeof codes;
 
+/** All of them, to judge one that comes from elsewhere. */
+export const errorCodes: readonly string[] = Object.keys(codes);
+
 interface ErrorDetails {
   /** The path of the field that is wrong, in the caller's own words: `messages[2].content`. */
   readonly param?: string | undefined;

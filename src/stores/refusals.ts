@@ -21,6 +21,14 @@ export function isBrokenArchive(what: string): GatewayError {
   return new GatewayError("invalid_value", `The archive is not whole: ${what}. Export it again. Nothing was taken in.`);
 }
 
+/** What is of one owner leads to nothing of another's: whoever reads a path or moves a tip relies on it, and asks no more. */
+export function mixesOwners(what: string): GatewayError {
+  return new GatewayError(
+    "invalid_value",
+    `The archive mixes owners: ${what}, which is of another owner. No gateway writes such an archive. Nothing was taken in.`,
+  );
+}
+
 export function hasNoSession(sessionId: string): GatewayError {
   return new GatewayError("not_found", `The session store has no session '${sessionId}'; it may have been deleted.`);
 }

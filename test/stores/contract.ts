@@ -6,6 +6,7 @@ import { describeArchive, describeConversations } from "./contract-archive.ts";
 import { describeExport } from "./contract-export.ts";
 import { describeDeletion, describePrune } from "./contract-letting-go.ts";
 import { describeLoose } from "./contract-operator.ts";
+import { describeOwners } from "./contract-owners.ts";
 import { describeBackground, describeKeys } from "./contract-keeping.ts";
 import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
 import {
@@ -269,6 +270,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     describeConversations(it);
     describeArchive(it);
     describeExport(it);
+    describeOwners(it);
     describeLoose(it);
 
     it("makes a secret when it is first asked for, and tells the same ever after", async (store) => {

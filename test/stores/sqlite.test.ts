@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
@@ -39,6 +39,33 @@ describe("the file of the SQLite store", () => {
     await store.commit({ turns: [makeTurn({})] });
     const modes = [dirname(file), file, `${file}-wal`, `${file}-shm`].map((path) => statSync(path).mode & 0o777);
     assert.deepEqual(modes, [0o700, 0o600, 0o600, 0o600]);
+    await store.close();
+  });
+
+  test("cannot be locked by another account, which could keep the gateway from starting so", async () => {
+    const file = newFile();
+    const modeOf = () => statSync(`${file}-gateway`).mode & 0o777;
+    const first = createSqliteStore({ file });
+    await first.claim();
+    assert.equal(modeOf(), 0o600);
+    await first.close();
+    chmodSync(`${file}-gateway`, 0o644);
+    const second = createSqliteStore({ file });
+    await second.claim();
+    assert.equal(modeOf(), 0o600);
+    await second.close();
+  });
+
+  test("stays locked for other processes when its own asks for it a second time", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.claim();
+    const another = createSqliteStore({ file });
+    await assert.rejects(another.claim(), { code: "store_unavailable" });
+    const take = `new (require("node:sqlite").DatabaseSync)(${JSON.stringify(`${file}-gateway`)}).exec("BEGIN EXCLUSIVE")`;
+    const [status] = await once(spawn(process.execPath, ["--eval", take], { stdio: "ignore" }), "exit");
+    assert.notEqual(status, 0);
+    await another.close();
     await store.close();
   });
 

@@ -23,7 +23,7 @@ export interface PiecesRecorder {
 }
 
 /** So many deltas of one answer can be told again one by one. */
-const maxPieces = 100_000;
+export const maxPieces = 100_000;
 
 export function createPiecesRecorder(): PiecesRecorder {
   const items: WritableStretch[][] = [];

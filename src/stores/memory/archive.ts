@@ -1,7 +1,7 @@
 /** The operator's view of the memory store. */
 import type { Archive, ArchiveRecord, StoredTurn, TakenIn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
-import { hasNoSession, hasOtherKey, isBrokenArchive } from "../refusals.ts";
+import { hasNoSession, hasOtherKey, isBrokenArchive, mixesOwners } from "../refusals.ts";
 import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
@@ -74,7 +74,8 @@ export function createArchive(shelves: Shelves): Archive {
         case "session": {
           const { type: _, ...session } = record;
           const known = sessions.get(session.id);
-          if (known !== undefined && known.hint === undefined && session.hint !== undefined && isSameKey) {
+          const isSame = known !== undefined && known.owner === session.owner;
+          if (isSame && known.hint === undefined && session.hint !== undefined && isSameKey) {
             hintless.set(session.id, session.hint);
           }
           if (known !== undefined || newSessions.has(session.id)) break;
@@ -88,6 +89,12 @@ export function createArchive(shelves: Shelves): Archive {
             newTurns.set(record.turn.id, record.turn);
           }
           break;
+      }
+    }
+    for (const { id, owner, tip } of newSessions.values()) {
+      const turn = tip === undefined ? undefined : (turns.get(tip) ?? newTurns.get(tip));
+      if (turn !== undefined && turn.owner !== owner) {
+        throw mixesOwners(`the tip of the session ${id} is the turn ${turn.id}`);
       }
     }
     shelves.adoptKey(key);
@@ -111,15 +118,20 @@ export function createArchive(shelves: Shelves): Archive {
   }
 
   function checkTurn(
-    { id, session, parent }: StoredTurn,
-    newSessions: ReadonlyMap<string, unknown>,
-    newTurns: ReadonlyMap<string, unknown>,
+    { id, owner, session, parent }: StoredTurn,
+    newSessions: ReadonlyMap<string, KeptSession>,
+    newTurns: ReadonlyMap<string, StoredTurn>,
   ): void {
-    if (session !== undefined && !sessions.has(session) && !newSessions.has(session)) {
-      throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+    if (session !== undefined) {
+      const found = sessions.get(session) ?? newSessions.get(session);
+      if (found === undefined) throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+      if (found.owner !== owner) throw mixesOwners(`the turn ${id} is of the session ${session}`);
     }
-    if (parent !== undefined && !turns.has(parent) && !newTurns.has(parent)) {
-      throw isBrokenArchive(`the turn ${id} follows the turn ${parent}, which does not come before it`);
+    if (parent !== undefined) {
+      const found = turns.get(parent) ?? newTurns.get(parent);
+      const what = `the turn ${id} follows the turn ${parent}`;
+      if (found === undefined) throw isBrokenArchive(`${what}, which does not come before it`);
+      if (found.owner !== owner) throw mixesOwners(what);
     }
   }
 

@@ -1,7 +1,7 @@
 /** Takes an archive into the Redis store: gathered beside it first, then a bounded part at a time; what fails is undone. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
-import { hasOtherKey, isBrokenArchive, unavailable } from "../refusals.ts";
+import { hasOtherKey, isBrokenArchive, mixesOwners, unavailable } from "../refusals.ts";
 import { type StagedRow, type Staging, createStaging } from "../staging.ts";
 import type { Ground } from "./ground.ts";
 import { removeDoomed } from "./removal.ts";
@@ -25,6 +25,12 @@ export function createImport(ground: Ground): Archive["importRecords"] {
         sealKeys = others;
       } else if (type === "session") await addSessions(rows, isSameKey, done);
       else await addTurns(rows, done);
+    }
+    const isNew = new Set(done.sessions);
+    const newTips = done.tips.filter(([id]) => isNew.has(id));
+    for (let at = 0; at < newTips.length; at += 1_000) {
+      const [id, tip] = toList(await ground.read(scripts.findStrayTip, ...newTips.slice(at, at + 1_000).flat()));
+      if (id !== undefined) throw mixesOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
     }
     for (let at = 0; at < done.tips.length; at += 1_000) {
       await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
@@ -56,14 +62,19 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   }
 
   async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
-    const [fault, turnId, missing, added] = toList(await ground.write(scripts.addTurns, rows.flat()));
+    const [fault, turnId, place, added] = toList(await ground.write(scripts.addTurns, rows.flat()));
     done.turns.push(...toTexts(added));
-    if (fault === "session") {
-      throw isBrokenArchive(`the turn ${String(turnId)} is of the session ${String(missing)}, which is not in it`);
-    }
-    if (fault === "parent") {
-      const what = `the turn ${String(turnId)} follows the turn ${String(missing)}, which does not come before it`;
-      throw isBrokenArchive(what);
+    const inSession = `the turn ${String(turnId)} is of the session ${String(place)}`;
+    const afterParent = `the turn ${String(turnId)} follows the turn ${String(place)}`;
+    switch (fault) {
+      case "session":
+        throw isBrokenArchive(`${inSession}, which is not in it`);
+      case "session-owner":
+        throw mixesOwners(inSession);
+      case "parent":
+        throw isBrokenArchive(`${afterParent}, which does not come before it`);
+      case "parent-owner":
+        throw mixesOwners(afterParent);
     }
   }
 

@@ -62,6 +62,7 @@ export const scripts = {
   addSeals: toScript(fence, importing.addSeals),
   addSessions: grow(importing.addSessions),
   addTurns: grow(importing.addTurns),
+  findStrayTip: look(importing.findStrayTip),
   setTips: toScript(fence, tree, importing.setTips),
   setHints: toScript(fence, tree, importing.setHints),
   removeTurns: release(importing.removeTurns),

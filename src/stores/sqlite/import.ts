@@ -1,6 +1,6 @@
 /** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
 import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
-import { hasOtherKey, isBrokenArchive } from "../refusals.ts";
+import { hasOtherKey, isBrokenArchive, mixesOwners } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
@@ -36,7 +36,7 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
           break;
       }
     }
-    for (const sessionId of tips) statements.checkTip.run(sessionId);
+    for (const sessionId of tips) checkTip(sessionId);
     return { sessions: tips.length, turns, hintsTaken };
   }
 
@@ -77,16 +77,29 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
   }
 
   function addTurn(row: TurnRow): boolean {
-    const [id, , session, parent] = row;
-    if (statements.isTurn.get(id) !== undefined) return false;
-    if (session !== null && statements.isSession.get(session) === undefined) {
-      throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+    const [id, owner, session, parent] = row;
+    if (statements.ownerOfTurn.get(id) !== undefined) return false;
+    if (session !== null) {
+      const found = statements.ownerOfSession.get(session);
+      if (found === undefined) throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
+      if (found["owner"] !== owner) throw mixesOwners(`the turn ${id} is of the session ${session}`);
     }
-    if (parent !== null && statements.isTurn.get(parent) === undefined) {
-      throw isBrokenArchive(`the turn ${id} follows the turn ${parent}, which does not come before it`);
+    if (parent !== null) {
+      const found = statements.ownerOfTurn.get(parent);
+      const what = `the turn ${id} follows the turn ${parent}`;
+      if (found === undefined) throw isBrokenArchive(`${what}, which does not come before it`);
+      if (found["owner"] !== owner) throw mixesOwners(what);
     }
     statements.addTurn.run(...row);
     return true;
+  }
+
+  /** One that went while the archive was written is no tip; one of another session may be, as deleting a turn moves the tip to its parent. */
+  function checkTip(sessionId: string): void {
+    statements.dropTip.run(sessionId);
+    const stray = statements.findStrayTip.get(sessionId);
+    if (stray !== undefined)
+      throw mixesOwners(`the tip of the session ${sessionId} is the turn ${String(stray["tip"])}`);
   }
 
   return async (records) => {
@@ -137,16 +150,19 @@ function prepareImport({ database }: Ground) {
     adoptKey: database.prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),
     addMeta: database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)"),
     isOwnSeal: database.prepare("SELECT 1 FROM meta WHERE key = 'secret:seal' AND value = ?"),
-    isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ?"),
+    ownerOfSession: database.prepare("SELECT owner FROM sessions WHERE id = ?"),
     findSession: database.prepare("SELECT hint FROM sessions WHERE id = ?"),
     setHint: database.prepare("UPDATE sessions SET hint = ? WHERE id = ? AND owner = ?"),
     isTaken: database.prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
-    isTurn: database.prepare("SELECT 1 FROM turns WHERE id = ?"),
+    ownerOfTurn: database.prepare("SELECT owner FROM turns WHERE id = ?"),
     addSession: database.prepare(`
       INSERT INTO sessions (id, owner, hint, tip, resends, metadata, created, updated, active)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`),
     addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
-    checkTip: database.prepare(`
+    dropTip: database.prepare(`
       UPDATE sessions SET tip = NULL WHERE id = ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = sessions.tip)`),
+    findStrayTip: database.prepare(`
+      SELECT sessions.tip FROM sessions JOIN turns ON turns.id = sessions.tip
+      WHERE sessions.id = ? AND turns.owner <> sessions.owner`),
   };
 }

@@ -1,4 +1,5 @@
 /** Holds a store's file for one gateway; the system lets go of it when the process ends, however it ends. */
+import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
 
@@ -12,6 +13,7 @@ export interface Lock {
  */
 export function lockFile(file: string): Lock {
   if (file === ":memory:") return { release: () => {} };
+  prepareFile(`${file}-gateway`);
   const database = new DatabaseSync(`${file}-gateway`, { timeout: 0 });
   try {
     // Without a journal there is nothing to clean up after a crash.
@@ -29,4 +31,19 @@ export function lockFile(file: string): Lock {
       if (database.isOpen) database.close();
     },
   };
+}
+
+/**
+ * Whoever may read the file may lock it too, and keep the gateway from starting. One that is there is not opened here: to close
+ * it would let go of the lock that another store of this process may have on it.
+ */
+function prepareFile(file: string): void {
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) return closeSync(openSync(file, "a", 0o600));
+  if (found.uid !== process.getuid?.() || (found.mode & 0o077) === 0) return;
+  try {
+    chmodSync(file, 0o600);
+  } catch {
+    // A disk without modes, such as a memory stick: nothing on it is private, and a gateway that does not start helps nobody.
+  }
 }

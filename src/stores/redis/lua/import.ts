@@ -42,9 +42,16 @@ for at = 2, #ARGV, TURN do
   local new = takeTurn(at)
   local turn = new.turn
   if call('EXISTS', turnKey(new.id)) == 0 then
-    if not isThere(turn) then return { 'session', new.id, turn[SESSION], added } end
-    if turn[PARENT] ~= '' and call('EXISTS', turnKey(turn[PARENT])) == 0 then
-      return { 'parent', new.id, turn[PARENT], added }
+    local session, parent = turn[SESSION], turn[PARENT]
+    if session ~= '' then
+      local owner = call('HGET', sessionKey(session), 'owner')
+      if not owner then return { 'session', new.id, session, added } end
+      if owner ~= turn[OWNER] then return { 'session-owner', new.id, session, added } end
+    end
+    if parent ~= '' then
+      local found = readTurn(parent)
+      if not found then return { 'parent', new.id, parent, added } end
+      if found[OWNER] ~= turn[OWNER] then return { 'parent-owner', new.id, parent, added } end
     end
     addTurn(new)
     added[#added + 1] = new.id
@@ -53,10 +60,23 @@ end
 return { '', '', '', added }
 `;
 
+/** The first of the sessions whose tip would be a turn of another owner, and that turn. */
+export const findStrayTip = String.raw`
+for at = 1, #ARGV, 2 do
+  local owner = call('HGET', sessionKey(ARGV[at]), 'owner')
+  local turn = owner and readTurn(ARGV[at + 1])
+  if turn and turn[OWNER] ~= owner then return { ARGV[at], ARGV[at + 1] } end
+end
+return false
+`;
+
+/** One that went while the archive was written is no tip; one of another session may be, as deleting a turn moves the tip to its parent. */
 export const setTips = String.raw`
 for at = 2, #ARGV, 2 do
   local key, tip = sessionKey(ARGV[at]), ARGV[at + 1]
-  if call('EXISTS', key) == 1 and call('EXISTS', turnKey(tip)) == 1 then call('HSETNX', key, 'tip', tip) end
+  local owner = call('HGET', key, 'owner')
+  local turn = owner and readTurn(tip)
+  if turn and turn[OWNER] == owner then call('HSETNX', key, 'tip', tip) end
 end
 return 1
 `;

@@ -1,0 +1,83 @@
+/** Whether the parts of an archive's turn fit together, which their forms alone cannot tell: whoever tells it again asks no more. */
+import { memoForm } from "./archive-forms.ts";
+import { findBadShape } from "./archive-shape.ts";
+import type { ItemDelta } from "./core/event.ts";
+import { maxPieces, type Pieces } from "./core/frame/pieces.ts";
+import type { Item } from "./core/item.ts";
+import type { StoredTurn } from "./core/store.ts";
+
+/** The path of what does not fit, and why; nothing: all of it does. */
+export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): Misfit | undefined {
+  const { memo, pieces = [] } = told ?? {};
+  const wrongMemo = memo === undefined ? undefined : judgeMemo(memo);
+  if (wrongMemo !== undefined) return { path: "told.memo", what: wrongMemo };
+  if (countPieces(pieces) > maxPieces) return { path: "told.pieces", what: `has more than ${maxPieces} pieces` };
+  for (const [index, stretches] of pieces.entries()) {
+    const item = output[index];
+    if (item !== undefined && !suits(stretches, item)) {
+      return { path: `told.pieces.${index}`, what: "tells of more than its item has" };
+    }
+  }
+  return undefined;
+}
+
+interface Misfit {
+  readonly path: string;
+  readonly what: string;
+}
+
+function judgeMemo(memo: string): string | undefined {
+  const badShape = findBadShape(memo);
+  if (badShape !== undefined) return badShape;
+  try {
+    return memoForm.Check(JSON.parse(memo)) ? undefined : "is not what a gateway remembers of a request";
+  } catch {
+    return "is not JSON";
+  }
+}
+
+/** Each becomes an event when the turn is told again, also one without text; a stretch without any is none of ours. */
+function countPieces(pieces: Pieces): number {
+  let count = 0;
+  for (const stretches of pieces) for (const { lengths } of stretches) count += Math.max(1, lengths.length);
+  return count;
+}
+
+function suits(stretches: Pieces[number], item: Item): boolean {
+  // It stands for one that was deleted, whose pieces are still there.
+  if (item.type === "tool-output") return true;
+  const told = new Map<string, number>();
+  for (const { kind, part, lengths } of stretches) {
+    const sum = kind === "annotation" ? lengths.length : lengths.reduce((all, length) => all + length, 0);
+    const name = `${kind} ${part}`;
+    const length = (told.get(name) ?? 0) + sum;
+    if (length > lengthOf(item, kind, part)) return false;
+    told.set(name, length);
+  }
+  return true;
+}
+
+/** How much of an item can be told in pieces of a kind; less than nothing where the item has no such thing. */
+function lengthOf(item: Exclude<Item, { type: "tool-output" }>, kind: ItemDelta["kind"], part: number): number {
+  switch (item.type) {
+    case "message": {
+      const { content } = item;
+      if (typeof content === "string") return kind === "text" && part === 0 ? content.length : none;
+      const said = content[part];
+      if (said?.type === "text" && kind === "annotation") return said.annotations?.length ?? 0;
+      return (said?.type === "text" || said?.type === "refusal") && said.type === kind ? said.text.length : none;
+    }
+    case "reasoning":
+      if (kind === "summary") return item.summary[part]?.length ?? none;
+      return kind === "reasoning" && part === 0 ? item.text.length : none;
+    case "tool-call":
+      if (part !== 0) return none;
+      if (kind === "extra") return item.extra === undefined ? none : Object.keys(item.extra.fields).length;
+      return kind === "arguments" ? item.arguments.length : none;
+    case "compaction":
+    case "other":
+      return none;
+  }
+}
+
+const none = -1;

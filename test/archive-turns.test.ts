@@ -1,0 +1,188 @@
+/** An archive's turns can be told again: what could not is refused before anything is taken in. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { readArchive, writeArchive } from "../src/archive.ts";
+import { toGatewayError } from "../src/core/errors.ts";
+import type { Event } from "../src/core/event.ts";
+import { frame } from "../src/core/frame/frame.ts";
+import { replayTurn } from "../src/core/frame/replay.ts";
+import { type Item, removed } from "../src/core/item.ts";
+import { toLoneTurn } from "../src/core/keep.ts";
+import type { ArchiveRecord, StoredTurn, Told } from "../src/core/store.ts";
+import { about } from "./protocols/script.ts";
+import { batches } from "./protocols/deltas.ts";
+import { everyItem, fullTold, gather, makeTurn, replay } from "./stores/making.ts";
+
+const store: ArchiveRecord = { type: "store", hintKey: Buffer.alloc(32, 7).toString("base64url") };
+const memo = '{"reasoning":{"effort":null,"summary":null},"user":null}';
+const told: Told = { ...fullTold, pieces: [], memo };
+const output: readonly Item[] = [
+  {
+    type: "message",
+    role: "assistant",
+    content: [
+      { type: "text", text: "Blue.", annotations: [{ type: "url_citation", fields: {} }], logprobs: [{ token: "B" }] },
+      { type: "refusal", text: "No." },
+    ],
+  },
+  { type: "reasoning", summary: ["Rain", "or not"], text: "Hm." },
+  {
+    type: "tool-call",
+    kind: "function",
+    callId: "call_1",
+    name: "look",
+    arguments: "{}",
+    extra: { dialect: "chat", fields: { a: 1, b: 2 } },
+  },
+  removed,
+  { type: "message", role: "assistant", content: "Green." },
+];
+const pieces: Told["pieces"] = [
+  [
+    { kind: "text", part: 0, lengths: [1, 4], logprobs: [1, 0] },
+    { kind: "annotation", part: 0, lengths: [0] },
+    { kind: "refusal", part: 1, lengths: [3] },
+  ],
+  [
+    { kind: "reasoning", part: 0, lengths: [2] },
+    { kind: "summary", part: 1, lengths: [6] },
+    { kind: "reasoning", part: 0, lengths: [1] },
+  ],
+  [
+    { kind: "extra", part: 0, lengths: [1] },
+    { kind: "arguments", part: 0, lengths: [1, 1] },
+  ],
+  [{ kind: "text", part: 7, lengths: [900] }],
+  [{ kind: "text", part: 0, lengths: [6] }],
+];
+
+/** The turn of an archive in which it stands as this, whatever that is. */
+function read(turn: object): Promise<StoredTurn> {
+  return readLine(JSON.stringify({ type: "turn", ...turn }));
+}
+
+async function readLine(line: string): Promise<StoredTurn> {
+  async function* toBytes(): AsyncGenerator<Uint8Array> {
+    const [first = "", end = ""] = await Array.fromAsync(writeArchive(replay([store])));
+    yield Buffer.from(`${first}${line}\n${end}`);
+  }
+  const [, record] = await gather(readArchive(toBytes()));
+  assert.ok(record?.type === "turn");
+  return record.turn;
+}
+
+test("Whatever was said in whatever pieces, it is taken in from an archive and told again the same.", async () => {
+  await fc.assert(
+    fc.asyncProperty(batches, async (said) => {
+      async function* say() {
+        yield* said;
+      }
+      const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => new Date(5) };
+      const events: Event[] = [];
+      for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
+      const end = events.at(-1);
+      assert.ok(end?.type === "turn-end");
+      const keepsake = { owner: "ann", about, memo: () => memo, background: false, isRetold: true };
+      const again = replayTurn(await read(toLoneTurn(keepsake, everyItem, end.answer)));
+      assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("The pieces of every kind of item are taken in, and those of an item that was deleted since.", async () => {
+  const turn = makeTurn({ input: everyItem, output, told: { ...told, pieces } });
+  assert.deepEqual(await read(turn), JSON.parse(JSON.stringify(turn), toDates));
+});
+
+function toDates(key: string, value: unknown): unknown {
+  return key.endsWith("At") ? new Date(String(value)) : value;
+}
+
+test("A turn that could not be told again is refused by its line and field.", async () => {
+  const said = (part: object) => ({ output: [{ type: "message", role: "assistant", content: [part] }] });
+  const offered = (tool: object) => ({ input: [{ ...everyItem[9], tools: [tool] }] });
+  const other = { type: "other", extra: { dialect: "responses", fields: {} } };
+  const wrong = (change: object) => ({ told: { ...told, ...change } });
+  const cut = (index: number, kind: string, part: number, ...lengths: number[]) =>
+    wrong({ pieces: pieces.with(index, [{ kind, part, lengths } as never]) });
+  for (const [place, change] of [
+    ["id", { id: 'resp_"1' }],
+    ["id", { id: "resp_\\1" }],
+    ["told.failure.code", wrong({ failure: { code: "nope", message: "" } })],
+    ["told.failure.code", wrong({ failure: { code: "constructor", message: "" } })],
+    ["told.failure.retryAfterSeconds", wrong({ failure: { ...told.failure, retryAfterSeconds: "1\r\nx: y" } })],
+    ["told.failure.wireCode", wrong({ failure: { ...told.failure, wireCode: {} } })],
+    ["told.failure.param", wrong({ failure: { ...told.failure, param: [] } })],
+    ["told.notes.serviceTier", wrong({ notes: { serviceTier: {} } })],
+    ["told.background", wrong({ background: "yes" })],
+    ["told.brokenOff", wrong({ brokenOff: -1 })],
+    ["told.remarks.0", wrong({ remarks: [{ type: "tried", adapter: "a", code: "nope" }] })],
+    ["told.memo", wrong({ memo: "{{{" })],
+    ["told.memo", wrong({ memo: "null" })],
+    ["told.memo", wrong({ memo: "{}" })],
+    ["told.memo", wrong({ memo: '{"reasoning":{"summary":null},"user":7}' })],
+    ["told.memo", wrong({ memo: "[".repeat(5_000) + "]".repeat(5_000) })],
+    ["output.0", said({ type: "text", text: "", logprobs: 5 })],
+    ["output.0", said({ type: "image", url: 5 })],
+    ["output.0", said({ type: "file", data: {} })],
+    ["input.0", offered({ type: "function", name: "f", description: 5 })],
+    ["input.0", offered({ type: "function", name: "f", parameters: [] })],
+    ["input.0", offered({ ...other, search: { type: "function", name: "f", description: [] } })],
+    ["input.0", offered({ ...other, group: { name: "g", tools: [{ ...other, group: { name: "h", tools: 5 } }] } })],
+    ["told.pieces.0.0.kind", cut(0, "zzz", 0, 1)],
+    ["told.pieces.0.0.logprobs", wrong({ pieces: [[{ kind: "text", part: 0, lengths: [1], logprobs: 5 }]] })],
+    ["told.pieces.0", cut(0, "text", 0, 1, 5)],
+    ["told.pieces.0", cut(0, "text", 1, 0)],
+    ["told.pieces.0", cut(0, "text", 2, 0)],
+    ["told.pieces.0", cut(0, "annotation", 0, 0, 0)],
+    ["told.pieces.0", cut(0, "arguments", 0, 0)],
+    ["told.pieces.1", cut(1, "summary", 2, 0)],
+    ["told.pieces.1", cut(1, "reasoning", 1, 0)],
+    ["told.pieces.2", cut(2, "extra", 1, 0)],
+    ["told.pieces.2", cut(2, "extra", 0, 3)],
+    ["told.pieces.4", cut(4, "text", 1, 0)],
+    ["told.pieces.4", cut(4, "annotation", 0, 0)],
+    [
+      "told.pieces",
+      wrong({ pieces: [[{ kind: "text", part: 0, lengths: Array.from({ length: 100_001 }, () => 0) }]] }),
+    ],
+    [
+      "told.pieces",
+      wrong({ pieces: [Array.from({ length: 100_001 }, () => ({ kind: "text", part: 0, lengths: [] }))] }),
+    ],
+  ] as const) {
+    await assert.rejects(read({ ...makeTurn({ input: everyItem, output, told }), ...change }), {
+      code: "invalid_value",
+      message: new RegExp(`^Line 2 of the archive has a wrong field: '${place}[.\\w]*' .*Nothing was taken in`),
+    });
+  }
+});
+
+test("A line that is nested too deeply, or would be millions of objects, is refused before it is parsed.", async () => {
+  const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}"[[\\"[["${"]".repeat(levels)}`);
+  const extra = (value: unknown) =>
+    makeTurn({ input: [{ type: "other", extra: { dialect: "chat", fields: { value } } }] });
+  const turn = extra(nested(990));
+  assert.deepEqual((await read(turn)).input, turn.input);
+  await assert.rejects(read(extra(nested(1_000))), /^GatewayError: Line 2 of the archive is nested deeper than 1000 /);
+  const many = JSON.stringify({ type: "turn", ...extra("many") }).replace('"many"', `[${"[],".repeat(4_000_000)}[]]`);
+  await assert.rejects(readLine(many), /Line 2 of the archive has more than 4000000 objects and lists/);
+});
+
+test("Groups of tools within groups are judged too, and eight of them are deep enough.", async () => {
+  const inGroups = (groups: number, tool: object): object => {
+    if (groups === 0) return tool;
+    const group = { name: "g", tools: [inGroups(groups - 1, tool)] };
+    return { type: "other", extra: { dialect: "responses", fields: {} }, group };
+  };
+  const offer = (groups: number, tool: object) => ({
+    ...makeTurn({}),
+    input: [{ ...everyItem[9], tools: [inGroups(groups, tool)] }],
+  });
+  await read(offer(8, { type: "custom", name: "run" }));
+  for (const turn of [offer(8, { type: "custom", name: 5 }), offer(9, { type: "custom", name: "run" })]) {
+    await assert.rejects(read(turn), /^GatewayError: Line 2 .*'input.0.*is of no known form/);
+  }
+});
