@@ -115,6 +115,19 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.deepEqual(heard, ["one two", " three"]);
     });
 
+    test("stop hearing for the reason that they are given", async (context) => {
+      const { one, other } = await openTwo(context, server());
+      const leave = await one.neighbours.enter("run", never);
+      one.neighbours.tell("run", [said("one")]);
+      const listener = new AbortController();
+      const hearing = other.neighbours.hear("run", listener.signal)[Symbol.asyncIterator]();
+      await hearing.next();
+      const next = assert.rejects(hearing.next(), (thrown) => thrown === listener.signal.reason);
+      setTimeout(() => listener.abort(new Error("The gateway stops.")), 20);
+      await next;
+      leave();
+    });
+
     test("call off each other's turns", async (context) => {
       const { one, other } = await openTwo(context, server());
       const leave = await one.neighbours.enter("run", never);

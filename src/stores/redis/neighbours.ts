@@ -140,7 +140,8 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
         }
         place += said.length;
         if (!isTaken && said.length === 0) return;
-        if (said.length === 0) await wait(listenMs, undefined, { signal });
+        // Whoever leaves is told so by its own reason, in the next round.
+        if (said.length === 0) await wait(listenMs, undefined, { signal }).catch(ignore);
       }
     },
     async callOff(words, turnId) {
