@@ -90,8 +90,7 @@ function createTextParser(): Parser {
 
 function createLinesParser(): Parser {
   const read = createLineReader();
-  /** The beginning of the line that is not yet whole, joined only when it is. */
-  let begun: string[] = [];
+  const begun = createBeginning();
 
   function readLine(line: string, deltas: Delta[]): void {
     if (line.trim() !== "") read(line, deltas);
@@ -101,14 +100,34 @@ function createLinesParser(): Parser {
     hear(text, deltas) {
       let from = 0;
       for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
-        begun.push(text.slice(from, to));
-        const line = begun.join("");
-        begun = [];
+        const line = begun.take() + text.slice(from, to);
         from = to + 1;
         readLine(line, deltas);
       }
-      if (from < text.length) begun.push(text.slice(from));
+      if (from < text.length) begun.add(text.slice(from));
     },
-    end: (deltas) => readLine(begun.join(""), deltas),
+    end: (deltas) => readLine(begun.take(), deltas),
+  };
+}
+
+/** So many pieces are joined at once, that what is left of each in the list is next to nothing. */
+const maxLoosePieces = 1024;
+
+/** The beginning of a line that is not yet whole: a program may write it letter by letter. */
+function createBeginning() {
+  let joined: string[] = [];
+  let loose: string[] = [];
+  return {
+    add(piece: string): void {
+      if (loose.push(piece) < maxLoosePieces) return;
+      joined.push(loose.join(""));
+      loose = [];
+    },
+    take(): string {
+      const text = joined.concat(loose).join("");
+      joined = [];
+      loose = [];
+      return text;
+    },
   };
 }

@@ -1,5 +1,6 @@
 /** Splits the bytes of server-sent events into the data of whole events; a character cut by a packet's border survives. */
 import { GatewayError } from "../../core/errors.ts";
+import { createGathering } from "../gathering.ts";
 import { requireUtf8 } from "./utf8.ts";
 
 export interface EventReader {
@@ -10,14 +11,17 @@ export interface EventReader {
 }
 
 const newline = 0x0a;
+/** What a line takes in memory beside its characters. */
+const lineSize = 64;
 
 /** `maxEventBytes` bounds what is kept of an event that does not end. */
 export function createEventReader(maxEventBytes: number): EventReader {
   /** Bytes after the last line break: decoded only when their line is whole. */
-  let tail: Buffer[] = [];
-  let tailBytes = 0;
+  const tail = createGathering();
   /** The data lines of the event that is not yet whole. */
   let pending: string | undefined;
+  /** What it holds in memory: a line holds on to the text that it was cut out of, so those beside the data count too. */
+  let pendingSize = 0;
   let hasBegun = false;
 
   /** A mark of the byte order may stand at the very beginning. */
@@ -38,6 +42,7 @@ export function createEventReader(maxEventBytes: number): EventReader {
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
         pending = pending === undefined ? line : `${pending}\n${line}`;
       }
+      if (pending !== undefined) pendingSize += end - from + lineSize;
       from = to + 1;
     }
   }
@@ -46,12 +51,7 @@ export function createEventReader(maxEventBytes: number): EventReader {
     // By the standard an event without data is none; some servers keep a connection awake with them.
     if (pending !== undefined && pending !== "") events.push(pending);
     pending = undefined;
-  }
-
-  function keep(rest: Buffer): void {
-    if (rest.length === 0) return;
-    tail.push(rest);
-    tailBytes += rest.length;
+    pendingSize = 0;
   }
 
   return {
@@ -60,16 +60,12 @@ export function createEventReader(maxEventBytes: number): EventReader {
       for (const buffer of buffers) {
         const cut = buffer.lastIndexOf(newline) + 1;
         if (cut > 0) {
-          const lines = buffer.subarray(0, cut);
-          const whole = tail.length === 0 ? lines : Buffer.concat([...tail, lines]);
-          tail = [];
-          tailBytes = 0;
-          readLines(toText(whole), events);
+          readLines(toText(tail.take(buffer.subarray(0, cut))), events);
           hasBegun = true;
         }
-        keep(buffer.subarray(cut));
+        if (cut < buffer.length) tail.add(buffer.subarray(cut));
       }
-      if (tailBytes + (pending?.length ?? 0) > maxEventBytes) {
+      if (tail.size() + pendingSize > maxEventBytes) {
         throw new GatewayError(
           "adapter_protocol",
           `The upstream sent an event of more than ${maxEventBytes} bytes without an end.`,
@@ -79,9 +75,8 @@ export function createEventReader(maxEventBytes: number): EventReader {
     },
     end() {
       const events: string[] = [];
-      readLines(toText(Buffer.concat(tail)), events);
+      readLines(toText(tail.take()), events);
       dispatch(events);
-      tail = [];
       return events;
     },
   };

@@ -10,6 +10,8 @@ import { createWatch } from "./watch.ts";
 
 /** Bytes that nobody has pulled; above it the socket is not read any further. */
 const maxQueuedBytes = 64 * 1024;
+/** What a chunk takes in memory beside its bytes, so that a queue of tiny ones is no larger than it looks. */
+const chunkBytes = 100;
 /** What an answer nobody reads may still say before its connection is given up. */
 const maxLeftBytes = 64 * 1024;
 const leaveMs = 1000;
@@ -90,7 +92,7 @@ export function startExchange(
     },
     onResponseData(controller, chunk) {
       if (over) return;
-      queuedBytes += chunk.length;
+      queuedBytes += chunk.length + chunkBytes;
       if (left) {
         if (queuedBytes > maxLeftBytes) cut(new GatewayError("adapter_protocol", "The answer went on after its end."));
         return;

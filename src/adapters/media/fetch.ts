@@ -4,6 +4,7 @@ import { type LookupFunction, isIP } from "node:net";
 import { Agent, type Dispatcher, buildConnector, request } from "undici";
 import { GatewayError } from "../../core/errors.ts";
 import { callerLeft } from "../failures.ts";
+import { createGathering } from "../gathering.ts";
 import { readDataUrl } from "./data-url.ts";
 import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
 import { createReach } from "./reach.ts";
@@ -108,14 +109,12 @@ async function readMedia(answer: Dispatcher.ResponseData, where: string, limits:
     throw refuseMedia(where, "sends it compressed, though it was not asked to", limits);
   }
   if (Number(headerOf(headers["content-length"]) ?? 0) > maxBytes) throw tooLarge(where, limits);
-  const pieces: Buffer[] = [];
-  let size = 0;
+  const gathered = createGathering();
   for await (const piece of body as AsyncIterable<Buffer>) {
-    size += piece.length;
-    if (size > maxBytes) throw tooLarge(where, limits);
-    pieces.push(piece);
+    gathered.add(piece);
+    if (gathered.size() > maxBytes) throw tooLarge(where, limits);
   }
-  return { bytes: Buffer.concat(pieces, size), type };
+  return { bytes: gathered.take(), type };
 }
 
 function headerOf(value: string | string[] | undefined): string | undefined {

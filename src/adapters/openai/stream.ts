@@ -35,16 +35,22 @@ export interface ReplyReader {
 
 /** As much as a whole answer: the last event of a response holds all of it, with the images that were made. */
 const maxEventBytes = 64 * 1024 * 1024;
+/** What tells nothing may be held, as the arguments of a call without a name are; or it is a picture in the making. */
+const maxUntoldSize = 4 * maxEventBytes;
 
 export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
   const events = createEventReader(maxEventBytes);
   let done = false;
+  let untoldSize = 0;
   let failure: GatewayError | undefined;
 
   function hear(texts: readonly string[], deltas: Delta[]): void {
     for (const text of texts) {
       const isEnd = text.length < 20 && text.trim() === "[DONE]";
+      const toldBefore = deltas.length;
       if (!isEnd) answer.hear(requireObject(requireJson(text, scrub)), deltas);
+      if (deltas.length === toldBefore) untoldSize += text.length;
+      if (untoldSize > maxUntoldSize) throw saidNothing();
       if (isEnd || answer.isOver()) {
         answer.end(deltas);
         done = true;
@@ -88,6 +94,14 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     isWhole: () => answer.isWhole(),
     isDone: () => done,
   };
+}
+
+function saidNothing(): GatewayError {
+  return new GatewayError(
+    "adapter_protocol",
+    `The upstream sent more than ${maxUntoldSize} characters of events that tell nothing.`,
+    { wireCode: "adapter_answer_too_large" },
+  );
 }
 
 export function requireObject(value: unknown): JsonObject {

@@ -1,0 +1,150 @@
+/** Whoever sends its answer in the smallest pieces costs the gateway no more memory than the answer has bytes, about. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { createReplyReader as createCommandReader } from "../../src/adapters/command/reply.ts";
+import { createGathering } from "../../src/adapters/gathering.ts";
+import { createEventReader } from "../../src/adapters/http/events.ts";
+import { createUpstream } from "../../src/adapters/http/upstream.ts";
+import { readWhole } from "../../src/adapters/http/whole.ts";
+import { createReplyReader } from "../../src/adapters/openai/responses/reply.ts";
+import { fetchMedia } from "../../src/adapters/media/fetch.ts";
+
+const count = 500_000;
+/** A list of so many pieces takes five times as much. */
+const enough = 10_000_000;
+
+function memoryInUse(): number {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** A server that sends bytes one by one, each as a chunk of its own. */
+async function startDripping(type: string, bytes: number) {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`);
+      socket.end(`${"1\r\nx\r\n".repeat(bytes)}0\r\n\r\n`);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+test("Pieces of any size are put together in their order.", () => {
+  const gathering = createGathering();
+  for (let round = 0; round < 2; round++) {
+    const expected: Buffer[] = [];
+    for (const [index, bytes] of [3, 1, 5000, 1000, 1024, 1025, 1, 1, 1023, 70_000, 2].entries()) {
+      const piece = Buffer.alloc(bytes, 65 + index + round);
+      expected.push(piece);
+      gathering.add(piece);
+    }
+    assert.equal(gathering.size(), 79_080);
+    const last = Buffer.from("last");
+    assert.ok(gathering.take(last).equals(Buffer.concat([...expected, last])));
+    assert.equal(gathering.size(), 0);
+  }
+  assert.equal(gathering.take().length, 0);
+  const only = Buffer.from("only");
+  gathering.add(only);
+  assert.equal(gathering.take().buffer, only.buffer);
+});
+
+test("An event that comes byte by byte is held as its bytes.", () => {
+  const reader = createEventReader(2 * count);
+  const before = memoryInUse();
+  reader.read([Buffer.from("data: ")]);
+  for (let index = 0; index < count; index++) reader.read([Buffer.from("x")]);
+  assert.ok(memoryInUse() - before < enough);
+  assert.deepEqual(reader.read([Buffer.from("\n\n")]), ["x".repeat(count)]);
+});
+
+test("An event of many short lines is as large as the memory that they take, and so are the comments within it.", () => {
+  for (const [lines, most] of [
+    ["data:x\n", 20_000],
+    [`data: and so on and on\n:${"c".repeat(10_000)}\n`, 100],
+  ] as const) {
+    const reader = createEventReader(1_000_000);
+    let rounds = 0;
+    assert.throws(() => {
+      for (; rounds < 200_000; rounds++) reader.read([Buffer.from(lines)]);
+    }, /an event of more than 1000000 bytes/);
+    assert.ok(rounds < most, String(rounds));
+  }
+});
+
+test("A whole answer that comes byte by byte is held as its bytes.", async () => {
+  let left = count;
+  let held = 0;
+  const before = memoryInUse();
+  const pull = async () => {
+    if (left === 0) {
+      held = memoryInUse() - before;
+      return undefined;
+    }
+    left -= 1000;
+    return Array.from({ length: 1000 }, () => Buffer.from("x"));
+  };
+  const whole = await readWhole({ status: 200, headers: {}, pull, leave() {} }, 2 * count);
+  assert.equal(whole.length, count);
+  assert.ok(held < enough, String(held));
+});
+
+test("What nobody has pulled yet is counted with what its pieces take beside their bytes.", async () => {
+  await using server = await startDripping("text/event-stream", 30_000);
+  const limits = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
+  const upstream = createUpstream({ baseUrl: server.url, environment: {}, ...limits });
+  const response = await upstream.send({ method: "GET", path: "/", headers: {} }, new AbortController().signal);
+  let bytes = 0;
+  for (let batch = await response.pull(); batch !== undefined; batch = await response.pull()) {
+    assert.ok(batch.length < 1000, `${batch.length} pieces at once`);
+    bytes += batch.length;
+  }
+  assert.equal(bytes, 30_000);
+  await upstream.close();
+});
+
+test("A file that comes byte by byte is fetched whole.", async () => {
+  await using server = await startDripping("image/png", 30_000);
+  const signal = new AbortController().signal;
+  const { bytes } = await fetchMedia(server.url, { maxBytes: 30_000, allowPrivate: true }, signal);
+  assert.equal(Buffer.from(bytes).toString(), "x".repeat(30_000));
+});
+
+test("A line that a program writes in tiny pieces is held as its characters.", () => {
+  const reader = createCommandReader("jsonl");
+  const before = memoryInUse();
+  reader.read(Buffer.from('{"type":"text","text":"'));
+  for (let index = 0; index < count; index++) reader.read(Buffer.from("xy"));
+  assert.ok(memoryInUse() - before < enough);
+  assert.deepEqual(reader.read(Buffer.from('"}\n')), [{ type: "text", text: "xy".repeat(count) }]);
+});
+
+test("An upstream cannot go on for ever with events that tell nothing.", () => {
+  const reader = createReplyReader((text) => text);
+  const event = Buffer.from(`data: {"type":"response.in_the_making","piece":"${"x".repeat(4_000_000)}"}\n\n`);
+  let rounds = 0;
+  assert.throws(() => {
+    for (; rounds < 100; rounds++) {
+      assert.deepEqual(reader.read([event]), []);
+      reader.check();
+    }
+  }, /more than 268435456 characters of events that tell nothing/);
+  assert.equal(rounds, 67);
+});
