@@ -12,7 +12,7 @@ if (major < 24) {
 } else {
   /* Kept where only the user writes. Node's own choice is the temporary folder, where others could plant what we would run. */
   var home = process.env.HOME || process.env.USERPROFILE;
-  if (home && process.getBuiltinModule("fs").existsSync(home))
+  if (home && isOurs(home, "/.cache/portico"))
     process.getBuiltinModule("module").enableCompileCache(home + "/.cache/portico");
   import("../src/cli/main.ts")
     .catch(function (error) {
@@ -25,4 +25,19 @@ if (major < 24) {
     .then(function (cli) {
       return cli.main();
     });
+}
+
+/* Whether a folder of the user's home is the user's, and nobody else may write there. It is made if it is not there. */
+function isOurs(home, folder) {
+  var fs = process.getBuiltinModule("fs");
+  try {
+    if (!fs.existsSync(home)) return false;
+    fs.mkdirSync(home + folder, { recursive: true, mode: 448 /* rwx------ */ });
+    var found = fs.statSync(home + folder);
+    return !process.getuid || (found.uid === process.getuid() && (found.mode & 18) /* -w--w- */ === 0);
+  } catch (error) {
+    /* A home that cannot be written is none for it; a fault of ours is told. */
+    if (error.code) return false;
+    throw error;
+  }
 }

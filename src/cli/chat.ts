@@ -34,7 +34,7 @@ export const chat: Command = {
   },
   maxPositionals: 0,
   notes: [
-    "Talks to the gateway at the configured address. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
+    "Talks to the gateway at the configured address, if it has the configured store. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
     "NAME is what other clients send as X-Session-Id, so that they go on with the same conversation, and it with theirs.",
     "",
     "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D ends, Ctrl-C stops an answer, `/help` says so.",
@@ -91,7 +91,7 @@ async function openPartner(
   naming: Naming | undefined,
   terminal: Terminal,
 ): Promise<Opened | undefined> {
-  const address = options["url"] === undefined ? await findGateway(config) : readAddress(options["url"]);
+  const address = options["url"] === undefined ? await findGateway(config, terminal) : readAddress(options["url"]);
   if (address !== undefined) {
     const token = readToken(options["token-file"], config, terminal);
     if (token === undefined) {
@@ -129,11 +129,18 @@ async function chooseModel(
   }
 }
 
-async function findGateway({ http }: Config): Promise<string | undefined> {
+/** The token goes to nobody who only has the gateway's port. */
+async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
   const { knock, toAddress } = await import("./knock.ts");
   const address = toAddress(http);
-  return address !== undefined && (await knock(address)) === "gateway" ? address : undefined;
+  if (address === undefined || (await knock(address)) !== "gateway") return undefined;
+  const { hasGateway } = await import("./holder.ts");
+  if (hasGateway(sessions.store) !== false) return address;
+  terminal.complain(
+    `Whoever answers at ${address} has not this store open, and so is not known as its gateway and gets no token. If you trust it, talk to it with --url.`,
+  );
+  return undefined;
 }
 
 /** The generated token on a run without a file; else the one that opens the endpoints. */

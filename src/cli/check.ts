@@ -11,14 +11,15 @@ export const check: Command = {
   maxPositionals: 0,
   notes: [
     "Prints the effective configuration as JSON on the standard output, warnings and problems on the standard error.",
+    "What came through a reference is shown as it is written: ${NAME}, or the name of its file.",
     "Makes every adapter on trial: a program, a file or a package that is missing is a problem too.",
     "Exits with 0 when the gateway would start with it, else with 1.",
   ],
   async run({ options }, terminal, house) {
-    const { config, effective, warnings, reason } = await readSettings(options, terminal, house);
+    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, house);
     const faults = await house.tryAdapters(config);
     if (faults.length > 0) throw new ConfigError(faults);
-    terminal.print(JSON.stringify(maskSecrets(effective), undefined, 2));
+    terminal.print(JSON.stringify(maskSecrets(effective, shown), undefined, 2));
     if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));
     terminal.complain(`adapter ${config.defaultAdapter}: ${reason}`);
     terminal.complain(

@@ -1,7 +1,7 @@
 /** `portico doctor`: looks for what would stand in the way of a good day, and says how to mend it. */
 import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";
-import { type Finding, ok, problemWith, warning } from "./doctor/finding.ts";
+import { type Finding, formatFinding, ok, problemWith, warning } from "./doctor/finding.ts";
 import type { House } from "./house.ts";
 import { configOption, readSettings } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
@@ -22,7 +22,7 @@ export const doctor: Command = {
   ],
   async run({ options, flags }, terminal, house) {
     const findings = await examine(options["config"], flags.has("offline"), terminal, house);
-    for (const { level, about, text } of findings) terminal.print(`${level.padEnd(7)}  ${about}: ${text}`);
+    for (const finding of findings) terminal.print(formatFinding(finding));
     return findings.some(({ level }) => level === "problem") ? 1 : 0;
   },
 };

@@ -1,8 +1,9 @@
 /** Settings that work, but that the operator should know of. */
 import { isLoopback } from "./address.ts";
+import { hideSecrets } from "./hide.ts";
 import { isSecret, type Path } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
-import { hideSecrets, problem, type Problem } from "./problem.ts";
+import { problem, type Problem } from "./problem.ts";
 import { tokensOf } from "./rules.ts";
 
 type Gateway = PlacedFile["gateway"];

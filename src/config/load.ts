@@ -35,6 +35,8 @@ export interface Loaded {
   readonly config: Config;
   /** The same in the shape of the file, complete; it holds secrets. */
   readonly effective: unknown;
+  /** What of it came through a reference, as it is written. */
+  readonly shown: Shown;
   readonly warnings: readonly Problem[];
   /** Why this adapter answers. */
   readonly reason: string;
@@ -70,7 +72,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   const mode = file === undefined ? undefined : surroundings.modeOf(file);
   const warnings = [...findDangers(effective, surroundings.now), ...findOpenSecret(written, mode)];
   const config = toConfig(effective, file);
-  return { config, effective, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
+  return { config, effective, shown, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
 }
 
 function readSource(text: string): unknown {

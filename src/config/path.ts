@@ -19,22 +19,37 @@ export function isSecret(path: Path): boolean {
   return namesSecret(path.at(-1));
 }
 
-/** The same, and what an adapter's options hold below such a name: their form is not ours to know. */
+/** The same, and what an adapter passes on in a form that is not ours to know, unless its name says that it opens nothing. */
 export function isHidden(path: Path): boolean {
-  return isSecret(path) || (path[1] === "adapters" && path.slice(3).some(namesSecret));
+  if (isSecret(path)) return true;
+  const [, section, , key, ...within] = path;
+  if (section !== "adapters") return false;
+  return path.slice(3).some(namesSecret) || (key === "options" && !namesHarmless(within));
 }
+
+/** Whether the last name of a path is that of a place or of a choice. */
+function namesHarmless(path: Path): boolean {
+  const name = path.findLast((key) => typeof key === "string") ?? "";
+  return wordsOf(String(name)).some((word) => harmlessWord.test(word));
+}
+
+const harmlessWord =
+  /^(url|uri|host|hostname|endpoint|name|region|location|zone|version|model|deployment|project|organization|provider|type|mode|format|language|level|effort|tier)s?$/;
 
 /** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. */
 export function namesSecret(key: string | number | undefined): boolean {
-  if (typeof key !== "string") return false;
-  const words = key
+  return typeof key === "string" && wordsOf(key).some((word) => secretWord.test(word));
+}
+
+const secretWord =
+  /^(api)?(token|key|secret|pass|password|passwd|pwd|passphrase|credential|authorization|bearer|jwt|pat|sig|signature)s?$/;
+
+function wordsOf(key: string): readonly string[] {
+  return key
     .replaceAll(/([a-z\d])(?=[A-Z])/g, "$1_")
     .toLowerCase()
     .split(/[^a-z\d]+/);
-  return words.some((word) => secretWord.test(word));
 }
-
-const secretWord = /^(api)?(token|key|secret|pass|password|passwd|passphrase|credential|authorization)s?$/;
 
 /** The value at a path, or nothing. */
 export function valueAt(root: unknown, path: Path): unknown {

@@ -1,5 +1,6 @@
 /** What is wrong with a configuration, said so that the operator can mend it without reading anything else. */
-import { formatPath, isHidden, isObject, namesSecret, type Path } from "./path.ts";
+import { hideSecrets } from "./hide.ts";
+import { formatPath, isHidden, isObject, type Path } from "./path.ts";
 
 export interface Problem {
   /** The place in the file, e.g. `gateway.http.port`. */
@@ -40,16 +41,6 @@ function describeValue(path: Path, value: unknown): string {
 
 function kindOf(value: unknown): string {
   return value === "" ? "an empty string" : `a ${typeof value}`;
-}
-
-/** A URL may carry a password or a key, and so may an argument: `?key=…`, `--token=…`. */
-export function hideSecrets(text: string): string {
-  return text
-    .replace(/^(rediss?:\/\/)\S*@/, "$1***@")
-    .replaceAll(/(:\/\/)[^/?#\s]*@/g, "$1***@")
-    .replaceAll(/([?&]|^--?)([^=&\s]+)=[^&#\s]*/g, (found, mark: string, name: string) =>
-      namesSecret(name) ? `${mark}${name}=***` : found,
-    );
 }
 
 function shorten(text: string): string {

@@ -1,6 +1,6 @@
 /** `portico chat`, with a gateway that runs and with none: the same sessions either way. */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { toNaming } from "../../src/channel.ts";
@@ -71,6 +71,29 @@ test("With a gateway at the configured address, chat talks to it, and any client
   assert.deepEqual([code, stdout], [0, "Hello there!\n"]);
   assert.equal(stderr, `Session garden, at ${gateway.address}, model rose. /new begins another, /exit ends.\n`);
   assert.equal(await goOn(gateway, "garden"), "continued, 3 items");
+});
+
+test("Whoever has the gateway's port and not its store gets no token, and chat answers in its own process.", async (context) => {
+  const squatter = await startUpstream((_, response) => {
+    response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
+  });
+  context.after(() => squatter.close());
+  const folder = makeFolder(context);
+  const http = { port: squatter.port, auth_token: token, endpoints: { compat_chat: true } };
+  writeConfig(folder, JSON.stringify({ gateway: { http, adapters: { echo: { type: "echo" } } } }));
+  const { code, stdout, stderr } = await chat(context, folder, "My own words\n");
+  assert.deepEqual([code, stdout], [0, "My own words\n"]);
+  assert.match(
+    stderr,
+    /^Whoever answers at http:\/\/127\.0\.0\.1:\d+ has not this store open, .*gets no token\. .*--url\.\nSession terminal, in this process/,
+  );
+  assert.deepEqual(
+    squatter.received.map(({ path, headers, text }) => [path, headers.authorization, text]),
+    [["/healthz", undefined, ""]],
+  );
+  // Whom the user names, he trusts.
+  await chat(context, folder, "Hello\n", "--model", "m", "--url", squatter.url);
+  assert.equal(squatter.received.at(-1)?.headers.authorization, `Bearer ${token}`);
 });
 
 test("A store that another gateway has is told as such, with the way to that gateway.", async (context) => {
@@ -191,13 +214,21 @@ test("A session is named where the configuration looks for its name.", async (co
   }
 });
 
-test("Over a unix socket too.", { skip: process.platform === "win32" && "there are none" }, async (context) => {
-  const folder = makeFolder(context);
-  const http = { ...open, bind: "unix:door.sock", endpoints: { compat_chat: true } };
-  const gateway = await startGateway(context, { http }, folder);
-  assert.match(gateway.address, /^unix:/);
-  assert.deepEqual(await hear(talkTo(context, gateway), "Hello"), { text: "Hello", error: undefined });
-});
+test(
+  "Over a unix socket too, which is open to its user alone.",
+  { skip: process.platform === "win32" && "there are none" },
+  async (context) => {
+    const folder = makeFolder(context);
+    const http = { ...open, bind: "unix:door.sock", endpoints: { compat_chat: true } };
+    // Whatever the system would allow to others.
+    const umask = process.umask(0);
+    context.after(() => process.umask(umask));
+    const gateway = await startGateway(context, { http }, folder);
+    assert.match(gateway.address, /^unix:/);
+    assert.equal(statSync(gateway.address.slice("unix:".length)).mode & 0o777, 0o600);
+    assert.deepEqual(await hear(talkTo(context, gateway), "Hello"), { text: "Hello", error: undefined });
+  },
+);
 
 test("What goes wrong is told in the gateway's own words.", async (context) => {
   const gateway = await startGateway(context, { http: { ...open, endpoints: { compat_chat: true } } });

@@ -164,7 +164,8 @@ test("The port is free, or has our own gateway on it, ready or not, or a strange
   const home = makeFolder(context);
   const gateway = await startGateway(context, {}, home);
   const stranger = createHttpServer((_request, response) => response.end('{"status":"ok"}'));
-  const at = (port: number) => ({ http: { port, auth_token: token, endpoints: { compat_chat: true } } });
+  const sessions = { store: `sqlite:${join(home, ".portico/portico.db")}` };
+  const at = (port: number) => ({ sessions, http: { port, auth_token: token, endpoints: { compat_chat: true } } });
   const ours = await examine(folder, at(Number(new URL(gateway.address).port)));
   assert.equal(ours.code, 0);
   assert.match(ours.lineOf("port")!, new RegExp(`^ok .* a gateway answers at ${gateway.address}$`));
@@ -204,8 +205,9 @@ test("A gateway that does not know a token of this configuration is a problem th
   );
   const port = Number(new URL(address).port);
   const folder = makeFolder(context);
+  const sessions = { store: "memory:" };
   const judge = (ownToken: string, generalToken: string) =>
-    examine(folder, { http: { port, auth_token: ownToken, endpoints }, auth: { token: generalToken } });
+    examine(folder, { sessions, http: { port, auth_token: ownToken, endpoints }, auth: { token: generalToken } });
   const well = await judge(token, general);
   assert.equal(well.code, 0);
   assert.match(well.lineOf("port")!, /^ok .* a gateway answers at/);
@@ -228,12 +230,41 @@ test("A gateway that does not know a token of this configuration is a problem th
   assert.match((await judge(changed, general)).lineOf("port")!, /^problem .* does not know gateway\.http\.auth_token/);
 });
 
+test("Whoever has the port and not the store is shown no token, however much it looks like a gateway.", async (context) => {
+  const folder = makeFolder(context);
+  const shown: (string | undefined)[] = [];
+  const squatter = createHttpServer(({ headers }, response) => {
+    shown.push(headers.authorization);
+    response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
+  });
+  const port = await listen(context, squatter);
+  const http = { port, auth_token: token, endpoints: { compat_chat: true } };
+  const judge = async (gateway = {}) => (await examine(folder, { http, ...gateway })).lineOf("port");
+  const remedy = "if it is yours, it has another store; else stop it, or choose another port";
+  const expected = `problem  port: whoever answers at http://127.0.0.1:${port} has not this store open, so it was shown no token; ${remedy}`;
+  assert.equal(await judge(), expected);
+  // A gateway that is gone leaves its lock open.
+  const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
+  await store.claim();
+  await store.close();
+  assert.equal(await judge(), expected);
+  assert.deepEqual(
+    shown.filter((header) => header !== undefined),
+    [],
+  );
+  assert.match((await judge({ sessions: { store: "memory:" } }))!, /^ok .*a gateway answers at/);
+});
+
 test("A gateway that another folder has started without a file does not know the token of this one.", async (context) => {
   const folder = makeFolder(context);
   const { file } = keepToken(join(folder, ".portico"));
   const { address } = await startGateway(context, { sessions: { store: "memory:" } });
   const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
   const http = { ...config.http, port: Number(new URL(address).port) };
+  assert.match((await judgePort({ ...config, http })).text, /has not this store open/);
+  const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
+  context.after(() => store.close());
+  await store.claim();
   const { level, text } = await judgePort({ ...config, http });
   assert.equal(level, "problem");
   assert.ok(text.startsWith(`the gateway at ${address} does not know the token in ${file}, `));
@@ -243,9 +274,10 @@ test("A unix socket is free, or our own gateway is on it, or something stands in
   const folder = makeFolder(context);
   const at = (path: string) => ({
     http: { bind: `unix:${path}`, auth_token: token, endpoints: { compat_chat: true } },
+    sessions: { store: "memory:" },
   });
   assert.match((await examine(folder, at("door.sock"))).lineOf("port")!, /^ok .*door\.sock is free$/);
-  await startGateway(context, { ...at("door.sock"), sessions: { store: "memory:" } }, folder);
+  await startGateway(context, at("door.sock"), folder);
   assert.match(
     (await examine(folder, at("door.sock"))).lineOf("port")!,
     /^ok .*a gateway answers at unix:.*door\.sock$/,
@@ -288,6 +320,19 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
   const offline = await examine(folder, { adapters: { down: adapters.down } }, "--offline");
   assert.equal(offline.code, 0);
   assert.match(offline.lineOf("adapter down")!, /^ok .*type openai, ready$/);
+});
+
+test("What a server says neither steers the terminal nor passes for a line of the doctor's.", async (context) => {
+  const message = "\u001b]0;mine\u0007\u001b[2J\nok       port: all is well\u009b31m";
+  const upstream = createHttpServer((_request, response) => {
+    response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message } }));
+  });
+  const port = await listen(context, upstream);
+  const adapters = { main: { type: "openai", base_url: `http://127.0.0.1:${port}/v1` } };
+  const { printed, lineOf } = await examine(makeFolder(context), { adapters });
+  assert.doesNotMatch(printed, /[\0-\x09\x0b-\x1f\x7f-\x9f]/);
+  assert.ok(lineOf("adapter main")!.includes("\\x1b]0;mine\\x07\\x1b[2J ok port: all is well\\x9b31m"));
+  assert.equal(printed.split("\n").filter((line) => line.startsWith("ok       port: ")).length, 1);
 });
 
 test("What cannot even be looked at is a problem like any other.", async (context) => {

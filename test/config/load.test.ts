@@ -42,6 +42,7 @@ test("A file that says nothing but a token gets every default.", async () => {
         maxTools: 4096,
         maxConcurrentTurns: 1000,
         maxArrivingBytes: 268_435_456,
+        maxHeldBytes: 536_870_912,
         maxQueuedPerThread: 16,
         headersTimeoutMs: 10_000,
         bodyIdleTimeoutMs: 30_000,

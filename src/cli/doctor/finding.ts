@@ -1,4 +1,5 @@
 /** One thing that the doctor has looked at. */
+import { toPlain } from "../sessions/text.ts";
 
 export interface Finding {
   readonly level: "ok" | "warning" | "problem";
@@ -19,6 +20,11 @@ export function warning(about: string, text: string): Finding {
 /** It does not work. */
 export function problemWith(about: string, text: string): Finding {
   return { level: "problem", about, text };
+}
+
+/** Its one line. Servers may have had a word in it, which neither steers the terminal nor passes for a line of ours. */
+export function formatFinding({ level, about, text }: Finding): string {
+  return toPlain(`${level.padEnd(7)}  ${about}: ${text.replaceAll(/\s+/g, " ")}`);
 }
 
 /** What the system calls a failure. */

@@ -7,6 +7,7 @@ import type { Config } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
+import { hasGateway } from "../holder.ts";
 import { knock, knowsToken, toAddress, whyNotReady } from "../knock.ts";
 import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
 
@@ -44,6 +45,13 @@ async function judgeTaken(config: Config): Promise<Finding> {
   const address = toAddress(config.http);
   if (address === undefined || (await knock(address)) !== "gateway") {
     return problemWith(about, explainFailure(inUse, config.http));
+  }
+  if (hasGateway(config.sessions.store) === false) {
+    const remedy = "if it is yours, it has another store; else stop it, or choose another port";
+    return problemWith(
+      about,
+      `whoever answers at ${address} has not this store open, so it was shown no token; ${remedy}`,
+    );
   }
   for (const { name, token } of ownTokens(config)) {
     if (await knowsToken(address, token)) continue;
