@@ -1,7 +1,7 @@
 /** What a start does not wait for: code that its configuration does not need. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -104,6 +104,33 @@ test("What was compiled is kept in the user's own folder, and never where others
   assert.deepEqual(readdirSync(temporary), []);
   assert.ok(existsSync(join(home, ".cache", "portico")));
 });
+
+test(
+  "The folder of what was compiled is its user's alone whatever the umask is, and one that others may write is not used.",
+  { skip: process.platform === "win32" && "there are no such modes" },
+  (context) => {
+    const home = mkdtempSync(join(tmpdir(), "portico-"));
+    context.after(() => rmSync(home, { recursive: true }));
+    const cache = join(home, ".cache/portico");
+    const bin = fileURLToPath(new URL("bin/portico.js", root));
+    const run = () => {
+      const env = { PATH: process.env.PATH, HOME: home };
+      const script = 'umask 0; exec "$0" "$1" --version';
+      const child = spawnSync("/bin/sh", ["-c", script, process.execPath, bin], { encoding: "utf8", env });
+      assert.deepEqual([child.status, child.stderr], [0, ""]);
+    };
+    run();
+    assert.equal(statSync(cache).mode & 0o777, 0o700);
+    assert.notDeepEqual(readdirSync(cache), []);
+    for (const mode of [0o770, 0o777]) {
+      rmSync(cache, { recursive: true });
+      mkdirSync(cache);
+      chmodSync(cache, mode);
+      run();
+      assert.deepEqual(readdirSync(cache), []);
+    }
+  },
+);
 
 test("Portico runs where nothing compiled can be kept.", (context) => {
   const home = mkdtempSync(join(tmpdir(), "portico-"));

@@ -57,6 +57,7 @@ export const defaultLimits: HttpLimits = {
   maxJsonDepth: 64,
   maxConcurrentTurns: 100,
   maxArrivingBytes: 256 * 1024 * 1024,
+  maxHeldBytes: 512 * 1024 * 1024,
   headersTimeoutMs: 10_000,
   bodyIdleTimeoutMs: 30_000,
   heartbeatMs: 10_000,

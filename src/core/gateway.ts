@@ -63,7 +63,12 @@ export interface Caller extends Seeker {
   readonly key?: AskedKey | undefined;
   /** It has the beginning of an answer to its key already, so that no other will do. */
   readonly resumes?: Resumption | undefined;
+  /** Asked for a place by a turn that goes on without its caller; absent: there is always one. */
+  readonly stay?: Stay | undefined;
 }
+
+/** Takes a place, or throws when there is none; gives what gives it back. */
+export type Stay = () => () => void;
 
 export interface AskedKey extends IdempotencyKey {
   /** The caller's word for the key, for errors that speak of it. */

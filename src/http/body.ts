@@ -4,6 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Arrivals } from "./arrivals.ts";
+import { toHeldBytes } from "./held.ts";
 import { parseBody } from "./parse.ts";
 import type { HttpLimits } from "./settings.ts";
 import type { Turns } from "./turns.ts";
@@ -17,19 +18,23 @@ export interface BodyParts {
 export interface JsonBody {
   readonly value: unknown;
   readonly bytes: Buffer;
+  /** How much memory the value takes, about. */
+  readonly heldBytes: number;
 }
 
-/** The body of the request that is replied to, which is for a turn. */
-export async function readJsonBody(parts: BodyParts, reply: FastifyReply): Promise<JsonBody> {
-  const { raw: incoming } = reply.request;
+/** The body of the request that is replied to, which is for a turn, or `hears` one. */
+export async function readJsonBody(parts: BodyParts, reply: FastifyReply, hears = false): Promise<JsonBody> {
+  const { raw: incoming, token } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
   checkLength(incoming.headers, parts.limits);
-  parts.turns.check(reply.request.token);
+  parts.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), hears });
   inviteBody(reply);
   const bytes = await readBytes(incoming, parts);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
-  return { value: parseBody(bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0), parts.limits), bytes };
+  const text = bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
+  const { value, partBytes } = parseBody(text, parts.limits);
+  return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
 }
 
 /** A caller may wait to be asked for its body; it is, once nothing else can be said against the request. */

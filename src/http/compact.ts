@@ -10,8 +10,8 @@ export async function compact({ terms, token }: FastifyRequest, reply: FastifyRe
   const { owner } = token;
   const seal = terms.protocol.sealOf(owner);
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(terms, reply);
-  return terms.turns.run(client, token, async () => {
+  const { value, heldBytes: bytes } = await readJsonBody(terms, reply);
+  return terms.turns.run(client, { token, bytes }, async () => {
     const placed = await terms.gateway.answer(readCompactRequest(value, seal), {
       turnId: terms.newTurnId(),
       owner,

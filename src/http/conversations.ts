@@ -18,14 +18,15 @@ import {
   unknownItem,
 } from "../protocols/responses/listing.ts";
 import type { Seal } from "../protocols/responses/seal.ts";
-import { readJsonBody } from "./body.ts";
+import { type JsonBody, readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
+import type { Asking } from "./turns.ts";
 
 /** `POST /v1/conversations`; also without a body. */
 export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const body = hasBody(request) ? (await readJsonBody(request.terms, reply)).value : {};
-  return request.terms.turns.run(new AbortController(), request.token, async () => {
-    const { metadata, items } = readNewConversation(body, sealOf(request));
+  const body = hasBody(request) ? await readJsonBody(request.terms, reply) : { value: {}, heldBytes: 0 };
+  return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
+    const { metadata, items } = readNewConversation(body.value, sealOf(request));
     const addition = { turnId: request.terms.newTurnId(), items };
     return toWireConversation(
       await request.terms.gateway.conversations.create(request.token.owner, metadata, addition),
@@ -41,9 +42,9 @@ export async function retrieveConversation(request: FastifyRequest): Promise<unk
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
-  const { value } = await readJsonBody(request.terms, reply);
-  return request.terms.turns.run(new AbortController(), request.token, async () => {
-    const metadata = readNewMetadata(value);
+  const body = await readJsonBody(request.terms, reply);
+  return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
+    const metadata = readNewMetadata(body.value);
     return toWireConversation(await request.terms.gateway.conversations.update(request.token.owner, id, metadata));
   });
 }
@@ -66,10 +67,10 @@ export async function listItems(request: FastifyRequest): Promise<unknown> {
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(request.terms, reply);
-  return request.terms.turns.run(client, request.token, async () => {
+  const body = await readJsonBody(request.terms, reply);
+  return request.terms.turns.run(client, toAsking(request, body), async () => {
     const seal = sealOf(request);
-    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(value, seal) };
+    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body.value, seal) };
     const added = await request.terms.gateway.conversations.append(request.token.owner, id, addition, client.signal);
     return toItemList(added, { seal, showsSeals: showsSeals(readQuery(request)) });
   });
@@ -95,6 +96,10 @@ export async function deleteItem(request: FastifyRequest, reply: FastifyReply): 
 
 function sealOf({ terms, token }: FastifyRequest): Seal {
   return terms.protocol.sealOf(token.owner);
+}
+
+function toAsking({ token }: FastifyRequest, { heldBytes: bytes }: Pick<JsonBody, "heldBytes">): Asking {
+  return { token, bytes };
 }
 
 function readId(request: FastifyRequest): string {

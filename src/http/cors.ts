@@ -3,14 +3,14 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 
 /** The endpoints are for the pages that the operator has named, the operator's routes for none. Gives whether all is said: a preflight. */
 export function sayCors(
-  { method, headers, terms, routeOptions: { url } }: FastifyRequest,
+  { method, headers, terms, routeOptions: { config } }: FastifyRequest,
   reply: FastifyReply,
 ): boolean {
   const { corsOrigins } = terms.settings;
   if (corsOrigins.length === 0) return false;
   // A cache must not take one page's answer for another's.
   reply.header("vary", "Origin");
-  if (url?.startsWith("/operator/") === true) return false;
+  if (config.isOperators === true) return false;
   const { origin } = headers;
   if (origin !== undefined && corsOrigins.includes(origin)) reply.header("access-control-allow-origin", origin);
   reply.header("access-control-expose-headers", exposedHeaders);

@@ -8,6 +8,7 @@ import { createFailureCount, type Token } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { sayCors } from "./cors.ts";
 import { answerMalformed, sendError, translateError } from "./errors.ts";
+import { createHoldings } from "./held.ts";
 import { createJournal, type DoorLog } from "./journal.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
@@ -15,11 +16,12 @@ import { toRouteUrl } from "./paths.ts";
 import { addRoutes, checkToken, findRoute, refuseUnrouted } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { watchSilence } from "./silence.ts";
-import { removeDeadSocket } from "./socket.ts";
+import { closeToOthers, removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { type Decisions, type Lasting, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
 import { createTurns, drainingError } from "./turns.ts";
+import { holdWhole } from "./unread.ts";
 import { createWebSockets, switchedOff } from "./websocket.ts";
 
 declare module "fastify" {
@@ -64,13 +66,15 @@ const arrivingMs = 500;
 export function createDoor(parts: DoorParts): Door {
   const { gateway, now, metrics = createMetrics() } = parts;
   const { listen, limits } = parts.settings;
-  const turns = createTurns(() => terms.limits.maxConcurrentTurns);
+  const held = createHoldings(() => terms.limits.maxHeldBytes);
+  const turns = createTurns(() => terms.limits.maxConcurrentTurns, held);
   const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
   const journal = createJournal(parts.log, metrics.count, parts.tracer);
   const lasting: Lasting = {
     gateway,
     turns,
     arrivals,
+    held,
     now,
     newTurnId: () => parts.newId("resp"),
     report: journal.report,
@@ -149,11 +153,15 @@ export function createDoor(parts: DoorParts): Door {
       const { guard, rate } = request.terms;
       request.token = guard.admit(request.headers, request.ip);
       if (turns.draining) throw drainingError();
-      if (!sockets.has(request.raw)) rate.take(request.token); // a connection's turns count one by one
+      rate.take(request.token);
     }
     // Here and not in its own place, because there the body would be looked at first.
     if (request.is404) refuseUnrouted(route, routes, request, reply);
     done();
+  });
+  app.addHook("onSend", (_request, reply, payload, done) => {
+    holdWhole(held, reply, payload);
+    done(null, payload);
   });
   app.addHook("onResponse", (_request, _reply, done) => {
     // A connection that was kept alive for this answer would hold up the closing.
@@ -166,7 +174,12 @@ export function createDoor(parts: DoorParts): Door {
     app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
   }
   const { adapters, ready } = parts;
-  const load = { turns: () => turns.count, load: () => gateway.load(), connections: () => sockets.count() };
+  const load = {
+    turns: () => turns.count,
+    heldBytes: () => held.bytes,
+    load: () => gateway.load(),
+    connections: () => sockets.count(),
+  };
   const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read({ adapters, ready, ...load }) });
   addRoutes(app, routes);
 
@@ -174,7 +187,9 @@ export function createDoor(parts: DoorParts): Door {
     async listen() {
       if ("path" in listen) await removeDeadSocket(listen.path);
       const address = await app.listen("path" in listen ? listen : { ...listen, backlog: 4096 });
-      return "path" in listen ? `unix:${listen.path}` : address;
+      if (!("path" in listen)) return address;
+      closeToOthers(listen.path);
+      return `unix:${listen.path}`;
     },
     change(decisions) {
       terms = toTerms(decisions, lasting);

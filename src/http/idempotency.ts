@@ -7,6 +7,11 @@ import type { AskedKey } from "../core/gateway.ts";
 const maxKeyLength = 255;
 const param = "Idempotency-Key";
 
+/** Whether there is one, good or bad. */
+export function hasIdempotencyKey(headers: IncomingHttpHeaders): boolean {
+  return headers["idempotency-key"] !== undefined;
+}
+
 /**
  * The same request is the same path, the same session and the same bytes. The digest is keyed with the key itself, so that
  * nobody can find out by trying whose session it was.

@@ -13,6 +13,8 @@ export interface MetricSources {
   readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState }[];
   /** Turns that callers wait for now. */
   readonly turns: () => number;
+  /** Of requests that are worked on, and of answers that are not read yet. */
+  readonly heldBytes: () => number;
   readonly load: () => Load;
   /** WebSockets that are open now. */
   readonly connections: () => number;
@@ -67,13 +69,14 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
   };
 }
 
-function readTurns({ turns, load, connections }: MetricSources): readonly Family[] {
+function readTurns({ turns, heldBytes, load, connections }: MetricSources): readonly Family[] {
   const { waiting, live } = load();
   return [
     toGauge("portico_turns_running", "Turns that run now.", turns()),
     toGauge("portico_turns_waiting", "Turns that wait now for another one of their session.", waiting),
     toGauge("portico_background_turns_running", "Turns that go on now without their callers.", live),
     toGauge("portico_websocket_connections", "WebSockets that are open now.", connections()),
+    toGauge("portico_held_bytes", "Memory that requests and unread answers take now.", heldBytes()),
   ];
 }
 

@@ -24,7 +24,7 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
-  return request.terms.turns.run(client, request.token, async () => {
+  return request.terms.turns.run(client, { token: request.token, hears: true }, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
     return tellStream(request.terms, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);

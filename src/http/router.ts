@@ -10,6 +10,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** Needs no token. */
     open?: boolean;
+    /** Is the operator's, and for no page. */
+    isOperators?: boolean;
   }
 }
 
@@ -45,6 +47,7 @@ export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void 
 
 function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]): void {
   const open = route.endpoints.length === 0;
+  const isOperators = route.endpoints.includes("operator");
   const check = (request: FastifyRequest): void => {
     if (!open) checkToken(route.endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
@@ -55,7 +58,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     done();
   };
   for (const [method, answer] of Object.entries(route.methods)) {
-    app.route({ method, url: route.path, config: { open }, onRequest, handler: answer });
+    app.route({ method, url: route.path, config: { open, isOperators }, onRequest, handler: answer });
   }
   const allowed = Object.keys(route.methods);
   const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
@@ -66,7 +69,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     app.route({
       method: refused.splice(refused.indexOf("GET"), 1),
       url: route.path,
-      config: { open },
+      config: { open, isOperators },
       onRequest(request, reply, done) {
         if (!asksForWebSocket(request.raw)) refuse(request, reply);
         check(request);
@@ -76,7 +79,13 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
       handler: sockets.talk,
     });
   }
-  app.route({ method: refused, url: route.path, config: { open }, onRequest: refuse, handler: () => undefined });
+  app.route({
+    method: refused,
+    url: route.path,
+    config: { open, isOperators },
+    onRequest: refuse,
+    handler: () => undefined,
+  });
 }
 
 function refuseMethod({ path, methods }: Route, { method }: FastifyRequest, reply: FastifyReply): never {

@@ -31,6 +31,8 @@ export interface HttpLimits {
   readonly maxConcurrentTurns: number;
   /** Of all bodies that are on their way together. */
   readonly maxArrivingBytes: number;
+  /** Of what is held of all requests and of answers that are not read yet. */
+  readonly maxHeldBytes: number;
   readonly headersTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
   readonly heartbeatMs: number;

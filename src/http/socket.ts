@@ -1,5 +1,5 @@
-/** Clears the path of a unix socket on which nobody answers any more: a process that was killed leaves its file behind. */
-import { lstatSync, rmSync } from "node:fs";
+/** The file of a unix socket: one that a killed process left behind is cleared, and a new one is its user's alone. */
+import { chmodSync, lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 
 /** Anything else that stands there, or a socket that is in use, is left alone: listening will tell. */
@@ -7,6 +7,11 @@ export async function removeDeadSocket(path: string): Promise<void> {
   // A plain file refuses connections too.
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
   if (await refuses(path)) rmSync(path, { force: true });
+}
+
+/** Whoever connected before that has no more than a connection: tokens are asked for on each. */
+export function closeToOthers(path: string): void {
+  chmodSync(path, 0o600);
 }
 
 function refuses(path: string): Promise<boolean> {

@@ -8,11 +8,14 @@ import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
+import type { Holdings } from "./held.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
 import type { HttpLimits } from "./settings.ts";
+import { holdRest } from "./unread.ts";
 
 export interface TellParts {
   readonly limits: HttpLimits;
+  readonly held: Holdings;
   readonly now: () => Date;
   /** Writes a failure into the log. */
   readonly report: (error: GatewayError, request: FastifyRequest) => void;
@@ -104,6 +107,7 @@ export async function tellStream(
     }
   } finally {
     writer.stop();
+    holdRest(parts.held, reply);
     await placed?.events.return();
   }
   return reply;

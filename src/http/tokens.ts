@@ -11,8 +11,8 @@ export async function countInputTokens(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { value } = await readJsonBody(terms, reply);
-  return terms.turns.run(client, token, async () => {
+  const { value, heldBytes: bytes } = await readJsonBody(terms, reply);
+  return terms.turns.run(client, { token, bytes }, async () => {
     const { owner } = token;
     const { ask } = terms.protocol.parse(withModel(value), owner);
     const { tokens, isExact } = await terms.gateway.countTokens(ask, {

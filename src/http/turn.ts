@@ -5,7 +5,7 @@ import type { Protocol } from "../core/ports.ts";
 import { type BodyParts, readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
-import { readIdempotencyKey } from "./idempotency.ts";
+import { hasIdempotencyKey, readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
 import type { Hint } from "./settings.ts";
 import { sendJson, tellStream, tellWhole, type TellParts } from "./tell.ts";
@@ -22,10 +22,12 @@ export interface TurnParts extends TellParts, BodyParts {
 /** Answers a request in the dialect in which it was asked. */
 export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { value, bytes } = await readJsonBody(request.terms, reply);
-  return request.terms.turns.run(client, request.token, async () => {
-    const { headers } = request;
-    const { owner } = request.token;
+  const { headers, token } = request;
+  // Whether it begins a turn or joins one is known when its key was looked for.
+  const hears = hasIdempotencyKey(headers);
+  const { value, bytes, heldBytes } = await readJsonBody(request.terms, reply, hears);
+  return request.terms.turns.run(client, { token, bytes: heldBytes, hears }, async (stay) => {
+    const { owner } = token;
     const { ask, voice } = protocol.parse(value, owner);
     const turnId = request.terms.newTurnId();
     const hinted = readHint(request.terms.hints, headers, ask.user);
@@ -42,6 +44,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
       memo: voice.memo,
       key,
       resumes: last,
+      stay,
     });
     if (ask.stream) {
       return tellStream(request.terms, { answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);

@@ -1,56 +1,80 @@
-/** The turns that run now: how many there may be, and how they are called off. */
+/** The turns that run now: how many there may be, how much they hold, and how they are called off. */
 import { GatewayError } from "../core/errors.ts";
+import type { Stay } from "../core/gateway.ts";
 import type { Token } from "./auth.ts";
+import type { Holdings } from "./held.ts";
+
+/** Who wants a place. */
+export interface Asking {
+  readonly token: Token;
+  /** What it has brought, in bytes of memory; nothing unless told. */
+  readonly bytes?: number | undefined;
+  /** It comes to hear a turn, which runs already or takes its place when it begins, and keeps it when nobody hears it any more. */
+  readonly hears?: boolean | undefined;
+}
 
 export interface Turns {
   /**
-   * Does a turn's work in a place of its own, or a 503 when there is none, a 429 when its token has as many as it may have. Who
-   * was let in before the gateway began to drain is served, until what still runs is called off.
+   * Does a turn's work in a place of its own, or a 503 when there is none, a 429 when its token has as many as it may have. With
+   * `stay` a turn has the place until it is over, even without its request. Who was let in before the gateway began to drain is
+   * served, until what still runs is called off.
    */
-  run<Result>(turn: AbortController, token: Token, work: () => Promise<Result>): Promise<Result>;
+  run<Result>(turn: AbortController, asking: Asking, work: (stay: Stay) => Promise<Result>): Promise<Result>;
   /** Throws what `run` would throw now: who has no place need not send a body. */
-  check(token: Token): void;
+  check(asking: Asking): void;
   /** Lets nobody in any more. */
   drain(): void;
   /** Calls off the turns that still run, and lets none begin. */
   abort(): void;
   readonly draining: boolean;
-  /** How many run now. */
+  /** How many requests have a place now. */
   readonly count: number;
 }
 
 /** `maxConcurrent` is asked for every turn: it may change. */
-export function createTurns(maxConcurrent: () => number): Turns {
+export function createTurns(maxConcurrent: () => number, held: Holdings): Turns {
   const running = new Set<AbortController>();
-  /** How many of them each owner has. */
-  const owners = new Map<string, number>();
+  const turns = createShares();
+  const hearers = createShares();
   let draining = false;
   let isOver = false;
 
-  function check({ owner, maxConcurrentTurns: own = Infinity }: Token): void {
+  function check({ token, bytes = 0, hears = false }: Asking): void {
     if (isOver) throw drainingError();
     const most = maxConcurrent();
     if (running.size >= most) throw tooMany(most);
-    if ((owners.get(owner) ?? 0) >= own) throw tooManyOfToken(own);
-  }
-
-  function count(owner: string, change: 1 | -1): void {
-    const turns = (owners.get(owner) ?? 0) + change;
-    if (turns > 0) owners.set(owner, turns);
-    else owners.delete(owner);
+    (hears ? hearers : turns).check(token);
+    held.check(token.owner, bytes);
   }
 
   return {
     check,
-    async run(turn, token, work) {
-      check(token);
+    async run(turn, asking, work) {
+      check(asking);
+      const { token, bytes, hears = false } = asking;
+      const hold = held.hold(token.owner, bytes);
+      // The request, and whatever goes on without it: the last of them gives back what they have together.
+      let holders = 1;
+      let leaveTurn = hears ? undefined : turns.enter(token);
+      const leaveHearers = hears ? hearers.enter(token) : undefined;
+      function leave(): void {
+        if (--holders > 0) return;
+        hold.release();
+        leaveTurn?.();
+        leaveTurn = undefined;
+      }
+      function stay(): () => void {
+        leaveTurn ??= turns.enter(token);
+        holders++;
+        return leave;
+      }
       running.add(turn);
-      count(token.owner, 1);
       try {
-        return await work();
+        return await work(stay);
       } finally {
         running.delete(turn);
-        count(token.owner, -1);
+        leaveHearers?.();
+        leave();
       }
     },
     drain() {
@@ -65,6 +89,31 @@ export function createTurns(maxConcurrent: () => number): Turns {
     },
     get draining() {
       return draining;
+    },
+  };
+}
+
+/** What the tokens of each owner have of what they may have as many of as turns. */
+function createShares() {
+  const owners = new Map<string, number>();
+
+  function check({ owner, maxConcurrentTurns: most = Infinity }: Token): void {
+    if ((owners.get(owner) ?? 0) >= most) throw tooManyOfToken(most);
+  }
+
+  function count(owner: string, change: 1 | -1): void {
+    const share = (owners.get(owner) ?? 0) + change;
+    if (share > 0) owners.set(owner, share);
+    else owners.delete(owner);
+  }
+
+  return {
+    check,
+    /** Gives what leaves again. */
+    enter(token: Token): () => void {
+      check(token);
+      count(token.owner, 1);
+      return () => count(token.owner, -1);
     },
   };
 }

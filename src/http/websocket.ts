@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import type { Token } from "./auth.ts";
 import { toRouteUrl } from "./paths.ts";
 import { drainingError } from "./turns.ts";
 import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
@@ -31,7 +32,7 @@ const path = "/v1/responses";
 
 /** `current` is asked for every connection, and by it for every turn: it may change. */
 export function createWebSockets(current: () => ConnectionParts): WebSockets {
-  const connections = new Set<Connection>();
+  const connections = new Map<Connection, string>();
   const upgrades = createUpgrades();
 
   return {
@@ -56,6 +57,7 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
           { retryAfterSeconds: 5 },
         );
       }
+      checkShare(request.token, connections);
     },
     talk(request, reply) {
       reply.hijack();
@@ -64,19 +66,39 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
         // What breaks the protocol is closed by the library with the code that says so.
         socket.on("error", () => void (socket.readyState === socket.OPEN && socket.terminate()));
         const connection = openConnection(current, socket, request);
-        connections.add(connection);
+        connections.set(connection, request.token.owner);
         socket.once("close", () => connections.delete(connection));
       });
     },
     count: () => connections.size,
     retire() {
       const parting = { closeCode: 1001, reason: drainingError(), isAlwaysTold: false };
-      for (const connection of connections) connection.retire(parting);
+      for (const connection of connections.keys()) connection.retire(parting);
     },
     cut() {
-      for (const connection of connections) connection.cut();
+      for (const connection of connections.keys()) connection.cut();
     },
   };
+}
+
+/** A client needs a connection for each turn that runs, and may have some that wait. */
+const minConnections = 4;
+
+/** Who may have only so many turns has no use for many more connections. */
+function checkShare(
+  { owner, maxConcurrentTurns = Infinity }: Token,
+  connections: ReadonlyMap<Connection, string>,
+): void {
+  const most = Math.max(maxConcurrentTurns, minConnections);
+  if (most === Infinity) return;
+  let own = 0;
+  for (const each of connections.values()) if (each === owner) own++;
+  if (own < most) return;
+  throw new GatewayError(
+    "rate_limit_exceeded",
+    `This token may have ${most} connections at the same time. Close one, or use POST ${path}.`,
+    { retryAfterSeconds: 5 },
+  );
 }
 
 /** What the operator does not want is not done, over connections that are open either. */

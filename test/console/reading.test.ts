@@ -28,7 +28,13 @@ suite("metrics", () => {
     ]);
   });
 
-  const idle = { turns: () => 2, load: () => ({ waiting: 1, live: 0 }), connections: () => 0, ready: async () => {} };
+  const idle = {
+    turns: () => 2,
+    load: () => ({ waiting: 1, live: 0 }),
+    heldBytes: () => 0,
+    connections: () => 0,
+    ready: async () => {},
+  };
 
   test("what the gateway counts is summed up by path and outcome", async () => {
     const metrics = createMetrics();

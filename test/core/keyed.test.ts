@@ -306,6 +306,17 @@ suite("a turn in the background", () => {
     slow.go();
   });
 
+  test("leaves room for requests with a key, which have the same bound for themselves", async () => {
+    const slow = createSlow();
+    const { answer } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
+    await answer({ background: true });
+    const keyed = await answer({}, { key });
+    assert.equal(await codeOf(answer({}, { key: { ...key, key: "k2" } })), "overloaded");
+    slow.go();
+    assert.equal(textOf(await drain(keyed)), "one two");
+    assert.equal(textOf(await drain(await answer({}, { key: { ...key, key: "k3" } }))), "one two");
+  });
+
   test("may end before the gateway closes, and is called off when that takes too long", async () => {
     const slow = createSlow();
     const patient = open(slow.script);

@@ -150,6 +150,27 @@ suite("an answer with a key", () => {
     assert.equal(textOf(await drain(first)), "one two");
   });
 
+  test("keeps the place that it was given until it is over, and one that gets none leaves nothing behind", async () => {
+    const slow = createSlow();
+    const { answer, store } = open(slow.script);
+    let places = 1;
+    const stay = () => {
+      if (places === 0) throw new GatewayError("rate_limit_exceeded", "There is no place.");
+      places--;
+      return () => void places++;
+    };
+    const first = await answer({ background: true }, { stay });
+    assert.equal(places, 0);
+    for (const own of [{ turnId: "resp_refused" }, { turnId: "resp_refused", key }]) {
+      assert.equal(await codeOf(answer({ background: true }, { ...own, stay })), "rate_limit_exceeded");
+    }
+    assert.equal(await store.findTurn("ann", "resp_refused"), undefined);
+    slow.go();
+    await drain(first);
+    await new Promise(setImmediate);
+    assert.equal(places, 1);
+  });
+
   test("waits for who follows it, and not for who has left", async () => {
     const { answer, said } = openLong();
     const slow = await answer({}, { key });

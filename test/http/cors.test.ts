@@ -58,3 +58,16 @@ test("another origin gets no permission, and without origins there are no CORS h
   const refused = await fetch(`${none}/v1/models`, { method: "OPTIONS", headers: { origin, authorization } });
   assert.equal(refused.status, 405);
 });
+
+test("the operator's routes are for no page, whatever their paths are called", async (context) => {
+  const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
+  for (const method of ["GET", "OPTIONS"]) {
+    const answer = await fetch(`${address}/metrics`, { method, headers: { origin, authorization } });
+    assert.notEqual(answer.status, 204);
+    const names = [...answer.headers.keys()];
+    assert.deepEqual(
+      names.filter((name) => name.startsWith("access-control-")),
+      [],
+    );
+  }
+});

@@ -292,6 +292,7 @@ suite("the text", () => {
     adapters: () => [{ name: 'odd "name"\\\n', state: "open" }],
     turns: () => 0,
     load: () => ({ waiting: 0, live: 0 }),
+    heldBytes: () => 0,
     connections: () => 0,
     ready: async () => {},
   };

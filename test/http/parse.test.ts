@@ -9,7 +9,7 @@ const padding = " ".repeat(64 * 1024);
 
 function outcome(text: string, maxJsonDepth: number): unknown {
   try {
-    return { value: parseBody(text, { maxJsonDepth }) };
+    return { value: parseBody(text, { maxJsonDepth }).value };
   } catch (thrown) {
     assert.ok(thrown instanceof GatewayError);
     return thrown.code;
@@ -60,6 +60,19 @@ test("a body of more objects and lists than anybody needs is refused before it i
   const flat = (count: number) => `[${"{},".repeat(count - 2)}{}]`;
   assert.equal(outcome(flat(1_000_001), 64), "body_too_large");
   assert.notEqual(outcome(flat(200_000), 64), "body_too_large");
+});
+
+test("a body of more members than anybody names is refused before it is parsed, and numbers and text are none", () => {
+  const named = (count: number) => `{${Array.from({ length: count }, (_, index) => `"k${index}":1`).join()}}`;
+  const since = performance.now();
+  assert.equal(outcome(named(1_900_000), 64), "body_too_large");
+  assert.ok(performance.now() - since < 2_000);
+  assert.notEqual(outcome(named(100_000), 64), "body_too_large");
+  assert.notEqual(
+    outcome(JSON.stringify(Array.from({ length: 1_000_000 }, (_, index) => index / 7)), 64),
+    "body_too_large",
+  );
+  assert.notEqual(outcome(JSON.stringify([":".repeat(1_000_000)]), 64), "body_too_large");
 });
 
 test("a long text that is no JSON is told as such", () => {

@@ -159,15 +159,17 @@ test("only so many frames wait behind the one that is being answered", async (co
   assert.equal(box.adapter.turns.length, 9);
 });
 
-test("every turn counts against the token's rate, the upgrade does not", async (context) => {
-  const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 1 } } });
-  const client = await dial(context, await box.listen());
+test("the upgrade and every turn count against the token's rate", async (context) => {
+  const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 2 } } });
+  const address = await box.listen();
+  const client = await dial(context, address);
   client.create();
   assert.equal(textOf(await client.answer()), "hi");
   client.create();
   const [refused] = await client.answer();
   assert.deepEqual([refused?.status, refused?.error?.code], [429, "rate_limit_exceeded"]);
   assert.match(client.heard.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
+  assert.equal((await refusalOf(address)).code, "rate_limit_exceeded");
 });
 
 test("a token that expires opens no more turns on a connection that it opened", async (context) => {

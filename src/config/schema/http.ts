@@ -21,6 +21,10 @@ const limits = section("Bounds on size, number, rate and time.", {
     256 * 1024 * 1024,
     "Bytes of request bodies that may be on their way together; the slowest is refused with 503.",
   ),
+  max_held_bytes: integer(
+    512 * 1024 * 1024,
+    "Bytes of memory that requests which are worked on, and answers that are not read yet, may take together; one token's name as much as it leaves to the others; more is refused with 503.",
+  ),
   max_queued_per_thread: integer(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
   headers_timeout_ms: integer(10_000, "How long a client may take to send the headers."),
   body_idle_timeout_ms: integer(30_000, "How long a body may make no progress."),
@@ -66,7 +70,7 @@ const token = {
     limits: section("This token's own rate, in place of the general one, and its share of the turns.", {
       ...rateKeys,
       max_concurrent_turns: optionalInteger(
-        "Turns, and work on conversations, that this token's name may have going on at the same time; more are refused with 429. Turns in the background do not count.",
+        "Turns, also in the background, and work on conversations that this token's name may have at the same time; more are refused with 429. As many may be listened to, and as many WebSockets be open, four at least.",
       ),
     }),
   },

@@ -32,7 +32,10 @@ export const sessions = section("What the gateway remembers.", {
   events_ttl: duration("24h", "For how long the stream of an answer can be taken up in the middle."),
   max_events_per_turn: integer(100_000, "Events of a running turn that can be told again."),
   max_event_bytes_per_turn: integer(16 * 1024 * 1024, "The same in bytes, about."),
-  max_background_turns: integer(1000, "Turns that may run without their callers; more are refused with 503."),
+  max_background_turns: integer(
+    1000,
+    "Turns that may run in the background, and as many with an Idempotency-Key; more are refused with 503.",
+  ),
   max_unattended_ms: integer(3_600_000, "How long a turn may go on that nobody follows."),
   max_replay_bytes: integer(
     32 * 1024 * 1024,

@@ -53,14 +53,16 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     }
 
     const life = { owner, turnId, input: () => ask.items, memo, background: true, fingerprint: key?.fingerprint };
-    let leave: (() => void) | undefined;
+    /** What gives back its place, and its name among the gateways. */
+    const leaving: ((() => void) | undefined)[] = [];
     // Of a turn that finds no room nothing may be kept: nobody would ever end it.
     const live = lives.start(life, undefined, async (signal) => {
-      leave = await elsewhere.announce(turnId, signal);
+      leaving.push(caller.stay?.());
+      leaving.push(await elsewhere.announce(turnId, signal));
       await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
       return { about, events: tell(signal) };
     });
-    void live.turn.ended.then(() => leave?.());
+    void live.turn.ended.then(() => leaving.forEach((leave) => leave?.()));
     await live.turn.placed;
     return live;
   };

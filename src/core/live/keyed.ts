@@ -113,6 +113,7 @@ export function createKeyed(parts: KeyedParts): Once {
       const found = known ?? (await findAnswer(owner, key));
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
+      names.push(caller.stay?.());
       const resolved = await resolve(ask, owner);
       input = resolved.items;
       if (ask.background === true) {
@@ -132,7 +133,7 @@ export function createKeyed(parts: KeyedParts): Once {
   };
 }
 
-/** What gives each of its names back; the one of its key comes first. */
+/** What gives back each of its names, the one of its key first, and its place. */
 type Names = ((() => void) | undefined)[];
 
 interface Found {

@@ -19,7 +19,7 @@ export interface Live extends Joinable {
 }
 
 export interface Lives {
-  /** Starts a turn; throws `overloaded` when too many run. */
+  /** Starts a turn; throws `overloaded` when too many of its kind run. */
   start(life: Omit<Live, "turn" | "join">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
   /** Calls off a turn, whoever owns it. */
@@ -46,6 +46,7 @@ const answerOverhead = 2_048;
 type Begin = (signal: AbortSignal, keepsInMemory: () => void) => Promise<Source>;
 
 export interface LiveLimits extends LogLimits {
+  /** Of those in the background, and again of those with a key: who only wants to be answered once depends on no one else's work. */
   readonly maxRunning: number;
   /** For how long an answer that is kept nowhere else can be told again. */
   readonly keyMs: number;
@@ -57,6 +58,7 @@ export interface LiveLimits extends LogLimits {
 export function createLives(limits: () => LiveLimits, now: () => Date, witness?: Pick<Witness, "endedAlone">): Lives {
   const byTurn = new Map<string, Live>();
   const byKey = new Map<string, Live>();
+  const running = { background: 0, keyed: 0 };
   const remembered = new Map<string, Joinable & { readonly size: number; readonly until: number }>();
   let rememberedSize = 0;
 
@@ -79,6 +81,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
 
   async function forget(live: Live, keyName: string | undefined, isOnlyHere: () => boolean): Promise<void> {
     await live.turn.ended;
+    running[kindOf(live)]--;
     // A turn with a key that goes on in the background has its name.
     if (byTurn.get(live.turnId) === live) byTurn.delete(live.turnId);
     if (keyName === undefined) return;
@@ -89,13 +92,9 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
   return {
     start(life, keyName, begin) {
       const current = limits();
-      if (byTurn.size >= current.maxRunning && !byTurn.has(life.turnId)) {
-        throw new GatewayError(
-          "overloaded",
-          `The gateway already runs ${current.maxRunning} turns on their own (gateway.sessions.max_background_turns). Try again shortly.`,
-          { retryAfterSeconds: 1 },
-        );
-      }
+      const kind = kindOf(life);
+      if (running[kind] >= current.maxRunning) throw tooMany(kind, current.maxRunning);
+      running[kind]++;
       let isOnlyHere = false;
       const hearing = createHearing({ turnId: life.turnId, owner: life.owner, now, witness });
       const turn = goLive((signal) => hearing.note(() => begin(signal, () => (isOnlyHere = true))), current, now);
@@ -128,4 +127,19 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       await ended;
     },
   };
+}
+
+type Kind = "background" | "keyed";
+
+function kindOf({ background }: Pick<Live, "background">): Kind {
+  return background ? "background" : "keyed";
+}
+
+function tooMany(kind: Kind, most: number): GatewayError {
+  const which = kind === "background" ? "turns in the background" : "turns with an idempotency key";
+  return new GatewayError(
+    "overloaded",
+    `The gateway already runs ${most} ${which} (gateway.sessions.max_background_turns). Try again shortly.`,
+    { retryAfterSeconds: 1 },
+  );
 }

@@ -1,9 +1,10 @@
 /** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
-import { GatewayError } from "../../core/errors.ts";
+import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
 import { callerLeft } from "../client.ts";
+import { toHeldBytes } from "../held.ts";
 import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
@@ -39,11 +40,16 @@ const maxTimerMs = 2_147_483_647;
 
 /** `current` is asked for every turn: what it gives may change while the connection lasts. */
 export function openConnection(current: () => ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, settings, now, journal, arrivals } = current();
+  const { limits, settings, now, journal, arrivals, held } = current();
+  const { owner } = request.token;
+  const remembered = { check: (bytes: number) => held.check(owner, bytes), ...held.hold(owner) };
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes) };
+  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, remembered) };
   const waiting: Frame[] = [];
   let waitingCharacters = 0;
+  /** Of the frames that wait, and of the one that is being answered. */
+  const frames = held.hold(owner);
+  let frameBytes = 0;
   let running: AbortController | undefined;
   let parting: Parting | undefined;
   let pingedAt: number | undefined;
@@ -56,6 +62,7 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
       waitingCharacters -= next.text.length;
       running = new AbortController();
       await answerFrame(current(), line, next, running);
+      holdFrames(-next.heldBytes);
       if (parting !== undefined) break;
     }
     running = undefined;
@@ -73,8 +80,24 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     if (running === undefined) part(parting);
   }
 
-  function refuse(): void {
-    const error = busy();
+  function holdFrames(change: number): void {
+    frameBytes += change;
+    frames.set(frameBytes);
+  }
+
+  /** Whether there is no room for another frame, and why. */
+  function findObstacle({ text, heldBytes }: Frame): GatewayError | undefined {
+    const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
+    if (waiting.length >= maxWaiting || isTooMuch) return busy();
+    try {
+      held.check(owner, heldBytes);
+      return undefined;
+    } catch (thrown) {
+      return toGatewayError(thrown);
+    }
+  }
+
+  function refuse(error: GatewayError): void {
     journal.write({ request, failure: error, method: "response.create", status: error.status, ms: 0 });
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
@@ -119,10 +142,12 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     endArrival();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
-    const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
-    if (waiting.length >= maxWaiting || isTooMuch) return refuse();
-    waiting.push({ text, isBinary });
+    const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
+    const obstacle = findObstacle(frame);
+    if (obstacle !== undefined) return refuse(obstacle);
+    waiting.push(frame);
     waitingCharacters += text.length;
+    holdFrames(frame.heldBytes);
     if (running === undefined) void answerAll();
   });
   socket.on("pong", () => (pingedAt = undefined));
@@ -135,6 +160,8 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     request.raw.socket.off("data", take);
     endArrival();
     waiting.length = 0;
+    frames.release();
+    remembered.release();
     running?.abort(callerLeft());
   });
 

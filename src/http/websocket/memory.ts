@@ -4,6 +4,7 @@ import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
+import { type Hold, toHeldBytes } from "../held.ts";
 
 export interface ConnectionMemory extends Memory {
   /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
@@ -16,16 +17,23 @@ export interface ConnectionMemory extends Memory {
   forget(): void;
 }
 
-/** What is longer than `maxCharacters` is not remembered: no request that showed it all would be taken either. */
-export function createConnectionMemory(maxCharacters: number): ConnectionMemory {
+/** Counts what is remembered. */
+export interface Room extends Pick<Hold, "set"> {
+  /** Throws when there is no room for so much more. */
+  check(bytes: number): void;
+}
+
+/** What is longer than `maxBytes` is not remembered: no request that showed it all would be taken either. */
+export function createConnectionMemory(maxBytes: number, room: Room): ConnectionMemory {
   let path = noPath;
-  let characters = 0;
+  let pathBytes = 0;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
 
   function forget(): void {
     path = noPath;
-    characters = 0;
+    pathBytes = 0;
     prepared = undefined;
+    room.set(0);
   }
 
   function find(turnId: string): Path | undefined {
@@ -51,16 +59,20 @@ export function createConnectionMemory(maxCharacters: number): ConnectionMemory 
     keep(grown) {
       const known = grown.tip?.parent === path.tip?.id ? path.length : 0;
       const added = turnsOf(grown).slice(known);
-      characters = (known === 0 ? 0 : characters) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
+      pathBytes = (known === 0 ? 0 : pathBytes) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
       path = grown;
       prepared = undefined;
-      if (characters > maxCharacters) forget();
+      if (pathBytes > maxBytes) forget();
+      else room.set(pathBytes);
     },
     prepare(turnId, ask) {
       const whole = completePrepared(ask);
+      const bytes = toHeldBytes(JSON.stringify(whole.items));
+      room.check(bytes);
       if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
       prepared = { turnId, ask: whole };
-      if (characters + JSON.stringify(whole.items).length > maxCharacters) forget();
+      if (pathBytes + bytes > maxBytes) forget();
+      else room.set(pathBytes + bytes);
     },
     complete,
     knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,
@@ -69,5 +81,5 @@ export function createConnectionMemory(maxCharacters: number): ConnectionMemory 
 }
 
 function sizeOf({ input, output }: PathTurn): number {
-  return JSON.stringify([input, output]).length;
+  return toHeldBytes(JSON.stringify([input, output]));
 }

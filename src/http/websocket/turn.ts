@@ -35,6 +35,8 @@ export interface Line {
 export interface Frame {
   readonly text: string;
   readonly isBinary: boolean;
+  /** How much memory the text takes. */
+  readonly heldBytes: number;
 }
 
 /** Answers a frame, and leaves one line in the log. Never throws. */
@@ -61,7 +63,7 @@ export async function answerFrame(
   try {
     const token = parts.admit(request);
     const { owner } = token;
-    await parts.turns.run(client, token, () => take(parts, line, frame, { owner, client, course, trace }));
+    await parts.turns.run(client, { token }, () => take(parts, line, frame, { owner, client, course, trace }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     parts.journal.report(error, course);
@@ -106,7 +108,7 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   const { owner, client, course, trace } = taking;
   const { writer, memory } = line;
   if (frame.isBinary) throw binary();
-  const value = parseBody(frame.text, parts.limits);
+  const { value } = parseBody(frame.text, parts.limits);
   course.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = parts.protocol.parse(body, owner);

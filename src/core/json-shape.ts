@@ -1,0 +1,50 @@
+/** Looks through JSON text before it is parsed: a few bytes can be a whole object, and what is nested deeply breaks whoever walks it. */
+
+export interface JsonShape {
+  /** How deeply it is nested. */
+  readonly depth: number;
+  /** Objects and lists. */
+  readonly containers: number;
+  /** Of objects: each has a name. */
+  readonly members: number;
+  readonly commas: number;
+}
+
+/** What the text holds, counted until something is more than it may be. It may be anything, JSON or not. */
+export function lookThrough(text: string, most: Omit<JsonShape, "commas">): JsonShape {
+  let level = 0;
+  let depth = 0;
+  let containers = 0;
+  let members = 0;
+  let commas = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charCodeAt(at);
+    // Digits come first of all: a list of numbers is almost nothing else.
+    if (character < colon) {
+      if (character === quote) at = findEndOfString(text, at);
+      else if (character === comma) commas++;
+    } else if (character === colon) {
+      if (++members > most.members) break;
+    } else if (character === openList || character === openObject) {
+      if (++level > depth && ++depth > most.depth) break;
+      if (++containers > most.containers) break;
+    } else if (character === closeList || character === closeObject) level--;
+  }
+  return { depth, containers, members, commas };
+}
+
+const quote = 0x22;
+const comma = 0x2c;
+const colon = 0x3a;
+const backslash = 0x5c;
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** From quote to quote, because looking for one is many times faster than looking at each character. */
+function findEndOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let before = at;
+    while (text.charCodeAt(before - 1) === backslash) before--;
+    if ((at - before) % 2 === 0) return at;
+  }
+  return text.length;
+}

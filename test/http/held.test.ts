@@ -1,0 +1,286 @@
+/** What one token can take of the gateway: turns that go on alone, connections, and memory, each bounded and given back. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { suite, test, type TestContext } from "node:test";
+import { createHoldings, toHeldBytes } from "../../src/http/held.ts";
+import { createBox, say, type Script, toToken, token } from "../scripted.ts";
+import { dial, refusalOf, textOf } from "./websocket-client.ts";
+
+const operator = "sk-operator";
+const tokens = [
+  toToken("sk-app", { owner: "app", maxConcurrentTurns: 1 }),
+  toToken(operator, { opens: new Set(["operator"]) }),
+  toToken(token),
+];
+
+interface Call {
+  readonly body?: object;
+  readonly bearer?: string;
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+async function ask(address: string, path: string, { body, bearer = "sk-app", headers = {}, signal }: Call = {}) {
+  const response = await fetch(`${address}/v1/${path}`, {
+    method: body === undefined ? "GET" : "POST",
+    headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json", ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    ...(signal !== undefined && { signal }),
+  });
+  return { status: response.status, headers: response.headers, response };
+}
+
+async function codeOf({ response }: Awaited<ReturnType<typeof ask>>): Promise<unknown> {
+  const { error } = (await response.json()) as { readonly error?: { readonly code: string } };
+  return error?.code;
+}
+
+/** What the gateway says that it holds. */
+async function readHeld(address: string): Promise<number> {
+  const response = await fetch(`${address}/metrics`, { headers: { authorization: `Bearer ${operator}` } });
+  const [, bytes] = /^portico_held_bytes (\d+)$/m.exec(await response.text()) ?? [];
+  assert.ok(bytes !== undefined, "there is such a metric");
+  return Number(bytes);
+}
+
+/** Waits until it holds no more than that. */
+async function letGo(address: string, most = 0): Promise<void> {
+  while ((await readHeld(address)) > most);
+}
+
+/** A model that says a word, and the rest when it may; `asked` resolves when so many turns have come to it. */
+function createSlowModel() {
+  const going = Promise.withResolvers<void>();
+  const seen = { turns: 0 };
+  let news = Promise.withResolvers<void>();
+  const script: Script = async function* () {
+    seen.turns++;
+    news.resolve();
+    news = Promise.withResolvers();
+    yield say("a");
+    await going.promise;
+    yield say("b");
+  };
+  return {
+    script,
+    finish: going.resolve,
+    async asked(wanted: number): Promise<void> {
+      while (seen.turns < wanted) await news.promise;
+    },
+  };
+}
+
+suite("turns that go on without their request", () => {
+  test("a turn in the background counts as its owner's until it is over, and can be listened to meanwhile", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens } }).listen();
+    const background = { model: "m", input: "hi", background: true };
+    const begun = await ask(address, "responses", { body: background });
+    const { id } = (await begun.response.json()) as { readonly id: string };
+    for (const body of [background, { model: "m", input: "hi" }]) {
+      const refused = await ask(address, "responses", { body });
+      assert.deepEqual([refused.status, refused.headers.get("retry-after")], [429, "1"]);
+      assert.equal(await codeOf(refused), "rate_limit_exceeded");
+    }
+    assert.equal((await ask(address, `responses/${id}`)).status, 200);
+    const heard = await ask(address, `responses/${id}?stream=true`);
+    assert.equal(heard.status, 200);
+    assert.equal((await ask(address, `responses/${id}?stream=true`)).status, 429, "one may listen, as one may run");
+    assert.equal((await ask(address, "responses", { body: background, bearer: token })).status, 200);
+    model.finish();
+    assert.match(await heard.response.text(), /response\.completed/);
+    assert.equal((await ask(address, "responses", { body: background })).status, 200);
+  });
+
+  test("a turn with a key counts when its caller has left, and whoever repeats the request hears it", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens } }).listen();
+    const body = { model: "m", input: "hi", stream: true };
+    const leaving = new AbortController();
+    const keyed = { body, headers: { "idempotency-key": "one" } };
+    const first = await ask(address, "responses", { ...keyed, signal: leaving.signal });
+    await model.asked(1);
+    leaving.abort();
+    await first.response.text().catch(() => {});
+    const others = [{ body }, { body, headers: { "idempotency-key": "two" } }];
+    for (const other of others) assert.equal((await ask(address, "responses", other)).status, 429);
+    const again = await ask(address, "responses", keyed);
+    assert.deepEqual([again.status, again.headers.get("x-portico-replayed")], [200, "true"]);
+    model.finish();
+    assert.match(await again.response.text(), /response\.completed/);
+    assert.equal((await ask(address, "responses", others[1])).status, 200);
+  });
+
+  test("a turn with a key in the background is one turn", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens } }).listen();
+    const body = { model: "m", input: "hi", background: true };
+    const keyed = { body, headers: { "idempotency-key": "one" } };
+    assert.equal((await ask(address, "responses", keyed)).status, 200);
+    assert.equal((await ask(address, "responses", keyed)).status, 200);
+    assert.equal((await ask(address, "responses", { body })).status, 429);
+    model.finish();
+  });
+});
+
+suite("WebSocket connections of a token that may have so many turns", () => {
+  test("there may be as many as turns, and four at least", async (context) => {
+    const many = toToken("sk-many", { owner: "many", maxConcurrentTurns: 6 });
+    const address = await createBox(context, [say("hi")], { settings: { tokens: [...tokens, many] } }).listen();
+    for (const [bearer, most] of [
+      ["sk-app", 4],
+      ["sk-many", 6],
+    ] as const) {
+      const headers = { authorization: `Bearer ${bearer}` };
+      const clients = [];
+      for (let count = 0; count < most; count++) clients.push(await dial(context, address, headers));
+      const refused = await refusalOf(address, headers);
+      assert.deepEqual([refused.status, refused.code], [429, "rate_limit_exceeded"]);
+      clients[0]?.socket.close();
+      await clients[0]?.closed;
+      const next = await dial(context, address, headers);
+      next.create();
+      assert.equal(textOf(await next.answer()), "hi");
+    }
+    for (let count = 0; count < 8; count++) await dial(context, address);
+  });
+});
+
+suite("memory", () => {
+  test("an owner may have as much as it leaves to the others, and each next one finds room", () => {
+    let most = 120;
+    const held = createHoldings(() => most);
+    const fits = (owner: string, bytes: number): boolean => {
+      try {
+        held.check(owner, bytes);
+        return true;
+      } catch (thrown) {
+        assert.equal((thrown as { code?: string }).code, "overloaded");
+        return false;
+      }
+    };
+    assert.ok(fits("a", 1_000), "one alone always has room");
+    const first = held.hold("a", 60);
+    assert.deepEqual([fits("a", 1), fits("b", 60), fits("b", 61)], [false, true, false]);
+    const second = held.hold("b", 20);
+    assert.deepEqual([fits("b", 10), fits("b", 11), fits("c", 40)], [true, false, true]);
+    second.set(60);
+    assert.deepEqual([fits("c", 1), held.bytes], [false, 120]);
+    most = 130;
+    assert.ok(fits("c", 1), "the bound may change");
+    for (const each of [first, first, second]) each.release();
+    second.set(50);
+    assert.equal(held.bytes, 0, "what was let go of counts no more");
+  });
+
+  test("a text of ASCII takes a byte a character, and any other two", () => {
+    assert.deepEqual([toHeldBytes("abc"), toHeldBytes("grün"), toHeldBytes("ā")], [3, 8, 2]);
+  });
+
+  const limits = { maxHeldBytes: 1_000_000 };
+
+  test("a request is refused before its body when too much is held, and taken when it was let go of", async (context) => {
+    const model = createSlowModel();
+    const box = createBox(context, model.script, { settings: { tokens }, limits });
+    const address = await box.listen();
+    const body = { model: "m", input: "x".repeat(400_000), background: true };
+    const begun = await ask(address, "responses", { body, bearer: token });
+    assert.equal(begun.status, 200);
+    const held = await readHeld(address);
+    assert.ok(held > 400_000 && held < 401_000, `${held} bytes are held`);
+    const refused = await ask(address, "responses", { body, bearer: token });
+    assert.deepEqual([refused.status, refused.headers.get("retry-after")], [503, "1"]);
+    assert.match(await refused.response.text(), /gateway\.http\.limits\.max_held_bytes.*"code":"overloaded"/);
+    assert.equal((await ask(address, "responses", { body })).status, 200, "another owner has room");
+    model.finish();
+    await letGo(address);
+    assert.equal((await ask(address, "responses", { body, bearer: token })).status, 200);
+  });
+
+  test("a body counts as the memory that it takes, however few characters it has", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens } }).listen();
+    const body = {
+      model: "m",
+      input: "ā".repeat(40_000),
+      background: true,
+      own: Array.from({ length: 30_000 }, () => ({})),
+    };
+    await ask(address, "responses", { body });
+    assert.ok((await readHeld(address)) > 30_000 * 64 + 2 * 40_000);
+    model.finish();
+  });
+
+  test("what a connection was given ready counts until it is closed", async (context) => {
+    const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
+    const [first, second] = [await dial(context, address), await dial(context, address)];
+    const prepared = { generate: false, input: "x".repeat(200_000) };
+    first.create(prepared);
+    assert.equal((await first.answer()).at(-1)?.type, "response.completed");
+    await letGo(address, 201_000);
+    second.create(prepared);
+    const [refused] = await second.answer();
+    assert.deepEqual([refused?.status, refused?.error?.code], [503, "overloaded"]);
+    first.socket.close();
+    await first.closed;
+    await letGo(address);
+    second.create(prepared);
+    assert.equal((await second.answer()).at(-1)?.type, "response.completed");
+    second.create({ input: "hi", store: false });
+    assert.equal(textOf(await second.answer()), "hi");
+  });
+
+  test("what a connection remembers of turns that nobody keeps counts too", async (context) => {
+    const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
+    const client = await dial(context, address);
+    client.create({ store: false, input: "x".repeat(200_000) });
+    assert.equal(textOf(await client.answer()), "hi");
+    await letGo(address, 201_000);
+    assert.ok((await readHeld(address)) > 200_000);
+    client.socket.terminate();
+    await letGo(address);
+  });
+
+  /** A request on a bare socket, whose answer is not read. */
+  async function leaveUnread(context: TestContext, address: string, request: string): Promise<Socket> {
+    const socket = connect(Number(new URL(address).port), "127.0.0.1");
+    context.after(() => socket.destroy());
+    socket.on("error", () => {}).write(request);
+    await once(socket, "readable");
+    return socket;
+  }
+
+  test("an answer that is not read counts until it is, and no other is looked up beyond the bound", async (context) => {
+    const size = 12_000_000;
+    const settled = { settings: { tokens }, limits: { maxHeldBytes: 5 * size } };
+    const address = await createBox(context, [say("x".repeat(size))], settled).listen();
+    const begun = await ask(address, "responses", { body: { model: "m", input: "hi" } });
+    const { id } = (await begun.response.json()) as { readonly id: string };
+    const request = `GET /v1/responses/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-app\r\n\r\n`;
+    // The second stands behind the first on its connection, and was never begun to be sent when that is closed.
+    for (const end of ["resume", "destroy"] as const) {
+      await letGo(address);
+      const unread = await leaveUnread(context, address, request.repeat(2));
+      while ((await readHeld(address)) < 2 * size);
+      const refused = await ask(address, `responses/${id}`);
+      assert.equal(refused.status, 503);
+      assert.match(await refused.response.text(), /max_held_bytes/);
+      unread[end]();
+    }
+    await letGo(address);
+    assert.equal((await ask(address, `responses/${id}`)).status, 200);
+  });
+
+  test("the end of a stream that is not read counts until it is", async (context) => {
+    const size = 6_000_000;
+    const box = createBox(context, [say("x".repeat(size))], { settings: { tokens } });
+    const address = await box.listen();
+    const body = JSON.stringify({ model: "m", input: "hi", stream: true });
+    const head = `host: x\r\nauthorization: Bearer sk-app\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
+    const unread = await leaveUnread(context, address, `POST /v1/responses HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+    while ((await readHeld(address)) < size) unread.read(1_000_000);
+    unread.resume();
+    await letGo(address);
+  });
+});
