@@ -103,7 +103,12 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     await store.claim();
     await store.endRunning(interrupted, now());
     const pruner = createPruner({
-      store,
+      store: {
+        prune(rules) {
+          gateway.forgetOld();
+          return store.prune(rules);
+        },
+      },
       rules: (moment) => toPruneRules(current.sessions, moment),
       intervalMs: config.sessions.pruneIntervalMs,
       now,

@@ -39,6 +39,8 @@ export interface Gateway extends Recall {
   readonly conversations: ConversationDesk;
   /** How much there is to do now. */
   load(): Load;
+  /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
+  forgetOld(): void;
   /** Lets the turns that go on without their callers end until `overdue` resolves, then calls them off. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -244,6 +246,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     ...createRecall({ store, lives, elsewhere }),
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: lives.count() }),
+    forgetOld: () => lives.forgetOld(),
     close: (overdue) => lives.close(overdue),
   };
 }

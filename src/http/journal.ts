@@ -4,6 +4,7 @@ import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
 import type { EndedAlone } from "../core/witness.ts";
+import { callerLeft } from "./client.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -97,9 +98,9 @@ export function createJournal(
     follow(request, reply) {
       request.span = begin(request, request.method);
       reply.raw.once("close", () => {
-        const { method, about, failure, firstByte, usage, span } = request;
-        const status = toStatus(request, reply);
-        write({ request, method, status, ms: reply.elapsedTime, about, failure, firstByte, usage, span });
+        const { method, about, firstByte, usage, span } = request;
+        const end = toEnd(request, reply);
+        write({ request, method, ms: reply.elapsedTime, about, firstByte, usage, span, ...end });
       });
     },
     report(error, request) {
@@ -165,12 +166,12 @@ function toRemarkFields(remarks: About["remarks"]): object {
   return { tried, warning };
 }
 
-/** Status of a request whose caller left before the end; no caller ever sees it. */
-const callerLeft = 499;
 const switchingProtocols = 101;
 
-function toStatus({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): number {
-  if (isUpgraded) return switchingProtocols;
-  // A stream whose end nobody knows is cut by us.
-  return raw.writableFinished ? raw.statusCode : (failure?.status ?? callerLeft);
+function toEnd({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): Pick<Entry, "status" | "failure"> {
+  if (isUpgraded) return { status: switchingProtocols, failure };
+  if (raw.writableFinished) return { status: raw.statusCode, failure };
+  // A stream whose end nobody knows is cut by us; any other is left by its caller, which no caller ever sees.
+  const why = failure ?? callerLeft();
+  return { status: why.status, failure: why };
 }

@@ -144,6 +144,17 @@ suite("a request with an idempotency key", () => {
     assert.equal(await store.findTurn("ann", first.about.id), undefined);
   });
 
+  test("that must not be stored is gone from memory when its time is over, whether somebody asks for it or not", async () => {
+    const { adapter, answer, gateway, setTime } = open([say("secret")]);
+    await drain(await answer({ keep: "no" }, { key }));
+    setTime(25 * 3_600_000);
+    gateway.forgetOld();
+    // Only the clock goes back.
+    setTime(0);
+    await drain(await answer({ keep: "no" }, { key }));
+    assert.equal(adapter.turns.length, 2);
+  });
+
   test("moves its session once", async () => {
     const { answer, store, adapter } = open([say("hello")]);
     const caller = { key, hint: "user:x" };

@@ -131,7 +131,7 @@ test("a stream that fails on its way is logged with its code and its cause", asy
   assert.match(String((failure.fields as { err: Error }).err), /the wire was cut/);
 });
 
-test("a caller who leaves is logged as 499", async (context) => {
+test("a caller who leaves is logged as 499, and by its code", async (context) => {
   const started = Promise.withResolvers<void>();
   const box = createBox(context, async function* (_turn, signal) {
     started.resolve();
@@ -143,7 +143,8 @@ test("a caller who leaves is logged as 499", async (context) => {
   request.end(JSON.stringify(ask));
   await started.promise;
   request.destroy();
-  assert.equal((await lines(box, 1))[0]?.status, 499);
+  const [line] = await lines(box, 1);
+  assert.deepEqual([line?.status, line?.code], [499, "client_closed"]);
 });
 
 test("a query, which may hold a secret, is not logged", async (context) => {

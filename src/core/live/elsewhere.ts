@@ -91,5 +91,8 @@ function isSilent({ status, output, told }: StoredTurn): boolean {
 }
 
 function brokenOff(): GatewayError {
-  return new GatewayError("events_expired", "The rest of this answer's stream is not known. Ask for it as a whole.");
+  return new GatewayError(
+    "events_expired",
+    "The rest of this answer's stream is not known. Retrieve it as a whole, or send a request with a key again once its answer is complete.",
+  );
 }

@@ -236,6 +236,6 @@ function unattended(maxUnattendedMs: number): GatewayError {
 function expired(): GatewayError {
   return new GatewayError(
     "events_expired",
-    "The beginning of this answer's stream is no longer kept, as the answer is too long. Ask for it as a whole.",
+    "The beginning of this answer's stream is no longer kept, as the answer is too long. Retrieve it as a whole, or send a request with a key again once its answer is complete.",
   );
 }

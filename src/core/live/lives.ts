@@ -28,6 +28,8 @@ export interface Lives {
   findKey(keyName: string): Joinable | undefined;
   /** How many run now. */
   count(): number;
+  /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
+  forgetOld(): void;
   /** Lets those that run end until `overdue` resolves, then calls them off. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -68,8 +70,12 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
     const size = turn.size + answerOverhead;
     remembered.set(keyName, { turn: { placed, follow, ended }, fingerprint, size, until: +now() + keyMs });
     rememberedSize += size;
+    forgetOld(maxRememberedCharacters);
+  }
+
+  function forgetOld(maxSize = Infinity): void {
     for (const [oldest, { until }] of remembered) {
-      if (rememberedSize <= maxRememberedCharacters && until > +now()) break;
+      if (rememberedSize <= maxSize && until > +now()) break;
       unremember(oldest);
     }
   }
@@ -109,6 +115,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       return live?.owner === owner ? live : undefined;
     },
     count: () => byTurn.size,
+    forgetOld: () => forgetOld(),
     callOff: (turnId, reason) => byTurn.get(turnId)?.turn.cancel(reason),
     findKey(keyName) {
       const held = remembered.get(keyName);
