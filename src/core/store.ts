@@ -247,7 +247,11 @@ export interface KeptKey {
 }
 
 export interface PruneRules {
-  /** Sessions, and turns outside sessions, in which nothing was said since; and turns that failed or were called off before, anywhere. */
+  /**
+   * Sessions, and trees outside of sessions, in which nothing was said since; turns that failed or were called off before,
+   * anywhere; and in a session that goes on, threads that were left before: from the end up to where something younger follows,
+   * or the session's tip. What came to nothing, unlike what runs, does not follow anything.
+   */
   readonly idleBefore?: Date | undefined;
   /** Keys that were kept before. */
   readonly keysBefore?: Date | undefined;

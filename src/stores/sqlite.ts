@@ -6,6 +6,7 @@ import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createDeletion } from "./sqlite/deletion.ts";
+import { createEnds } from "./sqlite/ends.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createKeeping } from "./sqlite/keeping.ts";
@@ -35,16 +36,17 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
   const checkpoints = createCheckpoints(database, file, warn);
   const ground = createGround(database, checkpoints, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
-  const removal = createRemoval(ground);
+  const ends = createEnds(ground);
+  const removal = createRemoval(ground, ends);
   let lock: Lock | undefined;
   return {
     ...createSearch(ground, shelf),
-    ...createKeeping(ground, shelf, removal),
+    ...createKeeping(ground, shelf, removal, ends),
     ...createDeletion(ground, removal),
-    prune: createPrune(ground, removal),
+    prune: createPrune(ground, removal, ends),
     ...createConversations(ground, removal),
     ...createArchive(ground),
-    importRecords: createImport(ground, removal),
+    importRecords: createImport(ground, removal, ends),
     async secret(name) {
       return ground.read(() => ground.readSecret(name));
     },

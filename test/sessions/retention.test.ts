@@ -13,6 +13,8 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
 
+const dayMs = 24 * 3_600_000;
+
 interface Options {
   readonly maxTurnsPerThread?: number;
   readonly contextWindow?: number;
@@ -29,8 +31,10 @@ function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
     ];
   });
   const adapter = { ...scripted, contextWindow: () => contextWindow };
-  const store = createMemoryStore();
-  const gateway = makeGateway({ adapter, store, limits: { maxTurnsPerThread } });
+  const clock = { time: new Date("2026-02-03T04:05:06.789Z") };
+  const now = () => clock.time;
+  const store = createMemoryStore({ now });
+  const gateway = makeGateway({ adapter, store, now, limits: { maxTurnsPerThread } });
   const ask = async (items: readonly Item[], rest: Partial<Ask> = {}, hint: string | null = "user:u") => {
     const { about, events } = await gateway.answer(
       { model: "m", items, itemsParam: "input", settings: { tools: [] }, stream: false, keep: "in-session", ...rest },
@@ -39,7 +43,12 @@ function open({ maxTurnsPerThread = 1_000, contextWindow }: Options = {}) {
     await Array.fromAsync(events);
     return { about, seen: scripted.turns.at(-1)?.items ?? [] };
   };
-  return { gateway, store, ask };
+  /** Days go by, and what was not used in the last three of them goes. */
+  const wait = async (days: number) => {
+    clock.time = new Date(+clock.time + days * dayMs);
+    return (await store.prune({ idleBefore: new Date(+clock.time - 3 * dayMs) })).turns;
+  };
+  return { gateway, store, ask, wait };
 }
 
 suite("a thread that grows too long", () => {
@@ -80,6 +89,51 @@ for (const shownExchanges of [1, 2, 3, 5]) {
     assert.equal(records.filter(({ type }) => type === "turn").length, 2);
   });
 }
+
+suite("a thread that was left in a session which goes on", () => {
+  test("is forgotten when it is old, and is foreign to who shows it then", async () => {
+    const { ask, wait, store } = open();
+    await ask([user("one")]);
+    const left = await ask([...talk("one"), user("two")]);
+    const counts: number[] = [];
+    for (const day of ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]) {
+      counts.push(await wait(1));
+      await ask([user(day)]);
+      assert.equal((await ask([...talk(day), user("and then?")])).about.history, "matched");
+    }
+    // From then on as much goes each day as comes.
+    assert.deepEqual(counts, [0, 0, 0, 2, 2, 2]);
+    assert.equal(await store.findTurn("ann", left.about.id), undefined);
+    const again = await ask([...talk("one", "two"), user("three")]);
+    assert.equal(again.about.history, "foreign");
+    assert.deepEqual(again.seen, [...talk("one", "two"), user("three")]);
+    assert.equal(again.about.session, left.about.session);
+  });
+
+  test("is forgotten only up to where another branches off", async () => {
+    const { ask, wait } = open();
+    const first = await ask([user("one")]);
+    await ask([...talk("one"), user("two")]);
+    await wait(2);
+    const branch = await ask([...talk("one"), user("other")]);
+    await wait(2);
+    const next = await ask([user("three")], { previousId: branch.about.id }, null);
+    assert.deepEqual(next.seen, [...talk("one", "other"), user("three")]);
+    const again = await ask([...talk("one", "two"), user("four")]);
+    assert.deepEqual(again.seen, [...talk("one", "two"), user("four")]);
+    assert.equal((await ask([user("five")], { previousId: first.about.id }, null)).seen.length, 3);
+  });
+
+  test("does not concern a client that sends only what is new: its thread stays whole, however old it is", async () => {
+    const { ask, wait } = open();
+    const words = ["one", "two", "three", "four", "five", "six"];
+    for (const [said, word] of words.entries()) {
+      const { seen } = await ask([user(word)]);
+      assert.deepEqual(seen, [...talk(...words.slice(0, said)), user(word)]);
+      assert.equal(await wait(2), 0);
+    }
+  });
+});
 
 suite("a deleted turn", () => {
   test("is not seen by what follows, which goes on", async () => {

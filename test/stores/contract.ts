@@ -4,6 +4,7 @@ import { describe, test } from "node:test";
 import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
 import { describeArchive, describeConversations } from "./contract-archive.ts";
 import { describeExport } from "./contract-export.ts";
+import { describeThreadsLeft } from "./contract-left.ts";
 import { describeDeletion, describePrune } from "./contract-letting-go.ts";
 import { describeLoose } from "./contract-operator.ts";
 import { describeOwners } from "./contract-owners.ts";
@@ -267,6 +268,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
     describeBackground(it);
     describeDeletion(it);
     describePrune(it);
+    describeThreadsLeft(it);
     describeConversations(it);
     describeArchive(it);
     describeExport(it);

@@ -257,6 +257,45 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("loses threads that were left in short steps, with their space, and has nothing of them at hand", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.prune({});
+    const before = statSync(file).size;
+    const thread = await keepThread(store, 500);
+    const { session, id: expectedTip } = thread.at(-1)!;
+    const tip = makeTurn({ session, createdAt: new Date() });
+    assert.equal(await store.commit({ turns: [tip], session: toMove(tip, expectedTip, "refuse") }), true);
+    assert.equal((await store.recallPath(expectedTip))?.length, 500);
+    const idleBefore = new Date(+thread[0]!.createdAt + 1);
+    assert.equal((await store.prune({ idleBefore })).more, true);
+    assert.equal(await store.recallPath(expectedTip), undefined);
+    const left = Number(look(file, "SELECT count(*) AS value FROM turns"));
+    assert.ok(left > 300, `${left} turns after the first step`);
+    assert.equal((await pruneAll(store, { idleBefore })).turns, left - 1);
+    assert.equal(look(file, "SELECT count(*) AS value FROM ends"), 0);
+    assert.equal((await store.recallPath(tip.id))?.length, 1);
+    assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
+    assert.equal(statSync(`${file}-wal`).size, 0);
+    await store.close();
+  });
+
+  test("holds nothing for the search of ends while a session has one thread, nor of ends that are deleted", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    const count = () => look(file, "SELECT count(*) AS value FROM ends");
+    const [root, , last] = await keepThread(store, 3);
+    const alone = makeTurn({});
+    await store.commit({ turns: [alone] });
+    assert.equal(count(), 0);
+    const branch = makeTurn({ session: root!.session, parent: root!.id });
+    assert.equal(await store.commit({ turns: [branch], session: toMove(branch, last!.id, "refuse") }), true);
+    assert.equal(count(), 1);
+    await store.deleteSession("alice", root!.session!);
+    assert.equal(count(), 0);
+    await store.close();
+  });
+
   test("shows nothing of a session whose deletion was cut short, and prune finishes it", async () => {
     const file = newFile();
     const first = createSqliteStore({ file });

@@ -12,7 +12,7 @@ import { toRow } from "../../src/stores/row.ts";
 import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
 import { createFiles, look } from "./files.ts";
-import { fullTold, keepThread, makeTurn, newDigest, newSessionId, readTurns, toCreate } from "./making.ts";
+import { fullTold, keepThread, makeTurn, newDigest, newSessionId, readTurns, toCreate, toMove } from "./making.ts";
 
 const newFile = createFiles();
 
@@ -203,6 +203,23 @@ describe("the file of the SQLite store", () => {
     assert.deepEqual(await store.prune({ idleBefore: new Date(2) }), { sessions: 0, turns: 1, more: false });
     assert.equal(await store.findTurn("alice", failed.id), undefined);
     assert.deepStrictEqual(await readTurns(store, root.id), [root]);
+    await store.close();
+  });
+
+  test("goes on where the fifth release wrote it, and lets go of threads that had been left by then", async () => {
+    const file = newFile();
+    const [root, old] = writeVersion(file, 5);
+    const database = new DatabaseSync(file);
+    database.prepare("UPDATE sessions SET tip = NULL, updated = 5000, active = 0").run();
+    database.prepare("UPDATE turns SET created = 1").run();
+    database.close();
+    const store = createSqliteStore({ file });
+    assert.deepEqual(await store.prune({ idleBefore: new Date(1) }), { sessions: 0, turns: 0, more: false });
+    const tip = makeTurn({ session: root.session, parent: root.id });
+    assert.equal(await store.commit({ turns: [tip], session: toMove(tip, undefined, "refuse") }), true);
+    assert.deepEqual(await store.prune({ idleBefore: new Date(2) }), { sessions: 0, turns: 1, more: false });
+    assert.equal(await store.findTurn("alice", old.id), undefined);
+    assert.equal((await readTurns(store, tip.id)).length, 2);
     await store.close();
   });
 
@@ -412,7 +429,7 @@ describe("a SQLite store and other processes", () => {
 });
 
 /** A file as an early release left it, with a session of two turns. */
-function writeVersion(file: string, version: 1 | 2 | 3 | 4): [StoredTurn, StoredTurn] {
+function writeVersion(file: string, version: 1 | 2 | 3 | 4 | 5): [StoredTurn, StoredTurn] {
   const root = makeTurn({ session: newSessionId() });
   const next = makeTurn({ session: root.session, parent: root.id, usage: undefined });
   mkdirSync(dirname(file));

@@ -2,7 +2,7 @@
 import { shownSuffix } from "../../core/conversation/address.ts";
 import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
-import { type Shelf, judge } from "../verdict.ts";
+import { type Shelf, isFollowable, judge } from "../verdict.ts";
 import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
@@ -116,6 +116,27 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     return failed.filter(isOld).map(({ id }) => id);
   }
 
+  /** Threads that were left, each from its end up to where another goes on: children came later than their parents. */
+  function removeLeft(idleBefore: Date): number {
+    const newestFirst = [...turns.values()].toReversed();
+    return newestFirst.filter((turn) => {
+      const session = turn.session === undefined ? undefined : sessions.get(turn.session);
+      const isOld = turn.createdAt < idleBefore && isFollowable(turn.status);
+      if (!isOld || session === undefined || session.tip === turn.id || isFollowed(turn.id)) return false;
+      remove(turn, undefined);
+      return true;
+    }).length;
+  }
+
+  /** What came to nothing does not follow anything. */
+  function isFollowed(turnId: string): boolean {
+    const statuses = shelves
+      .listed("children", turnId)
+      .values()
+      .map((childId) => turns.get(childId)?.status);
+    return statuses.some((status) => status !== "failed" && status !== "cancelled");
+  }
+
   function clearPieces(before: Date): void {
     for (const turn of turns.values()) {
       const { pieces, ...told } = turn.told ?? {};
@@ -174,7 +195,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
       const idle = findIdle(rules);
       const old = idleBefore === undefined ? [] : [...findFailed(idleBefore), ...findLoose(idleBefore)];
       const inSessions = idle.reduce((sum, session) => sum + removeSession(session), 0);
-      const others = removeAll(old);
+      const others = removeAll(old) + (idleBefore === undefined ? 0 : removeLeft(idleBefore));
       if (keysBefore !== undefined) for (const [name, key] of keys) if (key.createdAt < keysBefore) keys.delete(name);
       if (piecesBefore !== undefined) clearPieces(piecesBefore);
       return { sessions: idle.length, turns: inSessions + others, more: false };

@@ -87,6 +87,17 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     spent.budget -= gone.length;
   }
 
+  /** Threads that were left, each from its end up to where another goes on. */
+  async function removeLeft(before: number, spent: Spent): Promise<void> {
+    if (spent.budget <= 0) return;
+    const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
+    const [looked, gone, changes, changed] = toList(await ground.write(scripts.removeLeft, args));
+    if (looked === undefined) return;
+    if (gone !== 0) ground.noteChange(changes, toTexts(changed));
+    spent.turns += Number(gone);
+    spent.budget -= Number(gone) + Number(looked) / looksPerRemoval;
+  }
+
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   async function removeLoose(before: number, spent: Spent): Promise<boolean> {
     while (spent.budget > 0) {
@@ -116,6 +127,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     if (idleBefore !== undefined) await removeIdle(idleBefore.getTime(), spent);
     if (maxSessionsPerOwner !== undefined) await removeSurplus(maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
+    if (idleBefore !== undefined) await removeLeft(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && (await removeLoose(idleBefore.getTime(), spent));
     const keysLeft = await removeOld(ground, scripts.removeKeys, keysBefore);
     const piecesLeft = await removeOld(ground, scripts.removePieces, piecesBefore);
@@ -136,6 +148,8 @@ const maxSmall = 500;
 
 /** To look at a turn costs so much less than to delete it. */
 const readsPerRemoval = 20;
+/** The same for the end of a thread, with all that may follow it. */
+const looksPerRemoval = 4;
 
 interface Spent {
   sessions: number;

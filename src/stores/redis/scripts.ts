@@ -54,6 +54,7 @@ export const scripts = {
   doomIdle: release(leaving.doomIdle),
   doomSurplus: release(leaving.doomSurplus),
   removeFailed: release(leaving.removeFailed),
+  removeLeft: release(leaving.removeLeft),
   removeLoose: release(leaving.removeLoose),
   removeKeys: release(leaving.removeKeys),
   removePieces: release(leaving.removePieces),

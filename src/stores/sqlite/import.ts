@@ -1,13 +1,14 @@
 /** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
 import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
 import { hasOtherKey, isBrokenArchive, mixesOwners } from "../refusals.ts";
+import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
 import { type TurnRow, toRow, turnColumns } from "../row.ts";
 import { type StagedRow, createStaging } from "../staging.ts";
 
-export function createImport(ground: Ground, removal: Removal): Archive["importRecords"] {
+export function createImport(ground: Ground, removal: Removal, ends: Ends): Archive["importRecords"] {
   const { group, recent } = ground;
   const statements = prepareImport(ground);
 
@@ -91,6 +92,7 @@ export function createImport(ground: Ground, removal: Removal): Archive["importR
       if (found["owner"] !== owner) throw mixesOwners(what);
     }
     statements.addTurn.run(...row);
+    ends.note(id);
     return true;
   }
 

@@ -3,6 +3,7 @@ import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { type Shelf, judge } from "../verdict.ts";
+import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
@@ -17,6 +18,7 @@ export function createKeeping(
   ground: Ground,
   shelf: Shelf,
   removal: Removal,
+  ends: Ends,
 ): Pick<Keeping, "commit" | "begin" | "end" | "endRunning"> {
   const { group, recent, now, hashHint, hashKey } = ground;
   const statements = prepareKeeping(ground);
@@ -46,6 +48,9 @@ export function createKeeping(
     for (const row of rows)
       if (begun === true && row[0] === tip) replace(row);
       else statements.addTurn.run(...row);
+    // What the tip moves away from, or stays away from.
+    if (verdict === "keep" && sessionId !== undefined) ends.note(tip);
+    else if (move?.expectedTip !== undefined && move.expectedTip !== turns[0].parent) ends.note(move.expectedTip);
     if (key !== undefined) keepKey(owner, key, tip);
     const changed = forget.length === 0 ? [] : removal.forget(owner, sessionId, forget);
     return { kept: true, changed };

@@ -1,11 +1,12 @@
 /** Lets go of what the rules no longer keep: a bounded number at a time, the oldest first. */
 import type { PruneRules, Pruned } from "../../core/store.ts";
+import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
-export function createPrune(ground: Ground, removal: Removal): (rules: PruneRules) => Promise<Pruned> {
+export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
   const { checkpoints, group, recent } = ground;
   const statements = preparePrune(ground);
   /** Old roots with new turns below them stay: the next call goes on behind the last that was looked at. */
@@ -19,6 +20,7 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
     if (maxSessionsPerOwner !== undefined) removeSurplus(maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
+    if (idleBefore !== undefined) removeLeft(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
     const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
     const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
@@ -68,6 +70,17 @@ export function createPrune(ground: Ground, removal: Removal): (rules: PruneRule
     spent.changed.push(...removal.removeTurns(taken.map(({ id }) => id)));
     spent.turns += taken.length;
     spent.budget -= cost;
+  }
+
+  /** Whatever the last of a thread that was left followed may be an end then, so that it is looked at next. */
+  function removeLeft(before: number, spent: Spent): void {
+    while (spent.budget > 0) {
+      const { ids, cost } = ends.findLeft(before, spent.budget);
+      if (cost === 0) return;
+      spent.changed.push(...removal.removeTurns(ids));
+      spent.turns += ids.length;
+      spent.budget -= cost;
+    }
   }
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */

@@ -1,4 +1,5 @@
 /** What lets go of turns and sessions in the SQLite store: for good, a bounded number at a time, and with their space. */
+import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { takeWithin, turnBytes } from "./size.ts";
 
@@ -36,7 +37,7 @@ interface Removed {
 
 const maxReturnedPages = 256;
 
-export function createRemoval({ database }: Ground): Removal {
+export function createRemoval({ database }: Ground, ends: Ends): Removal {
   const statements = {
     moveChildren: database.prepare(`
       UPDATE turns SET parent = (SELECT id FROM turns WHERE id = $heir), gap = 1
@@ -67,6 +68,7 @@ export function createRemoval({ database }: Ground): Removal {
   function removeTurns(turnIds: readonly string[], heir: string | null = null): readonly string[] {
     const ids = JSON.stringify(turnIds);
     const children = statements.moveChildren.all({ ids, heir }) as { id: string }[];
+    ends.leave(turnIds);
     statements.removeTurns.run(ids);
     return [...turnIds, ...children.map(({ id }) => id)];
   }

@@ -12,6 +12,7 @@ const migrations: readonly ((database: DatabaseSync) => void)[] = [
   rememberWhatWasTold,
   keepSessionsTogether,
   findWhatFailed,
+  findWhatWasLeft,
 ];
 
 /** The version that this program reads and writes. */
@@ -148,4 +149,22 @@ function keepSessionsTogether(database: DatabaseSync): void {
 /** What came to nothing leaves by its own age, wherever it stands. No other turn is in the index, so that none costs more for it. */
 function findWhatFailed(database: DatabaseSync): void {
   database.exec("CREATE INDEX failed_turns ON turns (created) WHERE status IN ('failed', 'cancelled')");
+}
+
+/**
+ * Threads that were left leave by their own age, from their ends. To index all ends would cost each turn two entries, so only those
+ * are noted that are not, or no longer, their session's tip; a turn of a session with one thread costs nothing more.
+ */
+function findWhatWasLeft(database: DatabaseSync): void {
+  database.exec(`
+    CREATE TABLE ends (
+      created INTEGER NOT NULL,
+      turn TEXT NOT NULL,
+      PRIMARY KEY (created, turn)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO ends (created, turn) SELECT created, id FROM turns
+    WHERE session IS NOT NULL AND status IN ('completed', 'incomplete', 'shown') AND NOT EXISTS (
+      SELECT 1 FROM turns AS next
+      WHERE next.parent = turns.id AND next.status IN ('completed', 'incomplete', 'shown'));
+  `);
 }

@@ -10,9 +10,9 @@ export const isThere = `NOT EXISTS (
   SELECT 1 FROM sessions INDEXED BY deleted_sessions WHERE sessions.deleted = 1 AND sessions.id = turns.session)`;
 
 /** Something can follow it. One by one, as a list would be put into a table first, which costs 3 µs. */
-const toFollowable = (table: string) =>
+export const toFollowable = (table: string) =>
   ["running", "failed", "cancelled"].map((status) => `${table}.status <> '${status}'`).join(" AND ");
-const isFollowable = toFollowable("turns");
+export const isFollowable = toFollowable("turns");
 
 /** It was said in its session. Those with a digest were, which an index tells without a look at the turn. */
 export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;

@@ -15,10 +15,15 @@ export function takeWithin<T extends { readonly bytes: number }>(
   budget: number,
 ): { readonly taken: readonly T[]; readonly cost: number } {
   let [count, cost] = [0, 0];
-  for (const { bytes } of turns) {
+  for (const turn of turns) {
     if (cost >= budget) break;
     count += 1;
-    cost += 1 + Math.floor(bytes / partBytes);
+    cost += costOf(turn);
   }
   return { taken: turns.slice(0, count), cost };
+}
+
+/** What a turn takes of a budget. */
+export function costOf({ bytes }: { readonly bytes: number }): number {
+  return 1 + Math.floor(bytes / partBytes);
 }

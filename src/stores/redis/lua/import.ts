@@ -54,6 +54,7 @@ for at = 2, #ARGV, TURN do
       if found[OWNER] ~= turn[OWNER] then return { 'parent-owner', new.id, parent, added } end
     end
     addTurn(new)
+    if isFollowable(turn) then noteEnd(turn) end
     added[#added + 1] = new.id
   end
 end

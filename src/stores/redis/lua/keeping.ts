@@ -63,6 +63,9 @@ end
 for each = 1, count do
   if not (isBegun and each == count and replaceRunning(new[each])) then addTurn(new[each]) end
 end
+-- What the tip moves away from, or stays away from.
+local left = verdict == 'keep' and last.turn or verdict == 'move' and tip and tip ~= first.turn[PARENT] and readTurn(tip)
+if left then noteEnd(left) end
 keepKey(keyName, kept, last.id, now)
 if #ARGV < at + 8 then return { call('GET', P .. 'changes'), {} } end
 local changed = {}

@@ -12,6 +12,8 @@
  * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
  * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
  * - `failed`: the numbers of turns that came to nothing, by the time at which they were made.
+ * - `ends`: the numbers of turns with which a thread may end beside the tip of its session, by the time at which they were made. Whatever
+ *   may make an end of a turn notes it; one that something follows by now is found out when it is old.
  * - `doomed`: sessions that are deleted already, but some of their turns are not.
  * - `lease:<gateway>`: that it is there. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
  * - `count` numbers turns and sessions; `changes` counts whatever makes wrong what someone remembers of a turn.
@@ -77,6 +79,10 @@ local function countEnd(sessionId, by)
   end
 end
 
+local function noteEnd(turn)
+  if turn[SESSION] ~= '' then call('ZADD', P .. 'ends', turn[CREATED], turn[NUMBER]) end
+end
+
 -- Tells the session of which it takes an end: nothing followed its parent before.
 local function link(id, turn)
   local parent = turn[PARENT]
@@ -98,6 +104,7 @@ local function unlink(id, turn)
     strike(turnKey(parent), 'f', turn[NUMBER])
   elseif strike(turnKey(parent), 'c', turn[NUMBER]) then
     countEnd(readTurn(parent)[SESSION], 1)
+    noteEnd(readTurn(parent))
   end
 end
 
@@ -149,6 +156,7 @@ local function displace(id, turn)
   if cameToNothing(turn) then call('ZREM', P .. 'failed', number) end
   if session == '' then return end
   call('ZREM', turnsKey(turn), number)
+  call('ZREM', P .. 'ends', number)
   if turn[DIGEST] ~= '' then strike(P .. 'sd:' .. session, 'd' .. turn[DIGEST], number) end
   if turn[EXCHANGE] ~= '' then strike(P .. 'sd:' .. session, 'x' .. turn[EXCHANGE], number) end
   if isFollowable(turn) and call('HEXISTS', turnKey(id), 'c') == 0 then countEnd(session, -1) end

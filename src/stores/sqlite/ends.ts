@@ -1,0 +1,102 @@
+/** Where threads may end in the SQLite store beside the tips of their sessions, so that those that were left are found by their age. */
+import type { Ground } from "./ground.ts";
+import { isFollowable, isThere, toFollowable } from "./search.ts";
+import { costOf, turnBytes } from "./size.ts";
+
+/**
+ * A tip is not among them, so that a session with one thread costs nothing here. Whatever may make an end of another turn notes
+ * it, and one that something follows by now is found out when it is old. Each must run in the group.
+ */
+export interface Ends {
+  note(turnId: string): void;
+  /** Notes what these turns follow, as they are about to go, and forgets them. */
+  leave(turnIds: readonly string[]): void;
+  /**
+   * Threads that were left, the oldest first: the ids of their turns from the end up to where another goes on or something is
+   * younger, as far as the budget goes, and what it takes to look for them and delete them. It costs nothing: there are no more.
+   */
+  findLeft(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
+}
+
+export function createEnds({ database }: Ground): Ends {
+  const statements = prepareEnds(database);
+
+  /** What a turn that is about to go follows, if that is old too and nothing else follows it. */
+  function findBefore({ id, parent }: LeftTurn, before: number): LeftTurn | undefined {
+    return parent === null ? undefined : (statements.findBefore.get(parent, before, id) as LeftTurn | undefined);
+  }
+
+  return {
+    note: (turnId) => void statements.note.run(turnId),
+    leave(turnIds) {
+      const ids = JSON.stringify(turnIds);
+      statements.noteParents.run(ids);
+      statements.forgetAll.run(ids);
+    },
+    findLeft(before, budget) {
+      const found = statements.findOld.all(before, Math.ceil(budget)) as unknown as EndRow[];
+      const ids: string[] = [];
+      let cost = found.length / looksPerRemoval;
+      for (const end of found) {
+        if (end.is_left !== 1) statements.forget.run(end.created, end.id);
+        else {
+          for (let turn: LeftTurn | undefined = end; turn && cost < budget; turn = findBefore(turn, before)) {
+            ids.push(turn.id);
+            cost += costOf(turn);
+          }
+        }
+      }
+      return { ids, cost };
+    },
+  };
+}
+
+/** To look at an end, with all that may follow it, costs so much less than to delete it. */
+const looksPerRemoval = 4;
+
+interface LeftTurn {
+  readonly id: string;
+  readonly parent: string | null;
+  readonly bytes: number;
+}
+
+interface EndRow extends LeftTurn {
+  readonly created: number;
+  /** Not 1: something follows it, or it is its session's tip, or it is gone. */
+  readonly is_left: number | null;
+}
+
+/** It was said in a session that is there and goes on elsewhere. */
+const isBeside = `${isFollowable} AND ${isThere}
+  AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session AND sessions.tip = turns.id)`;
+
+/** What came to nothing does not follow anything. */
+const isNext = "next.status <> 'failed' AND next.status <> 'cancelled'";
+
+function prepareEnds(database: Ground["database"]) {
+  const listed = "SELECT value FROM json_each(?)";
+  return {
+    note: database.prepare(
+      "INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns WHERE id = ? AND session IS NOT NULL",
+    ),
+    // The plus keeps the planner from walking through all that is in sessions.
+    noteParents: database.prepare(`
+      INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns
+      WHERE +session IS NOT NULL AND id IN (SELECT parent FROM turns WHERE id IN (${listed}))`),
+    forget: database.prepare("DELETE FROM ends WHERE created = ? AND turn = ?"),
+    forgetAll: database.prepare(
+      `DELETE FROM ends WHERE (created, turn) IN (SELECT created, id FROM turns WHERE id IN (${listed}))`,
+    ),
+    findOld: database.prepare(`
+      SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isBeside} AND NOT EXISTS (
+        SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")}) AS is_left
+      FROM ends LEFT JOIN turns ON turns.id = ends.turn
+      WHERE ends.created < ? AND NOT EXISTS (
+        SELECT 1 FROM turns AS next WHERE next.parent = ends.turn AND next.status = 'running')
+      ORDER BY ends.created, ends.turn LIMIT ?`),
+    findBefore: database.prepare(`
+      SELECT id, parent, ${turnBytes} AS bytes FROM turns
+      WHERE id = ? AND +session IS NOT NULL AND created < ? AND ${isBeside} AND NOT EXISTS (
+        SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND next.id <> ? AND ${isNext})`),
+  };
+}

@@ -1,0 +1,138 @@
+/** What every store must let go of in a session that goes on: threads that were left. */
+import assert from "node:assert/strict";
+import type { SessionStore, StoredTurn } from "../../src/core/store.ts";
+import type { It } from "./contract-said.ts";
+import {
+  fullTold,
+  gather,
+  keepBelow,
+  keepSession,
+  makeTurn,
+  newDigest,
+  pruneAll,
+  readTurns,
+  replay,
+  toMove,
+} from "./making.ts";
+
+export function describeThreadsLeft(it: It): void {
+  const at = (hours: number) => new Date(Date.UTC(2026, 1, 3, hours, 30));
+
+  it("prunes a thread that was left, from its end up to where a younger one branches off", async (store, clock) => {
+    clock.time = at(0);
+    const root = await keepSession(store, { createdAt: at(0) });
+    const marks = { digest: newDigest(), exchange: newDigest() };
+    const shared = await keepBelow(store, root, { createdAt: at(0) });
+    const [middle, young] = [
+      await keepBelow(store, shared, { createdAt: at(1) }),
+      await keepBelow(store, shared, { createdAt: at(5) }),
+    ];
+    const last = makeTurn({ session: root.session, parent: middle.id, createdAt: at(2), told: fullTold, ...marks });
+    assert.equal(await store.commit({ turns: [last], key: { key: "key", fingerprint: "print" } }), true);
+    const other = makeTurn({ session: root.session, createdAt: at(1) });
+    const below = await keepNext(store, other, root);
+    clock.time = at(6);
+    const tip = await keepNext(store, makeTurn({ session: root.session, createdAt: at(3) }), below);
+    assert.equal((await readTurns(store, last.id)).length, 4);
+    assert.equal(await store.countThreads(root.session!), 2);
+
+    const pruned = await pruneAll(store, { idleBefore: at(4), keysBefore: at(0) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [0, 3]);
+    for (const { id } of [middle, last, other]) {
+      assert.equal(await store.findTurn("alice", id), undefined);
+      assert.deepEqual(await readTurns(store, id), []);
+    }
+    assert.equal(await store.findKey("alice", "key"), undefined);
+    assert.equal(await store.findByDigest(root.session!, [marks.digest]), undefined);
+    assert.deepEqual(await store.findByExchange(root.session!, marks.exchange), []);
+    assert.deepStrictEqual(await readTurns(store, young.id), [root, shared, young]);
+    assert.deepStrictEqual(await readTurns(store, tip.id), [tip]);
+    assert.equal((await store.readSession(root.session!))?.tip, tip.id);
+    assert.equal(await store.commit({ turns: [makeTurn({ session: root.session, parent: last.id })] }), false);
+    assert.equal((await pruneAll(store, { idleBefore: at(4) })).turns, 0);
+    assert.equal((await pruneAll(store, { idleBefore: new Date(+at(5) + 1) })).turns, 3);
+    assert.equal(await store.countThreads(root.session!), 1);
+  });
+
+  it("never prunes the current thread of a session in use by its age, nor what a running turn goes on from", async (store, clock) => {
+    clock.time = at(0);
+    const root = await keepSession(store, { createdAt: at(0) });
+    const current = await keepNext(store, makeTurn({ session: root.session, parent: root.id, createdAt: at(0) }), root);
+    const branch = await keepBelow(store, current, { createdAt: at(0) });
+    const waiting = await keepBelow(store, root, { createdAt: at(0) });
+    const running = makeTurn({ session: root.session, parent: waiting.id, status: "running", createdAt: at(0) });
+    await store.begin(running);
+    const spoiled = await keepBelow(store, root, { createdAt: at(0) });
+    const failed = makeTurn({ session: root.session, parent: spoiled.id, status: "failed", createdAt: at(5) });
+    await store.begin(failed);
+    clock.time = at(6);
+    await keepBelow(store, root, { createdAt: at(6) });
+
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 2);
+    for (const { id } of [branch, spoiled]) assert.equal(await store.findTurn("alice", id), undefined);
+    assert.deepStrictEqual(await store.findTurn("alice", failed.id), { ...failed, parent: undefined, gap: true });
+    assert.deepStrictEqual(await readTurns(store, current.id), [root, current]);
+    assert.deepStrictEqual(await readTurns(store, waiting.id), [root, waiting]);
+
+    assert.equal(await store.end({ ...running, status: "cancelled", createdAt: at(5) }), true);
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 1);
+    assert.equal(await store.findTurn("alice", waiting.id), undefined);
+    assert.equal((await store.readSession(root.session!))?.tip, current.id);
+  });
+
+  it("prunes what became the end of a thread when the turn behind it was deleted, or the tip moved away", async (store, clock) => {
+    clock.time = at(6);
+    const root = await keepSession(store, { createdAt: at(0) });
+    const branch = await keepBelow(store, root, { createdAt: at(0) });
+    const fresh = await keepBelow(store, branch, { createdAt: at(5) });
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 0);
+    const tip = await keepNext(store, makeTurn({ session: root.session, createdAt: at(6) }), root);
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 0);
+    assert.equal(await store.deleteTurn("alice", fresh.id), true);
+    assert.equal((await pruneAll(store, { idleBefore: at(5) })).turns, 2);
+    const left = await gather(store.exportRecords(root.session));
+    assert.deepEqual(
+      left.flatMap((record) => (record.type === "turn" ? [record.turn.id] : [])),
+      [tip.id],
+    );
+  });
+
+  it("prunes threads of an archive that were left before it was taken in", async (store, clock) => {
+    clock.time = at(0);
+    const tip = await keepSession(store, { createdAt: at(0) });
+    const archive = await gather(store.exportRecords());
+    const old = makeTurn({ session: tip.session, createdAt: at(0) });
+    const next = makeTurn({ session: tip.session, parent: old.id, createdAt: at(1) });
+    const added = [old, next].map((turn) => ({ type: "turn", turn }) as const);
+    assert.equal((await store.importRecords(replay([...archive, ...added]))).turns, 2);
+    clock.time = at(6);
+    const current = await keepNext(store, makeTurn({ session: tip.session, parent: tip.id }), tip);
+    assert.equal((await pruneAll(store, { idleBefore: at(4) })).turns, 2);
+    assert.deepStrictEqual(await readTurns(store, current.id), [tip, current]);
+  });
+
+  it("prunes hundreds of threads that were left in one session, and a long one", async (store, clock) => {
+    clock.time = at(0);
+    let tip = await keepSession(store, { createdAt: at(0) });
+    for (let count = 0; count < 300; count += 1) {
+      const first = await keepNext(store, makeTurn({ session: tip.session, createdAt: at(0) }), tip);
+      tip = await keepNext(store, makeTurn({ session: tip.session, parent: first.id, createdAt: at(0) }), first);
+    }
+    for (let count = 0; count < 500; count += 1) {
+      tip = await keepNext(store, makeTurn({ session: tip.session, parent: tip.id, createdAt: at(0) }), tip);
+    }
+    clock.time = at(6);
+    const current = await keepNext(store, makeTurn({ session: tip.session, createdAt: at(6) }), tip);
+    const pruned = await pruneAll(store, { idleBefore: at(5) });
+    assert.deepEqual([pruned.sessions, pruned.turns], [0, 1_101]);
+    const left = (await gather(store.exportRecords())).filter(({ type }) => type === "turn");
+    assert.equal(left.length, 1);
+    assert.equal((await store.readSession(current.session!))?.tip, current.id);
+  });
+}
+
+/** Commits a turn to which its session's tip moves. */
+async function keepNext(store: SessionStore, turn: StoredTurn, tip: StoredTurn): Promise<StoredTurn> {
+  assert.equal(await store.commit({ turns: [turn], session: toMove(turn, tip.id, "refuse") }), true);
+  return turn;
+}
