@@ -248,9 +248,9 @@ function oneAfterTheOther(change: (config: Config) => Promise<void>): (config: C
 /** Archives are rare, and what judges their lines takes a quarter of a second to load. */
 const archiving: Pick<Operator, "writeArchive" | "readArchive"> = {
   async *writeArchive(records) {
-    yield* (await import("./archive.ts")).writeArchive(records);
+    yield* (await import("./archive/write.ts")).writeArchive(records);
   },
   async *readArchive(bytes) {
-    yield* (await import("./archive.ts")).readArchive(bytes);
+    yield* (await import("./archive/read.ts")).readArchive(bytes);
   },
 };

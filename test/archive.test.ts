@@ -1,7 +1,7 @@
 /** What an archive's lines may hold where it ends up in headers and paths. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readArchive } from "../src/archive.ts";
+import { readArchive } from "../src/archive/read.ts";
 import type { ArchiveRecord } from "../src/core/store.ts";
 import { fullTold, gather, makeTurn } from "./stores/making.ts";
 

@@ -14,9 +14,10 @@ const law: Readonly<Record<string, { readonly rooms: readonly string[]; readonly
   protocols: { rooms: ["core"] },
   adapters: { rooms: ["core"] },
   stores: { rooms: ["core"] },
+  archive: { rooms: ["core"] },
   http: { rooms: ["core", "protocols"] },
-  cli: { rooms: ["core", "config", "protocols", "adapters", "stores", "http", ""] },
-  "": { rooms: ["core", "config", "protocols", "adapters", "stores", "http", "cli"] },
+  cli: { rooms: ["core", "config", "protocols", "adapters", "stores", "archive", "http", ""] },
+  "": { rooms: ["core", "config", "protocols", "adapters", "stores", "archive", "http", "cli"] },
 };
 
 /** Rooms within rooms: neighbours on one floor never meet. */

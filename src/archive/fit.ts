@@ -1,10 +1,10 @@
 /** Whether the parts of an archive's turn fit together, which their forms alone cannot tell: whoever tells it again asks no more. */
-import { memoForm } from "./archive-forms.ts";
-import { findBadShape } from "./archive-shape.ts";
-import type { ItemDelta } from "./core/event.ts";
-import { maxPieces, type Pieces } from "./core/frame/pieces.ts";
-import type { Item } from "./core/item.ts";
-import type { StoredTurn } from "./core/store.ts";
+import { memoForm } from "./forms.ts";
+import { findBadShape } from "./shape.ts";
+import type { ItemDelta } from "../core/event.ts";
+import { maxPieces, type Pieces } from "../core/frame/pieces.ts";
+import type { Item } from "../core/item.ts";
+import type { StoredTurn } from "../core/store.ts";
 
 /** The path of what does not fit, and why; nothing: all of it does. */
 export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): Misfit | undefined {

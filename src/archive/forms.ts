@@ -1,7 +1,7 @@
 /** What the lines of an archive must look like. */
 import { type TSchema, Type } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
-import { errorCodes } from "./core/errors.ts";
+import { errorCodes } from "../core/errors.ts";
 
 const name = Type.String({ minLength: 1 });
 /**
@@ -18,6 +18,8 @@ const date = Type.String({
 const counted = Type.Integer({ minimum: 0 });
 const code = Type.Enum([...errorCodes]);
 const text = Type.Optional(Type.String());
+/** An adapter of the operator's own may have said null. */
+const unsaid = Type.Optional(Type.Union([Type.String(), Type.Null()]));
 const flag = Type.Optional(Type.Boolean());
 const extra = Type.Object({
   dialect: Type.Enum(["chat", "responses"]),
@@ -118,7 +120,7 @@ const told = Type.Object({
   truncation: Type.Enum(["auto", "disabled"]),
   endedAt: Type.Optional(date),
   finish: Type.Enum(["stop", "length", "content-filter", "tool-calls"]),
-  notes: Type.Object({ fingerprint: text, serviceTier: text }),
+  notes: Type.Object({ fingerprint: unsaid, serviceTier: unsaid }),
   remarks: Type.Optional(
     Type.Array(
       Type.Union([
@@ -137,7 +139,7 @@ const told = Type.Object({
       message: Type.String(),
       param: text,
       wireCode: text,
-      retryAfterSeconds: Type.Optional(Type.Number({ minimum: 0 })),
+      retryAfterSeconds: Type.Optional(Type.Union([Type.Number({ minimum: 0 }), Type.Null()])),
     }),
   ),
   pieces: Type.Optional(

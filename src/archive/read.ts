@@ -1,20 +1,12 @@
-/** What a store holds as JSON Lines, for backups and for moving it elsewhere; and read back, without trusting a line of it. */
+/** What was written of a store, read back without trusting a line of it. */
 import type { Validator } from "typebox/compile";
-import { findMisfit } from "./archive-fit.ts";
-import { forms } from "./archive-forms.ts";
-import { findBadShape } from "./archive-shape.ts";
-import { GatewayError } from "./core/errors.ts";
-import { giveUp, interrupted } from "./core/frame/replay.ts";
-import type { ArchiveRecord, StoredTurn, Told } from "./core/store.ts";
-
-/** The version of the lines. A reader of a later version reads earlier ones. */
-const version = 1;
-
-/** One line a record, with its newline. The last one tells that nothing was cut off. */
-export async function* writeArchive(records: AsyncIterable<ArchiveRecord>): AsyncGenerator<string, void, void> {
-  for await (const record of records) yield `${JSON.stringify(toLine(record))}\n`;
-  yield `${JSON.stringify({ type: "end" })}\n`;
-}
+import { GatewayError } from "../core/errors.ts";
+import { giveUp, interrupted } from "../core/frame/replay.ts";
+import type { ArchiveRecord, StoredTurn, Told } from "../core/store.ts";
+import { findMisfit } from "./fit.ts";
+import { forms } from "./forms.ts";
+import { findBadShape } from "./shape.ts";
+import { version } from "./write.ts";
 
 /** The records of an archive's bytes, each judged before it is told. Throws with the number of the line that is wrong. */
 export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ArchiveRecord, void, void> {
@@ -31,17 +23,6 @@ export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGener
   if (isFirst) throw refuse("The archive is empty.");
   if (!isWhole)
     throw refuse("The archive was cut off: its last line, which tells its end, is missing. Export it again.");
-}
-
-function toLine(record: ArchiveRecord): object {
-  switch (record.type) {
-    case "store":
-      return { type: "portico", version, hintKey: record.hintKey, sealKeys: record.sealKeys };
-    case "session":
-      return record;
-    case "turn":
-      return { type: "turn", ...record.turn };
-  }
 }
 
 interface Line {

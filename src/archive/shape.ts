@@ -1,8 +1,8 @@
 /** Says what is wrong with how a text of an archive is built, before it is parsed. */
-import { lookThrough } from "./core/json-shape.ts";
+import { lookThrough } from "../core/json-shape.ts";
 
-/** Bodies are nested by 64 levels unless the operator allows more, and a text of three thousand is written out by no store. */
-const maxDepth = 1_000;
+/** Bodies are nested by 64 levels unless the operator allows more; what is nested deeper than this is written out by no store. */
+const maxDepth = 3_000;
 /** Each takes about a hundred bytes of memory. A request has a million at most, and an answer few beside its log probabilities. */
 const maxContainers = 4_000_000;
 

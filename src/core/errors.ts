@@ -90,7 +90,7 @@ export class GatewayError extends Error {
     this.code = code;
     this.param = details.param ?? null;
     this.part = details.part;
-    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
     this.wireCode = details.wireCode ?? code;
   }
 
@@ -101,6 +101,11 @@ export class GatewayError extends Error {
   get type(): ErrorType {
     return codes[this.code][1];
   }
+}
+
+/** Adapters may make something of a header that is no number. */
+function isTime(seconds: number | undefined): boolean {
+  return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
 }
 
 /** The words of others in a message may be as long as they like; the remedy stands at its end. */

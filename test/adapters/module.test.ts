@@ -73,6 +73,20 @@ test("the adapter's other members are there as they are", async (context) => {
   assert.equal(adapter.contextWindow?.("m"), 0);
 });
 
+test("null says that nothing is there", async (context) => {
+  const text = `export default { async *stream() {
+    yield [{ type: "text", text: "hi", logprobs: null }, { type: "notes", notes: { fingerprint: null, serviceTier: "flex" } }];
+  } };`;
+  const adapter = createModule({ path: write(context, "nulls.mjs", text) });
+  const batches = await Array.fromAsync(adapter.stream(turn, new AbortController().signal));
+  assert.deepEqual(batches, [
+    [
+      { type: "text", text: "hi" },
+      { type: "notes", notes: { serviceTier: "flex" } },
+    ],
+  ]);
+});
+
 for (const [what, text, expected] of [
   ["no default export", `export const make = 1;`, /broken\.ts has no default export\. Export a function/],
   ["a default export of another kind", `export default 5;`, /default export of .*broken\.ts must be a function/],

@@ -109,12 +109,23 @@ function guardCall<Arguments extends unknown[], Result>(
 function checkBatch(batch: unknown): readonly Delta[] {
   if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
   for (const delta of batch) if (!isDelta(delta)) throw unfit("stream yielded something that is no delta", delta);
-  return batch as readonly Delta[];
+  return (batch.some(hasNull) ? batch.map(withoutNulls) : batch) as readonly Delta[];
 }
 
 function isDelta(value: unknown): boolean {
   if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
   return whole[value["type"] as Delta["type"]](value);
+}
+
+/** Whoever says null where there is nothing to say means that nothing is there. */
+function hasNull(delta: Fields): boolean {
+  for (const key in delta) if (delta[key] === null) return true;
+  return delta["type"] === "notes";
+}
+
+function withoutNulls(delta: Fields): Fields {
+  const said = Object.fromEntries(Object.entries(delta).filter(([, value]) => value !== null));
+  return isObject(said["notes"]) ? { ...said, notes: withoutNulls(said["notes"]) } : said;
 }
 
 const isText = ({ text }: Fields) => typeof text === "string";

@@ -67,7 +67,7 @@ async function writeAll(
   target: NodeJS.WritableStream,
   end: boolean,
 ): Promise<void> {
-  const { writeArchive } = await import("../../archive.ts");
+  const { writeArchive } = await import("../../archive/write.ts");
   await pipeline(Readable.from(writeArchive(records)), target, { end });
 }
 

@@ -30,7 +30,7 @@ export const importSessions: Command = {
       terminal,
       house,
       async ({ store }) => {
-        const { readArchive } = await import("../../archive.ts");
+        const { readArchive } = await import("../../archive/read.ts");
         const bytes = file === undefined ? process.stdin : createReadStream(file);
         const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
         terminal.print(`Took in ${sessions} sessions and ${turns} turns.`);

@@ -24,7 +24,7 @@ export const sessions = section("What the gateway remembers.", {
       "Whether callers send their whole history: `auto` learns it for each session, `resent` takes it for granted, " +
       "so that no two conversations under one hint ever meet.",
   },
-  ttl: duration("30d", "Sessions in which nothing was said for so long are deleted."),
+  ttl: duration("30d", "Sessions, and threads of a session, in which nothing was said for so long are deleted."),
   max_turns_per_thread: integer(10_000, "The longest thread; beyond it the oldest turns are deleted."),
   max_sessions_per_owner: integer(100_000, "Sessions of one owner; beyond it those idle for longest are deleted."),
   prune_interval_ms: integer(3_600_000, "How often what is no longer kept is looked for."),

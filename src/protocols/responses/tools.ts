@@ -69,9 +69,18 @@ function readNamespace(tool: Fields): Tool {
   return {
     type: "other",
     name: toLabelled("namespace", name),
-    group: { name, description: readString(tool, "description"), tools: readTools(tool) },
+    group: { name, description: readString(tool, "description"), tools: readInnerTools(tool) },
     extra: { dialect: "responses", fields: tool.values },
   };
+}
+
+/** A namespace in a namespace is none that any model knows: it stays in the fields of the outer one. */
+function readInnerTools(namespace: Fields): readonly Tool[] {
+  return (readObjects(namespace, "tools") ?? []).map((tool) =>
+    readString(tool, "type") === "namespace"
+      ? { type: "other", extra: { dialect: "responses", fields: tool.values } }
+      : readTool(tool),
+  );
 }
 
 /** The name of the function that a model calls to search for tools, where its wire has no such tool. */
