@@ -514,6 +514,21 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
   });
 });
 
+test("a namespace in a namespace is none that a model knows, and stays in the outer one's fields alone", () => {
+  const inner = { type: "namespace", name: "inner", tools: [{ type: "function", name: "deep" }] };
+  const outer = { type: "namespace", name: "outer", tools: [{ type: "function", name: "f" }, inner] };
+  const [tool] = ask({ tools: [outer] }).settings.tools;
+  assert.ok(tool?.type === "other");
+  assert.deepEqual(tool.extra.fields, outer);
+  assert.deepEqual(
+    tool.group?.tools.map(({ type, ...each }) => [type, "name" in each, "group" in each]),
+    [
+      ["function", true, false],
+      ["other", false, false],
+    ],
+  );
+});
+
 test("a tool in a namespace is chosen by both names, or by its own while no other tool has it", () => {
   const files = { type: "namespace", name: "files", tools: [tool, { type: "custom", name: "patch" }] };
   const mail = { type: "namespace", name: "mail", tools: [tool, { type: "function", name: "send" }] };
