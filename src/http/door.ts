@@ -62,11 +62,20 @@ export interface Door {
 const partingMs = 1_000;
 /** What a request on a new connection may still take to arrive while the gateway closes. */
 const arrivingMs = 500;
+/** What connections remember, of what requests may take: a client whose memory is gone shows it again. */
+const rememberedShare = 4;
 
 export function createDoor(parts: DoorParts): Door {
   const { gateway, now, metrics = createMetrics() } = parts;
   const { listen, limits } = parts.settings;
-  const held = createHoldings(() => terms.limits.maxHeldBytes);
+  const held = createHoldings(
+    () => terms.limits.maxHeldBytes,
+    "Requests that are worked on and answers that are not read yet",
+  );
+  const remembered = createHoldings(
+    () => terms.limits.maxHeldBytes / rememberedShare,
+    "What WebSocket connections remember",
+  );
   const turns = createTurns(() => terms.limits.maxConcurrentTurns, held);
   const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
   const journal = createJournal(parts.log, metrics.count, parts.tracer);
@@ -82,7 +91,13 @@ export function createDoor(parts: DoorParts): Door {
     buckets: new Map(),
   };
   let terms = toTerms(parts, lasting);
-  const sockets = createWebSockets(() => ({ ...terms, settings: terms.settings.webSocket, journal, admit }));
+  const sockets = createWebSockets(() => ({
+    ...terms,
+    settings: terms.settings.webSocket,
+    journal,
+    admit,
+    remembered,
+  }));
   const app = fastify({
     logger: false,
     http: {
@@ -176,7 +191,7 @@ export function createDoor(parts: DoorParts): Door {
   const { adapters, ready } = parts;
   const load = {
     turns: () => turns.count,
-    heldBytes: () => held.bytes,
+    heldBytes: () => held.bytes + remembered.bytes,
     load: () => gateway.load(),
     connections: () => sockets.count(),
   };

@@ -4,7 +4,9 @@ import { GatewayError } from "../core/errors.ts";
 export interface Holdings {
   /** How much it is in all. */
   readonly bytes: number;
-  /** Throws when there is no room for so much more of this owner. */
+  /** Whether there is room for so much more of this owner. */
+  hasRoom(owner: string, bytes: number): boolean;
+  /** Throws when there is none. */
   check(owner: string, bytes: number): void;
   /** Counts what is there, whether there is room for it or not. */
   hold(owner: string, bytes?: number): Hold;
@@ -19,9 +21,10 @@ export interface Hold {
 
 /**
  * `maxBytes` is asked whenever it counts: it may change. An owner may have as much as it leaves free for the others: half when
- * it is alone, a third beside another one that has a third. So whoever comes next finds room, however many have filled theirs.
+ * it is alone, a third beside another one that has a third. So whoever comes next finds room, though ever less of it. `what` is
+ * held stands in the refusal.
  */
-export function createHoldings(maxBytes: () => number): Holdings {
+export function createHoldings(maxBytes: () => number, what: string): Holdings {
   const owners = new Map<string, number>();
   let held = 0;
 
@@ -44,8 +47,9 @@ export function createHoldings(maxBytes: () => number): Holdings {
     get bytes() {
       return held;
     },
+    hasRoom,
     check(owner, bytes) {
-      if (!hasRoom(owner, bytes)) throw tooMuch(maxBytes());
+      if (!hasRoom(owner, bytes)) throw tooMuch(what, maxBytes());
     },
     hold(owner, bytes = 0) {
       let mine = 0;
@@ -72,10 +76,10 @@ export function toHeldBytes(text: string, utf8Bytes = Buffer.byteLength(text)): 
   return utf8Bytes === text.length ? text.length : 2 * text.length;
 }
 
-function tooMuch(most: number): GatewayError {
+function tooMuch(what: string, most: number): GatewayError {
   return new GatewayError(
     "overloaded",
-    `Requests that are worked on and answers that are not read yet may take ${most} bytes together, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
+    `${what} may take ${most} bytes together, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
     { retryAfterSeconds: 1 },
   );
 }

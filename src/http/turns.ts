@@ -44,7 +44,8 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
     const most = maxConcurrent();
     if (running.size >= most) throw tooMany(most);
     (hears ? hearers : turns).check(token);
-    held.check(token.owner, bytes);
+    // What is counted already has its room.
+    if (bytes > 0) held.check(token.owner, bytes);
   }
 
   return {

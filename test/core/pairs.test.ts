@@ -118,6 +118,25 @@ for (const by of ["response", "conversation"] as const) {
   });
 }
 
+test("an earlier output that is shown again in fewer words stands as it was given", async () => {
+  const { adapter, answer } = open(lookAgain);
+  const first = await answer({ items: [user("go")] });
+  await drain(first);
+  const second = await answer({ items: [output("c0", "a long story")], previousId: first.about.id });
+  await drain(second);
+  const shown = [
+    user("go"),
+    call("c0"),
+    output("c0", "a long …"),
+    { type: "message", role: "assistant", content: "look 1" } as Item,
+    call("c0"),
+    output("c0", "more"),
+  ];
+  await drain(await answer({ items: shown, previousId: second.about.id }));
+  const given = adapter.turns.at(-1)!.items.flatMap((item) => (item.type === "tool-output" ? [item.output] : []));
+  assert.deepEqual(given, ["a long story", "more"]);
+});
+
 const toWords = (item: Item) => [item.type, "content" in item ? item.content : "output" in item ? item.output : ""];
 
 const said: Item = { type: "message", role: "assistant", content: "done" };

@@ -150,7 +150,7 @@ suite("WebSocket connections of a token that may have so many turns", () => {
 suite("memory", () => {
   test("an owner may have as much as it leaves to the others, and each next one finds room", () => {
     let most = 120;
-    const held = createHoldings(() => most);
+    const held = createHoldings(() => most, "What is held");
     const fits = (owner: string, bytes: number): boolean => {
       try {
         held.check(owner, bytes);
@@ -240,6 +240,37 @@ suite("memory", () => {
     assert.ok((await readHeld(address)) > 200_000);
     client.socket.terminate();
     await letGo(address);
+  });
+
+  test("what connections remember keeps no request out: a client whose memory finds no room shows all of it again", async (context) => {
+    const settled = { settings: { tokens }, limits: { ...limits, maxHeldBytes: 1_200_000 } };
+    const address = await createBox(context, [say("hi")], settled).listen();
+    const clients = [];
+    for (let count = 0; count < 3; count++) clients.push(await dial(context, address));
+    const ids: (string | undefined)[] = [];
+    for (const client of clients) {
+      client.create({ store: false, input: "x".repeat(140_000) });
+      const end = (await client.answer()).at(-1);
+      assert.equal(end?.type, "response.completed");
+      ids.push(end?.response?.id);
+    }
+    assert.ok((await readHeld(address)) < 300_000);
+    const { status } = await ask(address, "responses", {
+      body: { model: "m", input: "y".repeat(400_000) },
+      bearer: token,
+    });
+    assert.equal(status, 200);
+    clients[2]?.create({ store: false, input: "more", previous_response_id: ids[2] });
+    assert.equal((await clients[2]?.answer())?.[0]?.error?.code, "previous_response_not_found");
+    clients[0]?.create({ store: false, input: "more", previous_response_id: ids[0] });
+    assert.equal(textOf((await clients[0]?.answer()) ?? []), "hi");
+  });
+
+  test("a frame that is there alone has room, however much it is", async (context) => {
+    const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
+    const client = await dial(context, address);
+    client.create({ input: "x".repeat(limits.maxHeldBytes - 10_000) });
+    assert.equal(textOf(await client.answer()), "hi");
   });
 
   /** A request on a bare socket, whose answer is not read. */

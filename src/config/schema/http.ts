@@ -20,10 +20,14 @@ const limits = section("Bounds on size, number, rate and time.", {
   max_arriving_bytes: integer(
     256 * 1024 * 1024,
     "Bytes of request bodies that may be on their way together; the slowest is refused with 503.",
+    1,
+    Number.MAX_SAFE_INTEGER,
   ),
   max_held_bytes: integer(
     512 * 1024 * 1024,
-    "Bytes of memory that requests which are worked on, and answers that are not read yet, may take together; one token's name as much as it leaves to the others; more is refused with 503.",
+    "Bytes of memory that requests which are worked on, and answers that are not read yet, may take together; one token's name as much as it leaves to the others; more is refused with 503. What WebSockets remember may take a quarter as much beside.",
+    1,
+    Number.MAX_SAFE_INTEGER,
   ),
   max_queued_per_thread: integer(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
   headers_timeout_ms: integer(10_000, "How long a client may take to send the headers."),

@@ -116,14 +116,18 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   if (first === -1 || tip === undefined) return items;
   const open = callIdsOf(tip.output);
   if (!items.some((item) => item.type === "tool-output" && open.includes(item.callId))) return items;
-  const turn = stepsOf(path);
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
+  const isOld = (item: Item) =>
+    item.type === "tool-call" || (item.type === "tool-output" && !open.includes(item.callId));
+  // Most send no more than what is new, and a turn may be long.
+  if (asked.length === 0 && !items.some(isOld)) return items;
+  const turn = stepsOf(path);
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
   const repeated = new Set(isAskedAgain ? [...asked, ...instructionsAgain(items.slice(0, first), path)] : []);
   for (const item of stepsAgain(items, turn, open)) repeated.add(item);
-  const given = new Set(turn.map(toKnown));
+  const given = new Set(turn.map((item) => (item.type === "tool-output" ? item.callId : undefined)));
   const isKept = (item: Item) =>
-    !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(toKnown(item)));
+    !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(item.callId));
   // Thoughts go with what they led to.
   return items.filter((item, index) =>
     isKept(item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item),
@@ -141,6 +145,7 @@ function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] 
 /** What the model said in the turn and was given, shown again up to its newest calls; whatever stands behind something new is new. */
 function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
   const end = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId)) + 1;
+  if (end === 0) return [];
   const known = turn.map(toKnown);
   const again: Item[] = [];
   let at = 0;
@@ -154,11 +159,11 @@ function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonl
   return again;
 }
 
-/** By what an item is known to be the same again. */
+/** By what an item is known to be the same again; an output by its call alone, since a client may show less of it by then. */
 function toKnown(item: Item): string {
   switch (item.type) {
     case "tool-output":
-      return JSON.stringify([item.callId, item.output]);
+      return JSON.stringify([item.callId, "output"]);
     case "tool-call":
       return JSON.stringify([item.callId]);
     case "message":

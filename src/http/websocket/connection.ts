@@ -4,15 +4,17 @@ import type { WebSocket } from "ws";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
 import { callerLeft } from "../client.ts";
-import { toHeldBytes } from "../held.ts";
+import { type Holdings, toHeldBytes } from "../held.ts";
 import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";
-import { createConnectionMemory } from "./memory.ts";
+import { createConnectionMemory, toRoom } from "./memory.ts";
 import { answerFrame, type Frame, type SocketTurnParts } from "./turn.ts";
 import { createFrameWriter } from "./writer.ts";
 
 export interface ConnectionParts extends SocketTurnParts {
   readonly settings: WebSocketSettings;
+  /** What all connections remember. */
+  readonly remembered: Holdings;
 }
 
 export interface Connection {
@@ -40,11 +42,15 @@ const maxTimerMs = 2_147_483_647;
 
 /** `current` is asked for every turn: what it gives may change while the connection lasts. */
 export function openConnection(current: () => ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
-  const { limits, settings, now, journal, arrivals, held } = current();
+  const { limits, settings, now, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
-  const remembered = { check: (bytes: number) => held.check(owner, bytes), ...held.hold(owner) };
+  const memory = remembered.hold(owner);
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, remembered) };
+  const line = {
+    request,
+    writer,
+    memory: createConnectionMemory(limits.maxBodyBytes, toRoom(remembered, owner, memory)),
+  };
   const waiting: Frame[] = [];
   let waitingCharacters = 0;
   /** Of the frames that wait, and of the one that is being answered. */
@@ -161,7 +167,7 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     endArrival();
     waiting.length = 0;
     frames.release();
-    remembered.release();
+    memory.release();
     running?.abort(callerLeft());
   });
 

@@ -4,7 +4,7 @@ import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
-import { type Hold, toHeldBytes } from "../held.ts";
+import { type Hold, type Holdings, toHeldBytes } from "../held.ts";
 
 export interface ConnectionMemory extends Memory {
   /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
@@ -17,10 +17,27 @@ export interface ConnectionMemory extends Memory {
   forget(): void;
 }
 
-/** Counts what is remembered. */
-export interface Room extends Pick<Hold, "set"> {
-  /** Throws when there is no room for so much more. */
+/** Counts what is remembered, beside what other connections remember. */
+export interface Room {
+  /** Takes so much in all from now on, if there is room. */
+  take(bytes: number): boolean;
+  /** Throws when there is no room for so much in all. */
   check(bytes: number): void;
+}
+
+export function toRoom(remembered: Holdings, owner: string, hold: Hold): Room {
+  let taken = 0;
+  return {
+    take(bytes) {
+      if (bytes > taken && !remembered.hasRoom(owner, bytes - taken)) return false;
+      hold.set(bytes);
+      taken = bytes;
+      return true;
+    },
+    check(bytes) {
+      if (bytes > taken) remembered.check(owner, bytes - taken);
+    },
+  };
 }
 
 /** What is longer than `maxBytes` is not remembered: no request that showed it all would be taken either. */
@@ -33,7 +50,7 @@ export function createConnectionMemory(maxBytes: number, room: Room): Connection
     path = noPath;
     pathBytes = 0;
     prepared = undefined;
-    room.set(0);
+    room.take(0);
   }
 
   function find(turnId: string): Path | undefined {
@@ -62,17 +79,16 @@ export function createConnectionMemory(maxBytes: number, room: Room): Connection
       pathBytes = (known === 0 ? 0 : pathBytes) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
       path = grown;
       prepared = undefined;
-      if (pathBytes > maxBytes) forget();
-      else room.set(pathBytes);
+      // Its client sends all of it again when it is not remembered.
+      if (pathBytes > maxBytes || !room.take(pathBytes)) forget();
     },
     prepare(turnId, ask) {
       const whole = completePrepared(ask);
       const bytes = toHeldBytes(JSON.stringify(whole.items));
-      room.check(bytes);
+      room.check(pathBytes + bytes);
       if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
       prepared = { turnId, ask: whole };
-      if (pathBytes + bytes > maxBytes) forget();
-      else room.set(pathBytes + bytes);
+      if (pathBytes + bytes > maxBytes || !room.take(pathBytes + bytes)) forget();
     },
     complete,
     knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,
