@@ -27,14 +27,21 @@ if (major < 24) {
     });
 }
 
-/* Whether a folder of the user's home is the user's, and nobody else may write there. It is made if it is not there. */
+/* Whether a folder of the user's home is the user's alone. It is made if it is not there, and anew if others may write there. */
 function isOurs(home, folder) {
   var fs = process.getBuiltinModule("fs");
   try {
     if (!fs.existsSync(home)) return false;
     fs.mkdirSync(home + folder, { recursive: true, mode: 448 /* rwx------ */ });
     var found = fs.statSync(home + folder);
-    return !process.getuid || (found.uid === process.getuid() && (found.mode & 18) /* -w--w- */ === 0);
+    if (!process.getuid) return true;
+    if (found.uid !== process.getuid()) return false;
+    if ((found.mode & 18) /* -w--w- */ !== 0) {
+      /* Whatever is in it may have been planted. */
+      fs.rmSync(home + folder, { recursive: true });
+      fs.mkdirSync(home + folder, { mode: 448 });
+    }
+    return true;
   } catch (error) {
     /* A home that cannot be written is none for it; a fault of ours is told. */
     if (error.code) return false;

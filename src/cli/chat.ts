@@ -91,8 +91,11 @@ async function openPartner(
   naming: Naming | undefined,
   terminal: Terminal,
 ): Promise<Opened | undefined> {
-  const address = options["url"] === undefined ? await findGateway(config, terminal) : readAddress(options["url"]);
-  if (address !== undefined) {
+  const found =
+    options["url"] === undefined ? await findGateway(config, terminal) : { address: readAddress(options["url"]) };
+  if (found === "unknown") return undefined;
+  if (found !== "nobody") {
+    const { address } = found;
     const token = readToken(options["token-file"], config, terminal);
     if (token === undefined) {
       terminal.complain(`There is no token here to send to ${address}; name a file that holds one with --token-file.`);
@@ -129,18 +132,26 @@ async function chooseModel(
   }
 }
 
+/** `unknown` where somebody answers, and this user cannot find out whether it is the gateway: its store is not ours to open. */
+type Found = { readonly address: string } | "nobody" | "unknown";
+
 /** The token goes to nobody who only has the gateway's port. */
-async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
-  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
+async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<Found> {
+  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return "nobody";
   const { knock, toAddress } = await import("./knock.ts");
   const address = toAddress(http);
-  if (address === undefined || (await knock(address)) !== "gateway") return undefined;
-  const { hasGateway } = await import("./holder.ts");
-  if (hasGateway(sessions.store) !== false) return address;
+  if (address === undefined || (await knock(address)) !== "gateway") return "nobody";
+  const { readHolding } = await import("./holder.ts");
+  const holding = readHolding(sessions.store);
+  if (holding === "held" || holding === "no-sign") return { address };
+  const isFree = holding === "free";
+  const whoever = isFree
+    ? `Whoever answers at ${address} has not this store open, and so`
+    : `The store's lock may not be read by this user, so whoever answers at ${address}`;
   terminal.complain(
-    `Whoever answers at ${address} has not this store open, and so is not known as its gateway and gets no token. If you trust it, talk to it with --url.`,
+    `${whoever} is not known as its gateway and gets no token. If you trust it, talk to it with --url.`,
   );
-  return undefined;
+  return isFree ? "nobody" : "unknown";
 }
 
 /** The generated token on a run without a file; else the one that opens the endpoints. */

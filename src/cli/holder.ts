@@ -1,19 +1,35 @@
 /** Whether a gateway has the configured store: the sign by which whoever answers at its address is known for it, and may see a token. */
-import { existsSync, realpathSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../config/store.ts";
 import { primaryCodeOf } from "../stores/sqlite/trouble.ts";
 
-/** What SQLite says of a file that another process has locked. */
-const busy = 5;
+/** `unreadable` where this user may not look at the lock; `no-sign` where the store gives none: one in Redis or in memory. */
+type Holding = "held" | "free" | "unreadable" | "no-sign";
 
-/** Nothing where the store gives no such sign: one in Redis or in memory. A file that may not be looked at gives it to nobody. */
-export function hasGateway(store: string): boolean | undefined {
+/** Looks at the lock that a gateway holds beside its store. */
+export function readHolding(store: string): Holding {
   const file = fileOfStore(store);
-  if (file === undefined) return undefined;
-  // The store itself may have been moved away from under its gateway.
-  const lock = `${existsSync(file) ? realpathSync(file) : file}-gateway`;
-  if (!existsSync(lock)) return false;
+  if (file === undefined) return "no-sign";
+  try {
+    // The store itself may have been moved away from under its gateway.
+    const lock = `${isThere(file) ? realpathSync(file) : file}-gateway`;
+    return isThere(lock) ? readLock(lock) : "free";
+  } catch {
+    return "unreadable";
+  }
+}
+
+/** Throws where it cannot be known, as `existsSync` does not. */
+function isThere(file: string): boolean {
+  return statSync(file, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** What SQLite says of a file that another process has locked, and of one that it cannot open. */
+const busy = 5;
+const cannotOpen = 14;
+
+function readLock(lock: string): Holding {
   try {
     const database = new DatabaseSync(lock, { readOnly: true, timeout: 0 });
     try {
@@ -21,8 +37,10 @@ export function hasGateway(store: string): boolean | undefined {
     } finally {
       database.close();
     }
-    return false;
+    return "free";
   } catch (thrown) {
-    return primaryCodeOf(thrown) === busy;
+    const code = primaryCodeOf(thrown);
+    if (code === cannotOpen) return "unreadable";
+    return code === busy ? "held" : "free";
   }
 }

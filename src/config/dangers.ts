@@ -1,7 +1,7 @@
 /** Settings that work, but that the operator should know of. */
 import { isLoopback } from "./address.ts";
-import { hideSecrets } from "./hide.ts";
-import { isSecret, type Path } from "./path.ts";
+import { holdsSecret } from "./hide.ts";
+import { isModel, isSecret, type Path } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
 import { problem, type Problem } from "./problem.ts";
 import { tokensOf } from "./rules.ts";
@@ -83,14 +83,17 @@ function judgeStore(store: string): readonly Problem[] {
   return [problem(["gateway", "sessions", "store"], "sessions are kept in memory and lost when the gateway stops")];
 }
 
-function findPlainSecret(value: unknown, path: Path): Path | undefined {
-  // A URL may carry a password.
+function findPlainSecret(value: unknown, path: Path, before?: unknown): Path | undefined {
   if (typeof value === "string") {
-    return (isSecret(path) || hideSecrets(value) !== value) && !value.includes("${") ? path : undefined;
+    if (value.includes("${") || isModel(path)) return undefined;
+    // A URL may carry a password, and an argument a key.
+    return isSecret(path) || holdsSecret(value, before) ? path : undefined;
   }
   if (typeof value !== "object" || value === null) return undefined;
   for (const [key, entry] of Object.entries(value)) {
-    const place = findPlainSecret(entry, [...path, Array.isArray(value) ? Number(key) : key]);
+    const place = Array.isArray(value)
+      ? findPlainSecret(entry, [...path, Number(key)], value[Number(key) - 1])
+      : findPlainSecret(entry, [...path, key]);
     // The path of a secret's file is no secret.
     if (place !== undefined && key !== "file") return place;
   }

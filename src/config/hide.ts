@@ -1,17 +1,24 @@
-/** Takes secrets out of a text: of URLs, of arguments, of headers and connection strings that stand in it. */
+/**
+ * Takes secrets out of a text: of URLs, of arguments, of headers and connection strings that stand in it. Every expression here
+ * passes over a text once: none begins in the middle of what it has already read in vain.
+ */
 import { namesSecret } from "./path.ts";
 
-/** What it keeps is what nobody could use; a reference like `${NAME}` stays as it is written. */
-export function hideSecrets(text: string): string {
-  const shown = text
-    .replace(/^(rediss?:\/\/)\S*@/, "$1***@")
-    .replaceAll(/(:\/\/)[^/?#\s]*@/g, "$1***@")
-    .replaceAll(/([?&])([^=&#\s]+)=([^&#\s]+)/g, (found, mark: string, name: string, value: string) =>
+/**
+ * What it keeps is what nobody could use; a reference like `${NAME}` stays as it is written. Among the arguments of a program,
+ * `before` is the one in front: what follows `--api-key` is a secret.
+ */
+export function hideSecrets(text: string, before?: unknown): string {
+  return hideKnown(text, before).replaceAll(
+    /([?&])([^=?&#\s]+)=([^&#\s]+)/g,
+    (found, mark: string, name: string, value: string) =>
       harmlessSettings.has(name.toLowerCase()) ? found : `${mark}${name}=${star(value)}`,
-    );
-  return hideNamed(hideArgument(shown))
-    .replaceAll(/\bBearer\s+\S+/gi, hideSecond)
-    .replaceAll(knownForm, star);
+  );
+}
+
+/** Whether something in it is a secret by its name, its place or its form, while `hideSecrets` also hides what may be one. */
+export function holdsSecret(text: string, before?: unknown): boolean {
+  return hideKnown(text, before) !== text;
 }
 
 /** `***` in place of all but references. */
@@ -28,31 +35,98 @@ const harmlessSettings: ReadonlySet<string> = new Set([
   "version",
   "alt",
   "model",
+  "deployment",
   "region",
   "prefix",
   "replicas",
 ]);
 
+function hideKnown(text: string, before: unknown): string {
+  if (typeof before === "string" && /^--?[^=]+$/.test(before)) {
+    if (opens(before)) return star(text);
+    if (namesUser(before)) return starPassword(text);
+  }
+  // A file's name, as a store is written.
+  if (/^sqlite:[^?\s]*$/.test(text)) return text;
+  const shown = text
+    .replace(/^(rediss?:\/\/)(\S*)@/, (_, scheme: string, user: string) => `${scheme}${star(user)}@`)
+    .replaceAll(/:\/\/([^/?#\s]*)@/g, (_, user: string) => `://${star(user)}@`);
+  return hideNamed(shown).replaceAll(knownForm, star);
+}
+
 /** Keys that are known by their beginnings. */
 const knownForm =
-  /(?<![\w-])(?:(?:sk|pk|rk|xai)-(?=[\w-]*\d)[\w-]{8,}|(?:AIza|gsk_|hf_|gh[a-z]_|github_pat_)[\w-]{16,})/g;
+  /(?<![\w-])(?:(?:sk|pk|rk|xai)-(?=[\w-]*\d)[\w-]{8,}|(?:AIza|gsk_|hf_|gh[a-z]_|github_pat_|glpat-|xox[a-z]-)[\w-]{16,}|[spr]k_(?:live|test)_\w{8,}|A[KS]IA[A-Z\d]{12,}|eyJ[\w-]+\.[\w-]+\.[\w-]*)/g;
 
-/** An argument that is one assignment or one header: all behind its name is the secret, whatever is in it. */
-function hideArgument(text: string): string {
-  const [, name = "", sign = "", value = ""] = /^(-{0,2}[\w.-]+)(=|:\s*(?!\/\/))(.+)$/s.exec(text) ?? [];
-  return namesSecret(name) ? `${name}${sign}${star(value)}` : text;
-}
-
-/** `PASSWORD=…`, `Authorization: Bearer …`, `"api_key": "…"` within a longer text. */
+/** `PASSWORD=…`, `Authorization: Bearer …`, `"api_key": "…"`, `--api-key …` */
 function hideNamed(text: string): string {
-  return text.replaceAll(assignment, (_, name: string, sign: string, value: string) =>
-    namesSecret(name) ? `${name}${sign}${star(value)}` : `${name}${sign}${hideNamed(value)}`,
-  );
+  let shown = "";
+  let from = 0;
+  for (const { 0: found, 1: quote = "", 2: name = "", 3: sign = "", index } of text.matchAll(naming)) {
+    const begin = index + found.length;
+    const isWhole = opens(name);
+    if (begin < from || !(isWhole || namesUser(name)) || !assigns(name, sign, text[index - 1])) continue;
+    const [start, end] = findValue(text, begin, sign, index === 0 ? undefined : quote);
+    const value = text.slice(start, end);
+    shown += text.slice(from, start) + (isWhole ? star(value) : starPassword(value));
+    from = end;
+  }
+  return shown + text.slice(from);
 }
 
-const assignment = /([\w-]+)(\s*=\s*["']?|:\s+["']?|["']\s*:\s*["']?)((?:(?:Bearer|Basic|Token)\s+)?[^\s"'&;,]+)/gi;
+/** A name, with the quote that opens before it, and what may stand between it and its value. */
+const naming = /(?<=^|(\\*["'])|[^\w.-])([\w.-]+)(\\*["']?\s*(?:=+>?|:+(?!\/\/))\s*|\s+)/g;
 
-function hideSecond(words: string): string {
-  const [scheme = "", space = "", secret = ""] = words.split(/(\s+)/, 3);
-  return `${scheme}${space}${star(secret)}`;
+function opens(name: string): boolean {
+  return namesSecret(name) || /auth$/i.test(name.trimEnd());
+}
+
+/** Whose value is a name and, after a colon, a password. */
+function namesUser(name: string): boolean {
+  return /^--?(?:u|user|proxy-user)$/i.test(name);
+}
+
+/** Only options and `Bearer` have their value behind a blank; what stands in a path or an address is no name (`http://key:80`). */
+function assigns(name: string, sign: string, previous: string | undefined): boolean {
+  if (sign.trim() === "") return /^(?:-|bearer$)/i.test(name);
+  return sign !== ":" || !"/@:".includes(previous ?? " ");
+}
+
+/** From where to where it goes. `quote` opens before the name, if one does; at the beginning of the text there is nothing before it. */
+function findValue(text: string, begin: number, sign: string, quote: string | undefined): readonly [number, number] {
+  const isOption = sign.trim() === "";
+  if (quote === undefined && !isOption) return [begin, text.length];
+  const opened = matchAt(/\\*["']/y, text, begin);
+  if (opened !== "") return [begin + opened.length, findQuote(text, begin + opened.length, opened)];
+  // A whole header in quotes: `'Authorization: …'`.
+  const end = quote === undefined || quote === "" || isOption || /["']/.test(sign) ? -1 : text.indexOf(quote, begin);
+  if (end !== -1) return [begin, end];
+  const bracket = closing.get(text[begin] ?? "");
+  if (bracket !== undefined) {
+    const last = text.lastIndexOf(bracket);
+    return [begin, last < begin ? text.length : last + matchAt(/.[^\s"'&;,}\]]*/y, text, last).length];
+  }
+  return [begin, begin + matchAt(/(?:(?:Bearer|Basic|Token|ApiKey)\s+)?[^\s"'&;]+/iy, text, begin).length];
+}
+
+/** Where what was opened with this quote ends. One with a backslash stands in a text within a text. */
+function findQuote(text: string, start: number, quote: string): number {
+  if (quote === '"') return start + matchAt(/(?:[^"\\]+|\\.)*/sy, text, start).length;
+  const end = text.indexOf(quote, start);
+  return end === -1 ? text.length : end;
+}
+
+const closing: ReadonlyMap<string, string> = new Map([
+  ["[", "]"],
+  ["{", "}"],
+]);
+
+function matchAt(expression: RegExp, text: string, index: number): string {
+  expression.lastIndex = index;
+  return expression.exec(text)?.[0] ?? "";
+}
+
+function starPassword(text: string): string {
+  const colon = text.indexOf(":") + 1;
+  return colon === 0 ? text : text.slice(0, colon) + star(text.slice(colon));
 }

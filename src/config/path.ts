@@ -15,16 +15,23 @@ export function formatPath(path: Path): string {
 
 /** Tokens, keys and passwords by their names, and every header or variable that an adapter passes on. */
 export function isSecret(path: Path): boolean {
+  if (isModel(path)) return false;
   if (path.at(-2) === "headers" || path.at(-2) === "set_env") return true;
   return namesSecret(path.at(-1));
 }
 
 /** The same, and what an adapter passes on in a form that is not ours to know, unless its name says that it opens nothing. */
 export function isHidden(path: Path): boolean {
+  if (isModel(path)) return false;
   if (isSecret(path)) return true;
   const [, section, , key, ...within] = path;
   if (section !== "adapters") return false;
   return path.slice(3).some(namesSecret) || (key === "options" && !namesHarmless(within));
+}
+
+/** The name of a model opens nothing, whatever it looks like and whatever callers call it. */
+export function isModel([, section, , key]: Path): boolean {
+  return section === "adapters" && (key === "model" || key === "models");
 }
 
 /** Whether the last name of a path is that of a place or of a choice. */
@@ -36,13 +43,16 @@ function namesHarmless(path: Path): boolean {
 const harmlessWord =
   /^(url|uri|host|hostname|endpoint|name|region|location|zone|version|model|deployment|project|organization|provider|type|mode|format|language|level|effort|tier)s?$/;
 
-/** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. */
+/** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. The tokens of `max_tokens` are counted, and open nothing. */
 export function namesSecret(key: string | number | undefined): boolean {
-  return typeof key === "string" && wordsOf(key).some((word) => secretWord.test(word));
+  if (typeof key !== "string") return false;
+  const words = wordsOf(key);
+  const isCount = words.includes("max");
+  return words.some((word) => secretWord.test(word) && !(isCount && word === "tokens"));
 }
 
 const secretWord =
-  /^(api)?(token|key|secret|pass|password|passwd|pwd|passphrase|credential|authorization|bearer|jwt|pat|sig|signature)s?$/;
+  /^(api|auth|access|secret|private|client)?(token|key|secret|pass|password|passwd|pwd|passphrase|cred|credential|authorization|bearer|jwt|pat|sig|signature|cookie)s?$/;
 
 function wordsOf(key: string): readonly string[] {
   return key

@@ -1,6 +1,6 @@
 /** `portico chat`, with a gateway that runs and with none: the same sessions either way. */
 import assert from "node:assert/strict";
-import { statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { toNaming } from "../../src/channel.ts";
@@ -12,6 +12,8 @@ import { load, withHttp } from "../config/house.ts";
 import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
 import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";
+import { portico } from "./screen.ts";
+import { whileClosed } from "./stranger.ts";
 
 /** Runs `portico chat ARGS` with these lines on its standard input. */
 function chat(context: TestContext, folder: string, lines: string, ...args: readonly string[]): Promise<Ended> {
@@ -95,6 +97,35 @@ test("Whoever has the gateway's port and not its store gets no token, and chat a
   await chat(context, folder, "Hello\n", "--model", "m", "--url", squatter.url);
   assert.equal(squatter.received.at(-1)?.headers.authorization, `Bearer ${token}`);
 });
+
+test(
+  "Where this user may not read the store's lock, whoever answers gets no token, and chat leaves the store alone.",
+  { skip: process.platform === "win32" && "there are no such modes" },
+  async (context) => {
+    const squatter = await startUpstream((_, response) => {
+      response.setHeader("x-request-id", "req_1").end('{"status":"ok"}');
+    });
+    context.after(() => squatter.close());
+    const folder = makeFolder(context);
+    const http = { port: squatter.port, auth_token: token, endpoints: { compat_chat: true } };
+    writeConfig(folder, JSON.stringify({ gateway: { http, adapters: { echo: { type: "echo" } } } }));
+    chmodSync(folder, 0o755);
+    chmodSync(join(folder, "portico.json"), 0o644);
+    mkdirSync(join(folder, ".portico"));
+    const { code, complained } = await whileClosed(join(folder, ".portico"), () => portico(folder, "chat"));
+    assert.equal(code, 1);
+    assert.equal(
+      complained.split("\n").at(-1),
+      `The store's lock may not be read by this user, so whoever answers at http://127.0.0.1:${squatter.port} ` +
+        "is not known as its gateway and gets no token. If you trust it, talk to it with --url.",
+    );
+    assert.deepEqual(
+      squatter.received.map(({ path, headers }) => [path, headers.authorization]),
+      [["/healthz", undefined]],
+    );
+    assert.deepEqual(readdirSync(join(folder, ".portico")), []);
+  },
+);
 
 test("A store that another gateway has is told as such, with the way to that gateway.", async (context) => {
   const folder = makeFolder(context);

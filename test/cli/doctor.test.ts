@@ -26,6 +26,7 @@ import { makeFolder, startGateway, token } from "../gateway.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { surroundings } from "../config/house.ts";
 import { portico } from "./screen.ts";
+import { whileClosed } from "./stranger.ts";
 
 /** The lines of `portico doctor` in a folder with these settings, by what they are about. */
 async function examine(folder: string, gateway: object, ...args: readonly string[]) {
@@ -254,6 +255,26 @@ test("Whoever has the port and not the store is shown no token, however much it 
   );
   assert.match((await judge({ sessions: { store: "memory:" } }))!, /^ok .*a gateway answers at/);
 });
+
+test(
+  "Where this user may not read the store's lock, whoever has the port is shown no token, which is a warning.",
+  { skip: process.platform === "win32" && "there are no such modes" },
+  async (context) => {
+    const folder = makeFolder(context);
+    const gateway = await startGateway(context, {}, folder);
+    const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
+    const http = { ...config.http, port: Number(new URL(gateway.address).port) };
+    chmodSync(folder, 0o755);
+    assert.equal((await judgePort({ ...config, http })).level, "ok");
+    assert.deepEqual(await whileClosed(join(folder, ".portico"), () => judgePort({ ...config, http })), {
+      level: "warning",
+      about: "port",
+      text:
+        `whoever answers at ${gateway.address} was shown no token: ` +
+        "the store's lock may not be read by this user; to know more, ask as the gateway's user",
+    });
+  },
+);
 
 test("A gateway that another folder has started without a file does not know the token of this one.", async (context) => {
   const folder = makeFolder(context);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
+import { adapterOptions } from "../../src/adapters/index.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { maskSecrets } from "../../src/config/mask.ts";
 import { load, longToken, problemsOf, surroundings, withHttp } from "./house.ts";
@@ -302,6 +303,30 @@ test("A file that only refers to its secrets may be read by others.", async () =
     modeOf: () => 0o644,
   });
   assert.deepEqual(warnings, []);
+});
+
+test("What stands in an open file is a secret by its name, its form or its place in a URL or among arguments.", async () => {
+  const placeOf = async (adapter: object) => {
+    const gateway = { adapters: { main: adapter } };
+    const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }, gateway), {
+      adapterOptions,
+      env: { TOKEN: longToken },
+      modeOf: () => 0o644,
+    });
+    return warnings.map(({ path }) => path.replace("gateway.adapters.main.", "")).join();
+  };
+  const models = { "token-model": "sk-2-large-model" };
+  for (const [adapter, place] of [
+    [{ type: "openai", base_url: "https://h/openai?deployment=a&other=b", max_tokens_field: "max_tokens", models }, ""],
+    [{ type: "openai", base_url: "https://h/openai?sig=hush" }, "base_url"],
+    [{ type: "openai", proxy: "http://me:hush@h" }, "proxy"],
+    [{ type: "command", argv: ["p", "--api-key", "hush"] }, "argv[2]"],
+    [{ type: "command", argv: ["p", "--api-key", "${TOKEN}", "--max-tokens", "100"] }, ""],
+    [{ type: "command", argv: ["sh", "-c", "p --api-key hush"] }, "argv[2]"],
+    [{ type: "command", argv: ["p", "glpat-hush1234567890123456"] }, "argv[1]"],
+  ] as const) {
+    assert.equal(await placeOf(adapter), place);
+  }
 });
 
 test("The effective configuration shows no secret.", async () => {

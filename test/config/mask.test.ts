@@ -106,7 +106,101 @@ test("Secrets are found in URLs, arguments, headers and connection strings, and 
     ["unix:/run/key.sock:/v1", "unix:/run/key.sock:/v1"],
     ["--max-turns=3", "--max-turns=3"],
     ["What is this? a=b", "What is this? a=b"],
+    ["prog --api-key hush --api-key 'hush hush' go", "prog --api-key *** --api-key '***' go"],
+    ["prog --no-password --token hush", "prog --no-password *** ***"],
+    ["prog --authtoken hush --accesskey=hush --auth hush", "prog --authtoken *** --accesskey=*** --auth ***"],
+    ["--secretkey=hush", "--secretkey=***"],
+    ["curl -H 'x-api-key:hush' https://h", "curl -H 'x-api-key:***' https://h"],
+    ["curl -H 'Authorization: ApiKey hush' https://h", "curl -H 'Authorization: ***' https://h"],
+    ['curl -H "Cookie: a=hush; b=hush" https://h', 'curl -H "Cookie: ***" https://h'],
+    ["Cookie: session=hush", "Cookie: ***"],
+    ["curl -u joe:hush https://h", "curl -u joe:*** https://h"],
+    ["--user=joe:hush", "--user=joe:***"],
+    ['run A=1 PASSWORD="hush \\" hush" KEY=hush,hush go', 'run A=1 PASSWORD="***" KEY=*** go'],
+    ['{"a":{"token":["hush","hush"],"b":1}}', '{"a":{"token":***,"b":1}}'],
+    ['{"secrets":{"a":{"b":"hush"},"c":"hush"}}', '{"secrets":***'],
+    ['{\\"password\\":\\"hush\\",\\"a\\":1}', '{\\"password\\":\\"***\\",\\"a\\":1}'],
+    ["p -Dspring.password=hush", "p -Dspring.password=***"],
+    ["p https://h/#access_token=hush", "p https://h/#access_token=***"],
+    ["p AKIAHUSH000000000000 x", "p *** x"],
+    ["xoxb-1234567890-hushhushhush", "***"],
+    ["glpat-hush1234567890123456", "***"],
+    ["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.hush", "***"],
+    ["sk_live_hush1234567890", "***"],
+    ["redis://:hush?x=hush@h:6379", "redis://***@h:6379"],
+    ["https://u:${PW}@h/?key=${K}", "https://***${PW}@h/?key=${K}"],
+    ["--max-tokens=100", "--max-tokens=100"],
+    ["p --max-tokens 100 maxOutputTokens=5", "p --max-tokens 100 maxOutputTokens=5"],
+    ["sqlite:/home/a=b/key=1/portico.db", "sqlite:/home/a=b/key=1/portico.db"],
+    ["curl http://key:8080/v1 arn:aws:secret:eu", "curl http://key:8080/v1 arn:aws:secret:eu"],
+    ["https://h/openai?deployment=a&other=b", "https://h/openai?deployment=a&other=***"],
+    ["a=a=a=key=hush", "a=a=a=key=***"],
   ] as const) {
     assert.equal(hideSecrets(text), shown);
+  }
+});
+
+test("What follows an option among arguments is hidden where that names a secret or a user.", () => {
+  for (const [before, text, shown] of [
+    ["--api-key", "hush hush", "***"],
+    ["--auth", "hush", "***"],
+    ["--cookie", "a=hush", "***"],
+    ["-u", "joe:hush", "joe:***"],
+    ["--proxy-user", "joe:${PASSWORD}", "joe:${PASSWORD}"],
+    ["--max-tokens", "100", "100"],
+    ["--model", "small", "small"],
+  ] as const) {
+    assert.deepEqual(maskSecrets(["p", before, text]), ["p", before, shown]);
+  }
+});
+
+test("A choice and the name of a model are shown, whatever they look like.", () => {
+  const models = { "token-model": "small", large: "sk-2-large-model" };
+  const main = { type: "openai", max_tokens_field: "max_tokens", model: "sk-2-large-model", models };
+  const settings = { gateway: { adapters: { main } } };
+  assert.deepEqual(maskSecrets(settings), settings);
+});
+
+test("The work of hiding grows with the text and no faster.", () => {
+  const pieces = [
+    "a",
+    " ",
+    "=",
+    ":",
+    "'",
+    '"',
+    "\\",
+    "://",
+    "?",
+    "&",
+    "-",
+    ".",
+    "@",
+    "${",
+    "a=",
+    "key=",
+    "key='",
+    "'key=",
+  ];
+  const more = [
+    "key=[",
+    "key: ",
+    "--key ",
+    '\\"key=',
+    "sk-",
+    "eyJ.",
+    "bearer ",
+    "a\\",
+    "https://a",
+    "A",
+    "-u a:",
+    "max_tokens=",
+  ];
+  for (const piece of [...pieces, ...more]) {
+    const text = piece.repeat(200_000 / piece.length);
+    const before = process.threadCpuUsage();
+    for (const around of [text, `a${text}`, `x key${text}`, `${text}key`]) hideSecrets(around);
+    const { user, system } = process.threadCpuUsage(before);
+    assert.ok((user + system) / 1000 < 2_000, `${JSON.stringify(piece)} took ${(user + system) / 1000} ms`);
   }
 });

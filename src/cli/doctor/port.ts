@@ -7,7 +7,7 @@ import type { Config } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
-import { hasGateway } from "../holder.ts";
+import { readHolding } from "../holder.ts";
 import { knock, knowsToken, toAddress, whyNotReady } from "../knock.ts";
 import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
 
@@ -46,7 +46,15 @@ async function judgeTaken(config: Config): Promise<Finding> {
   if (address === undefined || (await knock(address)) !== "gateway") {
     return problemWith(about, explainFailure(inUse, config.http));
   }
-  if (hasGateway(config.sessions.store) === false) {
+  const holding = readHolding(config.sessions.store);
+  if (holding === "unreadable") {
+    const remedy = "to know more, ask as the gateway's user";
+    return warning(
+      about,
+      `whoever answers at ${address} was shown no token: the store's lock may not be read by this user; ${remedy}`,
+    );
+  }
+  if (holding === "free") {
     const remedy = "if it is yours, it has another store; else stop it, or choose another port";
     return problemWith(
       about,
