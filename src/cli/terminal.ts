@@ -11,7 +11,7 @@ export interface Terminal {
   print(line: string): void;
   /** A line on the standard error. */
   complain(line: string): void;
-  /** The JSON that is answered there within 300 ms; nothing when none is. */
+  /** The JSON that is answered there within a second; nothing when none is. */
   probe(url: string): Promise<unknown>;
   /** Whether someone sits at it. */
   readonly isInteractive: boolean;
@@ -21,6 +21,9 @@ export interface Terminal {
   /** Ends the process at once. */
   exit(code: number): void;
 }
+
+/** Where nobody is, that is known at once; a machine that is busy may take its time to answer. */
+const probeMs = 1_000;
 
 /** The terminal of this process. */
 export function createTerminal(): Terminal {
@@ -42,7 +45,7 @@ export function createTerminal(): Terminal {
     complain: (line) => void process.stderr.write(`${line}\n`),
     async probe(url) {
       try {
-        const response = await fetch(url, { signal: AbortSignal.timeout(300) });
+        const response = await fetch(url, { signal: AbortSignal.timeout(probeMs) });
         if (response.ok) return await response.json();
         await response.body?.cancel();
       } catch {

@@ -15,7 +15,7 @@ export interface Detected {
 
 export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The JSON that is answered there within a fraction of a second; nothing when none is. */
+  /** The JSON that is answered there within a second; nothing when none is. */
   readonly probe: (url: string) => Promise<unknown>;
 }
 
