@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const sharing = /^test\/(adapters|config|core|http|protocols)\//;
+const sharing = /^test\/((adapters|config|core|http|protocols)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
 const { shared = [], apart = [] } = Object.groupBy(files, (file) => (sharing.test(file) ? "shared" : "apart"));

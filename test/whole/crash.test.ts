@@ -27,7 +27,7 @@ test("every turn whose end a client heard survives kill -9, exactly once and in 
   const total = { acknowledged: 0, kept: 0, lost: 0 };
 
   for (let round = 0; round < rounds; round += 1) {
-    const moment = { afterMs: 100 + random() * 300, amidAnswers: round % 2 === 1 };
+    const moment = { afterMs: 50 + random() * 150, amidAnswers: round % 2 === 1 };
     total.acknowledged += await talkUntilKilled(start(), clients, moment);
     const { kept, lost } = await compareWithStore(file, clients);
     total.kept += kept;
