@@ -1,6 +1,8 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+import type { ServerOptions } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
+import { createCohort } from "../core/cohort.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { createArrivals } from "./arrivals.ts";
@@ -62,6 +64,8 @@ export interface Door {
 const partingMs = 1_000;
 /** What a request on a new connection may still take to arrive while the gateway closes. */
 const arrivingMs = 500;
+/** Not imported, as an import looks at every export, and one of them loads the platform's own `fetch`. */
+const { createServer } = process.getBuiltinModule("node:http");
 /** What connections remember, of what requests may take: a client whose memory is gone shows it again. */
 const rememberedShare = 4;
 
@@ -98,16 +102,20 @@ export function createDoor(parts: DoorParts): Door {
     admit,
     remembered,
   }));
+  const listening: ServerOptions = {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
+    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+    keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
+    requireHostHeader: false, // checked below, in the one error shape
+    shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
+  };
+  const beginTogether = createCohort(setImmediate);
   const app = fastify({
     logger: false,
-    http: {
-      headersTimeout: limits.headersTimeoutMs,
-      requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
-      connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
-      keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
-      requireHostHeader: false, // checked below, in the one error shape
-      shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
-    },
+    serverFactory: (route) =>
+      // Who leaves meanwhile is seen to leave afterwards: of closed connections the platform tells last.
+      createServer(listening, (request, response) => beginTogether(() => route(request, response))),
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
     routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
     forceCloseConnections: "idle",

@@ -302,6 +302,17 @@ test("a lost connection still hands over what had arrived", async () => {
   await assert.rejects(response.pull(), failsWith("adapter_error"));
 });
 
+test("a head that was heard is told, even if its connection is lost at the same moment", async () => {
+  await using other = await startMute();
+  const refusal = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 100\r\n\r\nbusy";
+  other.server.on("connection", (socket: Socket) => socket.once("data", () => socket.end(refusal)));
+  await using upstream = connectTo(`http://127.0.0.1:${other.port}`);
+  const response = await upstream.send(get, never);
+  assert.equal(response.status, 503);
+  assert.equal(Buffer.concat((await response.pull())!).toString(), "busy");
+  await assert.rejects(response.pull(), failsWith("adapter_error"));
+});
+
 test("a server that speaks no HTTP is a protocol error", async () => {
   await using other = await startMute();
   other.server.on("connection", (socket: Socket) => socket.once("data", () => socket.write("SSH-2.0-hello\r\n")));

@@ -1,5 +1,6 @@
 /** One request and its answer: bytes wait to be pulled, a full queue pauses the socket, an abort or a deadline closes it. */
 import type { Dispatcher } from "undici";
+import { createCohort } from "../../core/cohort.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { callerLeft } from "../failures.ts";
 import { toLateness, toNetworkFailure } from "./failure.ts";
@@ -15,6 +16,8 @@ const chunkBytes = 100;
 /** What an answer nobody reads may still say before its connection is given up. */
 const maxLeftBytes = 64 * 1024;
 const leaveMs = 1000;
+/** Answers that have come to the sockets at the same time, whichever servers they are from. */
+const goOnTogether = createCohort(setImmediate);
 
 export function startExchange(
   route: Route,
@@ -28,6 +31,7 @@ export function startExchange(
   let controller: Dispatcher.DispatchController | undefined;
   let arrived: Buffer[] = [];
   let queuedBytes = 0;
+  let heardHead = false;
   let heardBody = false;
   let left = false;
   let over = false;
@@ -44,7 +48,7 @@ export function startExchange(
     failure = why;
     watch.stop();
     signal.removeEventListener("abort", giveUp);
-    if (why !== undefined) reject(why);
+    if (why !== undefined && !heardHead) reject(why);
     wake?.();
   }
 
@@ -88,7 +92,9 @@ export function startExchange(
       else watch.enter("first_byte", limits.firstByteMs);
     },
     onResponseStart(_controller, status, headers) {
-      if (status >= 200) resolve({ status, headers, pull, leave });
+      if (status < 200) return;
+      heardHead = true;
+      goOnTogether(() => resolve({ status, headers, pull, leave }));
     },
     onResponseData(controller, chunk) {
       if (over) return;
@@ -101,7 +107,8 @@ export function startExchange(
       else watch.enter("idle", limits.idleMs);
       heardBody = true;
       arrived.push(chunk);
-      wake?.();
+      if (wake !== undefined) goOnTogether(wake);
+      wake = undefined;
       if (queuedBytes > maxQueuedBytes) {
         controller.pause();
         watch.rest();

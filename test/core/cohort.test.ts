@@ -1,0 +1,40 @@
+/** What came at the same time begins together, and stays together from step to step. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCohort } from "../../src/core/cohort.ts";
+
+test("those that wait begin in their order, at the one moment that was asked for", () => {
+  const moments: (() => void)[] = [];
+  const begun: string[] = [];
+  const begin = createCohort((go) => moments.push(go));
+  for (const name of ["a", "b", "c"]) begin(() => begun.push(name));
+  assert.deepEqual([moments.length, begun], [1, []]);
+  moments[0]?.();
+  assert.deepEqual(begun, ["a", "b", "c"]);
+});
+
+test("who comes while a cohort begins is of the next one", () => {
+  const moments: (() => void)[] = [];
+  const begun: string[] = [];
+  const begin = createCohort((go) => moments.push(go));
+  begin(() => begin(() => begun.push("later")));
+  begin(() => begun.push("now"));
+  moments[0]?.();
+  assert.deepEqual([moments.length, begun], [2, ["now"]]);
+  moments[1]?.();
+  assert.deepEqual(begun, ["now", "later"]);
+});
+
+test("a step is taken by all before anybody takes the next one", async () => {
+  const steps: string[] = [];
+  const begin = createCohort(setImmediate);
+  async function walk(name: string): Promise<void> {
+    await new Promise<void>(begin);
+    for (const step of [1, 2, 3]) {
+      steps.push(`${step}${name}`);
+      await undefined;
+    }
+  }
+  await Promise.all(["a", "b"].map(walk));
+  assert.deepEqual(steps, ["1a", "1b", "2a", "2b", "3a", "3b"]);
+});
