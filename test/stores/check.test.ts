@@ -146,6 +146,8 @@ describe("the file of a SQLite store that is open", () => {
       await store.commit({ turns: [before] });
       await store.check();
       const putBack = lose(file);
+      // Who asks together is told the same, and this is somebody else.
+      await new Promise(setImmediate);
       await assert.rejects(store.check(), gone);
       await assert.rejects(store.commit({ turns: [lost] }), gone);
       await assert.rejects(store.check(), ({ message, cause }: Error) => {
@@ -164,6 +166,19 @@ describe("the file of a SQLite store that is open", () => {
       );
     });
   }
+
+  test("is looked at once for all who ask together, and again for the next, but by each who keeps", async () => {
+    const file = newFile();
+    const store = createSqliteStore({ file });
+    await store.commit({ turns: [makeTurn({})] });
+    await store.check();
+    const putBack = move(file, `${file}.moved`);
+    await store.check();
+    await assert.rejects(store.commit({ turns: [makeTurn({})] }), gone);
+    await assert.rejects(store.check(), gone);
+    putBack();
+    await store.close();
+  });
 
   test("keeps nothing once it was deleted, and closing makes no other", async () => {
     const file = newFile();

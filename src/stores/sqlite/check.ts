@@ -2,17 +2,18 @@
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { isClosed } from "../refusals.ts";
-import type { Ground } from "./ground.ts";
+import { type Ground, onceForAll } from "./ground.ts";
 
 export function createFileCheck({ database, group, now }: Ground, checkFile: () => void): SessionStore["check"] {
   const write = database.prepare(`
     INSERT INTO meta (key, value) VALUES ('checked', zeroblob(?)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`);
+  const lookAtFile = onceForAll(checkFile);
   return createCheck({
     outcome: group.outcome,
     now,
     look() {
       if (!database.isOpen) throw isClosed();
-      checkFile();
+      lookAtFile();
     },
     write: (overcomes) => group.add(() => write.run(overcomes ? roomBytes : 0)),
   });

@@ -19,6 +19,8 @@ export interface Ground {
   read<T>(look: () => T): T;
   /** Forgets what another process may have changed. It must come before anything that is remembered is believed. */
   freshen(): void;
+  /** The same for who only looks for a place, which is judged again when it is kept: once for all who come together. */
+  freshenTogether(): void;
   readHintKey(): Uint8Array;
   /** Hashes hints with the key that is in the file now. */
   rekey(): void;
@@ -78,8 +80,20 @@ export function createGround(
       }
     },
     freshen,
+    freshenTogether: onceForAll(freshen),
     readHintKey,
     rekey,
     readSecret: (name) => readSecretAt(`secret:${name}`),
+  };
+}
+
+/** Does it once for all who ask before the sockets are heard again. Who asks after a failure finds out anew. */
+export function onceForAll(look: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    look();
+    isDone = true;
+    setImmediate(() => (isDone = false));
   };
 }

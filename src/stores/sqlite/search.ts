@@ -18,7 +18,7 @@ export const isFollowable = toFollowable("turns");
 export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
 
 export function createSearch(ground: Ground, shelf: Shelf): Search {
-  const { recent, read, freshen } = ground;
+  const { recent, read, freshenTogether } = ground;
   const statements = prepareSearch(ground);
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
@@ -27,7 +27,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   }
 
   function recall(turnId: string): Path | undefined {
-    read(freshen);
+    read(freshenTogether);
     return recent.path(turnId);
   }
 
@@ -50,7 +50,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   return {
     async findSession(owner, hint) {
       return read(() => {
-        freshen();
+        freshenTogether();
         return shelf.findSession(owner, hint);
       });
     },
