@@ -20,6 +20,6 @@ export function createKeyedHash(secret: Uint8Array): KeyedHash {
   };
 }
 
-const maxRecentHashes = 1_000;
+const maxRecentHashes = 10_000;
 /** A caller's word may be as long as a request, and must not stay for it. */
 const maxRecentLength = 1_000;
