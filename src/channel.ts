@@ -1,5 +1,7 @@
 /** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
+import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
+import type { GatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
 import { wasCancelled } from "./core/live/recall.ts";
 import type { Gateway, Reply } from "./core/gateway.ts";
@@ -7,6 +9,7 @@ import type { Content } from "./core/item.ts";
 import type { Seeker } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
 import { readHint } from "./http/hint.ts";
+import { drainingError } from "./http/turns.ts";
 import { unnamedOwner } from "./parts.ts";
 
 /** What somebody says in a channel. */
@@ -40,13 +43,41 @@ export interface ChannelParts {
   readonly newTurnId: () => string;
 }
 
-/** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
-export function createChannel(parts: ChannelParts): (message: Message) => Promise<Talk> {
-  return async ({ content, session, owner = unnamedOwner, model: named, instructions, signal }) => {
+export interface Channel {
+  /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
+  talk(message: Message): Promise<Talk>;
+  /** Lets the turns that run end until `overdue` resolves, then calls them off; none begins any more. */
+  close(overdue: Promise<void>): Promise<void>;
+}
+
+/** What a turn that was called off may still take to tell its hearer why; nobody makes a hearer listen. */
+const partingMs = 1_000;
+
+export function createChannel(parts: ChannelParts): Channel {
+  const callers = new Set<Caller>();
+  let isClosing = false;
+
+  async function talk(message: Message): Promise<Talk> {
+    if (isClosing) throw drainingError();
+    const caller = watchCaller(message.signal);
+    callers.add(caller);
+    void caller.over.then(() => callers.delete(caller));
+    try {
+      return await answer(message, caller);
+    } catch (thrown) {
+      // Whoever is refused has no more to hear.
+      caller.forget();
+      throw thrown;
+    }
+  }
+
+  async function answer(
+    { content, session, owner = unnamedOwner, model: named, instructions }: Message,
+    caller: Caller,
+  ): Promise<Talk> {
     // Waited for in either case, so that turns whose models are known keep the order in which they come.
     const model = await (named ?? parts.model());
-    const caller = watchCaller(signal);
-    const answering = parts.gateway.answer(
+    const reply = await parts.gateway.answer(
       {
         model,
         items: [{ type: "message", role: "user", content }],
@@ -62,32 +93,48 @@ export function createChannel(parts: ChannelParts): (message: Message) => Promis
         signal: caller.signal,
       },
     );
-    // Whoever refuses it has no more to hear of its caller.
-    answering.catch(caller.forget);
-    const reply = await answering;
     const pieces = hear(reply, caller);
     return {
       about: reply.about,
       [Symbol.asyncIterator]: () => pieces,
       text: async () => (await Array.fromAsync(pieces)).join(""),
     };
+  }
+
+  return {
+    talk,
+    async close(overdue) {
+      isClosing = true;
+      const ended = Promise.all([...callers].map(({ over }) => over));
+      await Promise.race([ended, overdue]);
+      for (const caller of callers) caller.leave(drainingError());
+      await Promise.race([ended, wait(partingMs, undefined, { ref: false })]);
+    },
   };
 }
 
 /** Whoever asked, and may call it off with a signal of its own, whose reason is no error of ours. */
 interface Caller {
   readonly signal: AbortSignal;
-  leave(): void;
+  leave(reason?: GatewayError): void;
   /** What it may do now is of no interest any more. */
   forget(): void;
+  /** It was forgotten. */
+  readonly over: Promise<void>;
 }
 
 function watchCaller(signal: AbortSignal | undefined): Caller {
   const controller = new AbortController();
-  const leave = () => controller.abort(wasCancelled());
-  signal?.addEventListener("abort", leave);
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const leave = (reason = wasCancelled()) => controller.abort(reason);
+  const cancel = () => leave();
+  signal?.addEventListener("abort", cancel);
   if (signal?.aborted === true) leave();
-  return { signal: controller.signal, leave, forget: () => signal?.removeEventListener("abort", leave) };
+  function forget(): void {
+    signal?.removeEventListener("abort", cancel);
+    resolve();
+  }
+  return { signal: controller.signal, leave, forget, over };
 }
 
 function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
@@ -99,7 +146,7 @@ function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, v
   };
   // A turn that nobody has begun to hear has nothing running that would see the signal, but its session waits for it.
   caller.signal.addEventListener("abort", leaveUnheard);
-  const overdue = setTimeout(caller.leave, unheardMs).unref();
+  const overdue = setTimeout(() => caller.leave(), unheardMs).unref();
   if (caller.signal.aborted) leaveUnheard();
 
   async function* tell(): AsyncGenerator<string, void, void> {

@@ -23,7 +23,7 @@ export type { Surroundings } from "./portico.ts";
 export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
 /** A gateway that is open. */
-export interface Portico extends Omit<Composed, "reload"> {
+export interface Portico extends Omit<Composed, "reload" | "close"> {
   /** What somebody says in a channel of the program's own, answered in the sessions that clients over HTTP share. */
   talk(message: Message): Promise<Talk>;
   /**
@@ -31,6 +31,8 @@ export interface Portico extends Omit<Composed, "reload"> {
    * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
    */
   reload(settings: PorticoSettings): Promise<void>;
+  /** Stops accepting, lets running turns end, those of channels too, then closes everything. */
+  close(): Promise<void>;
 }
 
 /**
@@ -61,21 +63,23 @@ export async function openPortico(
     }
   }
 
+  const channel = createChannel({
+    gateway: portico.gateway,
+    hints: () => current.config.sessions.hints,
+    model: nameModel,
+    newTurnId: () => newId("resp"),
+  });
+
   return {
     ...portico,
-    talk: createChannel({
-      gateway: portico.gateway,
-      hints: () => current.config.sessions.hints,
-      model: nameModel,
-      newTurnId: () => newId("resp"),
-    }),
+    talk: channel.talk,
     async reload(others) {
       const next = await read(others, given, folder, env);
       await portico.reload(next.config);
       current = next;
       listed = undefined;
     },
-    close: () => (closing ??= portico.close().finally(() => closeGiven(given))),
+    close: () => (closing ??= portico.close(channel.close).finally(() => closeGiven(given))),
   };
 }
 

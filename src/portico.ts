@@ -38,9 +38,12 @@ export interface Portico {
    * changes nothing, when an adapter cannot be made or when something differs that only a new start can change.
    */
   reload(config: Config): Promise<void>;
-  /** Stops accepting, lets running turns end, then closes everything. */
-  close(): Promise<void>;
+  /** Stops accepting, lets running turns end, then closes everything. `endOthers` ends what came in another way than over HTTP. */
+  close(endOthers?: Closer): Promise<void>;
 }
+
+/** Lets what runs end until `overdue` resolves. */
+type Closer = (overdue: Promise<void>) => Promise<void>;
 
 /** What a program that embeds a gateway may bring along. */
 export interface Surroundings {
@@ -57,15 +60,18 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   const { adapters: given = {} } = surroundings;
   let current = { ...config, limits: toLimits(config) };
   let isClosed = false;
-  const closers: ((overdue: Promise<void>) => Promise<void>)[] = [];
-  const close = async (): Promise<void> => {
+  const closers: Closer[] = [];
+  let door: Door | undefined;
+  const close = async (endOthers?: Closer): Promise<void> => {
     isClosed = true;
     const overdue = wait(current.http.limits.drainTimeoutMs, undefined, { ref: false });
     const failures: unknown[] = [];
-    for (const closer of closers.splice(0).toReversed()) {
-      // One that fails must not leave the others open: the store comes last.
-      await closer(overdue).catch((thrown: unknown) => failures.push(thrown));
-    }
+    // One that fails must not leave the others open: the store comes last.
+    const attempt = async (closing: Promise<void> | undefined) => closing?.catch((thrown) => failures.push(thrown));
+    const closing = door;
+    door = undefined;
+    await Promise.all([attempt(closing?.close()), attempt(endOthers?.(overdue))]);
+    for (const closer of closers.splice(0).toReversed()) await attempt(closer(overdue));
     if (failures.length > 0) throw failures[0];
   };
 
@@ -123,7 +129,6 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       protocols: { chat: createChatProtocol({ exposeReasoning: decided.http.exposeReasoning }), responses },
     });
     const { compatChat, compatResponses } = config.http.endpoints;
-    let door: Door | undefined;
     let address: string | undefined;
     if (compatChat || compatResponses) {
       door = createDoor({
@@ -139,7 +144,6 @@ export async function createPortico(config: Config, surroundings: Surroundings =
         tracer: spans,
         operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
       });
-      closers.push(door.close);
       address = await door.listen();
     }
 

@@ -1,7 +1,7 @@
 /** Turns that a program brings itself, beside those that come over HTTP. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { startChain, startGateway, token } from "./gateway.ts";
+import { open, startChain, startGateway, token } from "./gateway.ts";
 
 const echo = { adapters: { echo: { type: "echo" } } };
 
@@ -126,4 +126,25 @@ test("where the list of models cannot be had, a message must name its model", as
     code: "adapter_error",
     message: /^No model is named, .*ECONNREFUSED.* Name a model with the message, or configure one\.$/,
   });
+});
+
+test("a gateway that closes lets what a channel hears end, and keeps it", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
+  const talk = await portico.talk({ session: "s", content: "one two three" });
+  const text = talk.text();
+  const closing = portico.close();
+  await assert.rejects(portico.talk({ session: "s", content: "four" }), { code: "draining" });
+  assert.equal(await text, "one two three");
+  await closing;
+});
+
+test("what a channel hears for longer than a closing gateway waits is called off", async (context) => {
+  const portico = await startGateway(context, {
+    adapters: { echo: { type: "echo", delay_ms: 5_000 } },
+    http: { ...open, limits: { drain_timeout_ms: 50 } },
+  });
+  const talk = await portico.talk({ session: "s", content: "one two three" });
+  const text = assert.rejects(talk.text(), { code: "draining" });
+  await portico.close();
+  await text;
 });

@@ -29,7 +29,7 @@ export interface Gateway extends Portico {
   readonly address: string;
 }
 
-const open = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
+export const open = { port: 0, auth_token: token, endpoints: { compat_chat: true, compat_responses: true } };
 
 /** Starts a gateway with both endpoints on a free port of the loopback address; `gateway` goes over these settings. */
 export async function startGateway(
