@@ -4,17 +4,34 @@
  * together from step to step.
  */
 
+/** So many share enough; with more of them the first would wait for the last. */
+const most = 64;
+
 /** `later` calls back once everything that has arrived by now was heard. Gives what adds a beginning. */
 export function createCohort(later: (go: () => void) => void): (begin: () => void) => void {
-  let waiting: (() => void)[] = [];
+  const waiting: (() => void)[] = [];
+  let isCalled = false;
+
+  function call(): void {
+    if (isCalled || waiting.length === 0) return;
+    isCalled = true;
+    later(go);
+  }
 
   function go(): void {
-    const together = waiting;
-    waiting = [];
-    for (const begin of together) begin();
+    isCalled = false;
+    const together = waiting.splice(0, most);
+    try {
+      for (let begin = together.shift(); begin !== undefined; begin = together.shift()) begin();
+    } finally {
+      // One that fails must not keep the others from beginning.
+      waiting.unshift(...together);
+      call();
+    }
   }
 
   return (begin) => {
-    if (waiting.push(begin) === 1) later(go);
+    waiting.push(begin);
+    call();
   };
 }

@@ -1,5 +1,4 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
-import type { ServerOptions } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
@@ -64,8 +63,6 @@ export interface Door {
 const partingMs = 1_000;
 /** What a request on a new connection may still take to arrive while the gateway closes. */
 const arrivingMs = 500;
-/** Not imported, as an import looks at every export, and one of them loads the platform's own `fetch`. */
-const { createServer } = process.getBuiltinModule("node:http");
 /** What connections remember, of what requests may take: a client whose memory is gone shows it again. */
 const rememberedShare = 4;
 
@@ -102,20 +99,17 @@ export function createDoor(parts: DoorParts): Door {
     admit,
     remembered,
   }));
-  const listening: ServerOptions = {
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
-    connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
-    keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
-    requireHostHeader: false, // checked below, in the one error shape
-    shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
-  };
   const beginTogether = createCohort(setImmediate);
   const app = fastify({
     logger: false,
-    serverFactory: (route) =>
-      // Who leaves meanwhile is seen to leave afterwards: of closed connections the platform tells last.
-      createServer(listening, (request, response) => beginTogether(() => route(request, response))),
+    http: {
+      headersTimeout: limits.headersTimeoutMs,
+      connectionsCheckingInterval: Math.min(1000, limits.headersTimeoutMs),
+      requireHostHeader: false, // checked below, in the one error shape
+      shouldUpgradeCallback: sockets.isUpgrade, // some clients offer `h2c` with every request
+    },
+    requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
+    keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
     routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
     forceCloseConnections: "idle",
@@ -166,6 +160,13 @@ export function createDoor(parts: DoorParts): Door {
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
     reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, request.terms.limits.stalledClientTimeoutMs));
+    // By a promise, in which each keeps its own context: or all would be part of the first one's trace.
+    void new Promise<void>(beginTogether).then(() => {
+      // Who has left meanwhile would not be seen to leave any more.
+      if (!reply.raw.destroyed) done();
+    });
+  });
+  app.addHook("onRequest", (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }

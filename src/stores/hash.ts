@@ -6,7 +6,7 @@ export type KeyedHash = (owner: string, words: string) => Uint8Array;
 export function createKeyedHash(secret: Uint8Array): KeyedHash {
   // A key object is prepared once; from the plain bytes every hash would cost five times as much.
   const key = createSecretKey(secret);
-  // A turn asks for the same hash when it looks for its session and again when it is kept.
+  // A turn asks for the same hash when it looks for its session and again when it is kept, and so does the next one.
   const recent = new Map<string, Uint8Array>();
   return (owner, words) => {
     const name = JSON.stringify([owner, words]);
@@ -22,4 +22,4 @@ export function createKeyedHash(secret: Uint8Array): KeyedHash {
 
 const maxRecentHashes = 10_000;
 /** A caller's word may be as long as a request, and must not stay for it. */
-const maxRecentLength = 1_000;
+const maxRecentLength = 200;

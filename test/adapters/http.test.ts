@@ -8,7 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Dispatcher } from "undici";
 import { createEventReader } from "../../src/adapters/http/events.ts";
+import { startExchange } from "../../src/adapters/http/exchange.ts";
+import type { Route } from "../../src/adapters/http/route.ts";
 import { readTarget } from "../../src/adapters/http/target.ts";
 import {
   type Upstream,
@@ -302,15 +305,42 @@ test("a lost connection still hands over what had arrived", async () => {
   await assert.rejects(response.pull(), failsWith("adapter_error"));
 });
 
-test("a head that was heard is told, even if its connection is lost at the same moment", async () => {
-  await using other = await startMute();
-  const refusal = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 100\r\n\r\nbusy";
-  other.server.on("connection", (socket: Socket) => socket.once("data", () => socket.end(refusal)));
-  await using upstream = connectTo(`http://127.0.0.1:${other.port}`);
-  const response = await upstream.send(get, never);
+test("a head that was heard is told, even if its connection is lost before anybody goes on", async () => {
+  const controller = { paused: false, resume() {}, pause() {}, abort() {} } as unknown as Dispatcher.DispatchController;
+  const route: Route = {
+    dispatch(_request, hearer) {
+      hearer.onRequestStart?.(controller, {});
+      hearer.onResponseStart?.(controller, 503, {});
+      hearer.onResponseData?.(controller, Buffer.from("busy"));
+      hearer.onResponseError?.(controller, new Error("lost"));
+      return undefined;
+    },
+    destroy: async () => {},
+  };
+  const limits = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
+  const response = await startExchange(route, readTarget("http://127.0.0.1"), get, limits, setImmediate, never);
   assert.equal(response.status, 503);
   assert.equal(Buffer.concat((await response.pull())!).toString(), "busy");
   await assert.rejects(response.pull(), failsWith("adapter_error"));
+});
+
+test("answers that come at the same time go on side by side", async () => {
+  await using server = await startUpstream((_, response) => {
+    response.end("word");
+  });
+  await using upstream = connectTo(server.url);
+  const steps: string[] = [];
+  async function hear(name: string): Promise<void> {
+    const response = await upstream.send(get, never);
+    steps.push(`head ${name}`);
+    await response.pull();
+    steps.push(`word ${name}`);
+  }
+  // The first ones open the connections.
+  await Promise.all([hear("a"), hear("b")]);
+  steps.length = 0;
+  await Promise.all([hear("a"), hear("b")]);
+  assert.deepEqual(steps, ["head a", "head b", "word a", "word b"]);
 });
 
 test("a server that speaks no HTTP is a protocol error", async () => {

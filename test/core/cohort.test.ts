@@ -25,6 +25,31 @@ test("who comes while a cohort begins is of the next one", () => {
   assert.deepEqual(begun, ["now", "later"]);
 });
 
+test("of many only some begin at once, and the next ones in the next round", () => {
+  const moments: (() => void)[] = [];
+  let begun = 0;
+  const begin = createCohort((go) => moments.push(go));
+  for (let count = 0; count < 100; count += 1) begin(() => (begun += 1));
+  moments[0]?.();
+  assert.deepEqual([begun, moments.length], [64, 2]);
+  moments[1]?.();
+  assert.deepEqual([begun, moments.length], [100, 2]);
+});
+
+test("one that fails keeps no other from beginning", () => {
+  const moments: (() => void)[] = [];
+  const begun: string[] = [];
+  const begin = createCohort((go) => moments.push(go));
+  begin(() => begun.push("a"));
+  begin(() => {
+    throw new Error("wrong");
+  });
+  begin(() => begun.push("c"));
+  assert.throws(() => moments[0]?.(), /wrong/);
+  moments[1]?.();
+  assert.deepEqual([begun, moments.length], [["a", "c"], 2]);
+});
+
 test("a step is taken by all before anybody takes the next one", async () => {
   const steps: string[] = [];
   const begin = createCohort(setImmediate);

@@ -1,6 +1,5 @@
 /** One request and its answer: bytes wait to be pulled, a full queue pauses the socket, an abort or a deadline closes it. */
 import type { Dispatcher } from "undici";
-import { createCohort } from "../../core/cohort.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { callerLeft } from "../failures.ts";
 import { toLateness, toNetworkFailure } from "./failure.ts";
@@ -16,14 +15,13 @@ const chunkBytes = 100;
 /** What an answer nobody reads may still say before its connection is given up. */
 const maxLeftBytes = 64 * 1024;
 const leaveMs = 1000;
-/** Answers that have come to the sockets at the same time, whichever servers they are from. */
-const goOnTogether = createCohort(setImmediate);
 
 export function startExchange(
   route: Route,
   target: Target,
   request: UpstreamRequest,
   limits: Pick<UpstreamOptions, "connectMs" | "firstByteMs" | "idleMs">,
+  goOnTogether: (goOn: () => void) => void,
   signal: AbortSignal,
 ): Promise<UpstreamResponse> {
   if (signal.aborted) return Promise.reject(callerLeft());

@@ -1,4 +1,5 @@
 /** The HTTP client of every adapter that speaks to a server: kept-alive connections, firm deadlines, and bytes that wait to be pulled. */
+import { createCohort } from "../../core/cohort.ts";
 import { startExchange } from "./exchange.ts";
 import { createRoute } from "./route.ts";
 import { readTarget } from "./target.ts";
@@ -45,9 +46,10 @@ export interface Upstream {
 export function createUpstream(options: UpstreamOptions): Upstream {
   const target = readTarget(options.baseUrl);
   const route = createRoute(target, options);
+  const goOnTogether = createCohort(setImmediate);
   return {
     address: target.address,
-    send: (request, signal) => startExchange(route, target, request, options, signal),
+    send: (request, signal) => startExchange(route, target, request, options, goOnTogether, signal),
     close: () => route.destroy(),
   };
 }

@@ -2,7 +2,8 @@
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { isClosed } from "../refusals.ts";
-import { type Ground, onceForAll } from "./ground.ts";
+import type { Ground } from "./ground.ts";
+import { onceForAll } from "./once.ts";
 
 export function createFileCheck({ database, group, now }: Ground, checkFile: () => void): SessionStore["check"] {
   const write = database.prepare(`

@@ -5,6 +5,7 @@ import { type KeyedHash, createKeyedHash } from "../hash.ts";
 import { unavailable } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
+import { onceForAll } from "./once.ts";
 import { type Recent, createRecent } from "../recent.ts";
 
 export interface Ground {
@@ -19,7 +20,7 @@ export interface Ground {
   read<T>(look: () => T): T;
   /** Forgets what another process may have changed. It must come before anything that is remembered is believed. */
   freshen(): void;
-  /** The same for who only looks for a place, which is judged again when it is kept: once for all who come together. */
+  /** The same for who only looks for a place, which is judged again when it is kept: once for all who come together. What is changed meanwhile, the next ones see. */
   freshenTogether(): void;
   readHintKey(): Uint8Array;
   /** Hashes hints with the key that is in the file now. */
@@ -84,16 +85,5 @@ export function createGround(
     readHintKey,
     rekey,
     readSecret: (name) => readSecretAt(`secret:${name}`),
-  };
-}
-
-/** Does it once for all who ask before the sockets are heard again. Who asks after a failure finds out anew. */
-export function onceForAll(look: () => void): () => void {
-  let isDone = false;
-  return () => {
-    if (isDone) return;
-    look();
-    isDone = true;
-    setImmediate(() => (isDone = false));
   };
 }
