@@ -154,17 +154,16 @@ export function createDoor(parts: DoorParts): Door {
   app.decorateRequest("isUpgraded", false);
   app.decorateRequest("span", undefined);
   sockets.install(app);
-  app.addHook("onRequest", (request, reply, done) => {
+  app.addHook("onRequest", async (request, reply) => {
     request.terms = terms;
     // No cache on the way keeps what a token has opened; streams say the same in their own words.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
     reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, request.terms.limits.stalledClientTimeoutMs));
     // By a promise, in which each keeps its own context: or all would be part of the first one's trace.
-    void new Promise<void>(beginTogether).then(() => {
-      // Who has left meanwhile would not be seen to leave any more.
-      if (!reply.raw.destroyed) done();
-    });
+    await new Promise<void>(beginTogether);
+    // Who has left meanwhile would not be seen to leave any more.
+    if (reply.raw.destroyed) reply.hijack();
   });
   app.addHook("onRequest", (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
