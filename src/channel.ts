@@ -6,6 +6,7 @@ import type { Event } from "./core/event.ts";
 import { wasCancelled } from "./core/live/recall.ts";
 import type { Gateway, Reply } from "./core/gateway.ts";
 import type { Content } from "./core/item.ts";
+import { leaveOnReturn } from "./core/leaving.ts";
 import type { Seeker } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
 import { readHint } from "./http/hint.ts";
@@ -76,7 +77,7 @@ export function createChannel(parts: ChannelParts): Channel {
     caller: Caller,
   ): Promise<Talk> {
     // Waited for in either case, so that turns whose models are known keep the order in which they come.
-    const model = await (named ?? parts.model());
+    const model = await (named ?? Promise.race([parts.model(), whenLeft(caller)]));
     const reply = await parts.gateway.answer(
       {
         model,
@@ -90,6 +91,7 @@ export function createChannel(parts: ChannelParts): Channel {
         turnId: parts.newTurnId(),
         owner,
         ...toHint(toNaming(parts.hints()), session),
+        neverShows: true,
         signal: caller.signal,
       },
     );
@@ -108,7 +110,9 @@ export function createChannel(parts: ChannelParts): Channel {
       const ended = Promise.all([...callers].map(({ over }) => over));
       await Promise.race([ended, overdue]);
       for (const caller of callers) caller.leave(drainingError());
-      await Promise.race([ended, wait(partingMs, undefined, { ref: false })]);
+      const over = new AbortController();
+      await Promise.race([ended, wait(partingMs, undefined, { signal: over.signal }).catch(() => {})]);
+      over.abort();
     },
   };
 }
@@ -137,29 +141,43 @@ function watchCaller(signal: AbortSignal | undefined): Caller {
   return { signal: controller.signal, leave, forget, over };
 }
 
+/** Rejects with why it has left. */
+function whenLeft({ signal }: Caller): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason));
+  });
+}
+
 function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
+  const { signal } = caller;
   let isHeard = false;
-  const leaveUnheard = () => {
-    if (isHeard) return;
+  // Where nobody pulls, nothing runs that would see the signal; but the session waits for the turn.
+  const callOff = () => {
     caller.forget();
     void events.return();
   };
-  // A turn that nobody has begun to hear has nothing running that would see the signal, but its session waits for it.
-  caller.signal.addEventListener("abort", leaveUnheard);
+  signal.addEventListener("abort", callOff);
   const overdue = setTimeout(() => caller.leave(), unheardMs).unref();
-  if (caller.signal.aborted) leaveUnheard();
+  if (signal.aborted) callOff();
 
   async function* tell(): AsyncGenerator<string, void, void> {
     isHeard = true;
     clearTimeout(overdue);
     try {
-      caller.signal.throwIfAborted();
-      for await (const batch of events) yield* saidIn(batch);
+      signal.throwIfAborted();
+      for await (const batch of events) {
+        yield* saidIn(batch);
+        if (batch.at(-1)?.type === "turn-end") return;
+      }
+      signal.throwIfAborted();
     } finally {
       caller.forget();
     }
   }
-  return tell();
+  return leaveOnReturn(tell(), () => {
+    if (!isHeard) caller.leave();
+  });
 }
 
 const unheardMs = 60_000;

@@ -13,12 +13,16 @@ import type { PorticoSettings } from "./settings.ts";
 export type { Message, Talk } from "./channel.ts";
 export { ConfigError, type Problem } from "./config/problem.ts";
 export type { Delta } from "./core/delta.ts";
-export { GatewayError } from "./core/errors.ts";
-export type { Event } from "./core/event.ts";
-export type { Caller, Gateway, Reply } from "./core/gateway.ts";
-export type { Content, Item, Part, Role } from "./core/item.ts";
-export type { Adapter, Remark, Tell } from "./core/ports.ts";
-export type { Answer, Ask, Finish, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
+export { type ErrorCode, GatewayError } from "./core/errors.ts";
+export type { Event, OutputItem } from "./core/event.ts";
+export type { AskedKey, Caller, Gateway, Reply } from "./core/gateway.ts";
+export type { Annotation, Content, Item, Part, Role } from "./core/item.ts";
+export type { Recalled } from "./core/live/recall.ts";
+export type { About, Adapter, Remark, Tell } from "./core/ports.ts";
+export type { Conversation } from "./core/store.ts";
+export type { Answer, Ask, Finish, Format, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
+export type { TokenCount } from "./core/window/count.ts";
+export type { DoorLog } from "./http/lines.ts";
 export type { Surroundings } from "./portico.ts";
 export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
@@ -42,7 +46,10 @@ export interface Portico extends Omit<Composed, "reload" | "close"> {
  */
 export async function openPortico(
   settings: PorticoSettings,
-  surroundings: Surroundings & { readonly folder?: string; readonly env?: NodeJS.ProcessEnv } = {},
+  surroundings: Surroundings & {
+    readonly folder?: string | undefined;
+    readonly env?: NodeJS.ProcessEnv | undefined;
+  } = {},
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env, adapters: given = {} } = surroundings;
   let current = await read(settings, given, folder, env);

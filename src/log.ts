@@ -3,7 +3,7 @@ import { write, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as wait } from "node:timers/promises";
 import type * as pino from "pino";
-import type { DoorLog } from "./http/journal.ts";
+import type { DoorLog } from "./http/lines.ts";
 
 const standardError = 2;
 /** How long a line may wait for others. */

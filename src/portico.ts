@@ -10,7 +10,8 @@ import type { Witness } from "./core/witness.ts";
 import { findFixed } from "./fixed.ts";
 import type { GivenAdapters } from "./given.ts";
 import { createDoor, type Door } from "./http/door.ts";
-import { createTurnJournal, type DoorLog } from "./http/journal.ts";
+import type { DoorLog } from "./http/lines.ts";
+import { createTurnJournal } from "./http/journal.ts";
 import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
 import type { Decisions } from "./http/terms.ts";
@@ -47,10 +48,12 @@ type Closer = (overdue: Promise<void>) => Promise<void>;
 
 /** What a program that embeds a gateway may bring along. */
 export interface Surroundings {
-  readonly log?: DoorLog;
+  /** Hears every line, whatever `gateway.log.level` says; absent: JSON lines on standard error. */
+  readonly log?: DoorLog | undefined;
   /** Adapters of its own, by the names that the settings call them. */
-  readonly adapters?: GivenAdapters;
-  readonly now?: () => Date;
+  readonly adapters?: GivenAdapters | undefined;
+  /** What time it is; absent: the platform's clock. */
+  readonly now?: (() => Date) | undefined;
 }
 
 /** Makes a gateway and opens its listener. */
@@ -64,7 +67,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   let door: Door | undefined;
   const close = async (endOthers?: Closer): Promise<void> => {
     isClosed = true;
-    const overdue = wait(current.http.limits.drainTimeoutMs, undefined, { ref: false });
+    const over = new AbortController();
+    const { drainTimeoutMs } = current.http.limits;
+    const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
     const failures: unknown[] = [];
     // One that fails must not leave the others open: the store comes last.
     const attempt = async (closing: Promise<void> | undefined) => closing?.catch((thrown) => failures.push(thrown));
@@ -72,6 +77,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     door = undefined;
     await Promise.all([attempt(closing?.close()), attempt(endOthers?.(overdue))]);
     for (const closer of closers.splice(0).toReversed()) await attempt(closer(overdue));
+    over.abort();
     if (failures.length > 0) throw failures[0];
   };
 

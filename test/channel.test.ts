@@ -1,7 +1,9 @@
 /** Turns that a program brings itself, beside those that come over HTTP. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
-import { open, startChain, startGateway, token } from "./gateway.ts";
+import { type Adapter, type Ask, openPortico } from "../src/index.ts";
+import { makeFolder, open, startChain, startGateway, token } from "./gateway.ts";
 
 const echo = { adapters: { echo: { type: "echo" } } };
 
@@ -147,4 +149,87 @@ test("what a channel hears for longer than a closing gateway waits is called off
   const text = assert.rejects(talk.text(), { code: "draining" });
   await portico.close();
   await text;
+});
+
+test("who stops before the first piece calls the turn off at once, and so does a signal whose hearer does not go on", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 5 } } });
+  const unheard = await portico.talk({ session: "s", content: "one two three" });
+  await unheard[Symbol.asyncIterator]().return?.();
+  const caller = new AbortController();
+  const stopped = await portico.talk({ session: "s", content: "four five six", signal: caller.signal });
+  const pieces = stopped[Symbol.asyncIterator]();
+  await pieces.next();
+  caller.abort();
+  const next = await portico.talk({ session: "s", content: "seven" });
+  assert.equal(next.about.contextItems, 1);
+  assert.equal(await next.text(), "seven");
+  await assert.rejects(pieces.next(), { code: "cancelled" });
+});
+
+test("a channel goes on where its session is, whatever its other callers show", async (context) => {
+  for (const history of ["auto", "resent"]) {
+    const portico = await startGateway(context, { ...echo, sessions: { store: "memory:", history } });
+    await (await portico.talk({ session: "s", content: "a" })).text();
+    const messages = [
+      { role: "user", content: "a" },
+      { role: "assistant", content: "a" },
+      { role: "user", content: "b" },
+    ];
+    const { headers } = await post(portico.address, { messages }, { "x-session-id": "s" });
+    assert.equal(headers.get("x-portico-history"), "matched");
+    for (const [content, items] of [
+      ["c", 5],
+      ["d", 7],
+    ] as const) {
+      const talk = await portico.talk({ session: "s", content });
+      assert.deepEqual([talk.about.history, talk.about.contextItems], ["continued", items], history);
+      await talk.text();
+    }
+  }
+});
+
+test("a model that is never named holds nobody who has left", async (context) => {
+  const folder = makeFolder(context);
+  const silent: Adapter = {
+    async *stream() {},
+    models: () => new Promise(() => {}),
+  };
+  const portico = await openPortico({ gateway: { http: open } }, { folder, env: {}, adapters: { silent } });
+  const caller = new AbortController();
+  const talk = portico.talk({ content: "hi", signal: caller.signal });
+  caller.abort();
+  await assert.rejects(talk, { code: "cancelled" });
+  await portico.close();
+});
+
+test("closing waits for turns that a program asks the gateway for itself, and then takes no more", async (context) => {
+  const portico = await startGateway(context, { adapters: { echo: { type: "echo", delay_ms: 20 } } });
+  const ask: Ask = {
+    model: "m",
+    items: [{ type: "message", role: "user", content: "one two three" }],
+    itemsParam: "items",
+    settings: { tools: [] },
+    stream: true,
+    keep: "yes",
+  };
+  const caller = { owner: "default", hint: undefined, signal: new AbortController().signal };
+  const { events } = await portico.gateway.answer(ask, { ...caller, turnId: "resp_1" });
+  const heard = Array.fromAsync(events);
+  await portico.close();
+  const last = (await heard).at(-1)?.at(-1);
+  assert.equal(last?.type === "turn-end" && last.answer.status, "completed");
+  await assert.rejects(portico.gateway.answer(ask, { ...caller, turnId: "resp_2" }), { code: "draining" });
+});
+
+test("closing settles where nothing else keeps the process", () => {
+  const script = `
+    const { openPortico } = await import(${JSON.stringify(new URL("../src/index.ts", import.meta.url).href)});
+    const limits = { drain_timeout_ms: 50 };
+    const portico = await openPortico({ gateway: {
+      http: { auth_token: "${token}", limits }, sessions: { store: "memory:" }, adapters: { echo: { type: "echo" } } } });
+    await portico.talk({ session: "s", content: "nobody hears this" });
+    await portico.close();
+    process.stdout.write("closed");`;
+  const child = spawnSync(process.execPath, ["--input-type=module", "--eval", script], { encoding: "utf8" });
+  assert.deepEqual([child.status, child.stdout], [0, "closed"], child.stderr);
 });

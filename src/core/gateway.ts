@@ -41,7 +41,7 @@ export interface Gateway extends Recall {
   load(): Load;
   /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
   forgetOld(): void;
-  /** Lets the turns that go on without their callers end until `overdue` resolves, then calls them off. */
+  /** Lets the turns that run end until `overdue` resolves, then calls off those that go on without their callers; none begins any more. */
   close(overdue: Promise<void>): Promise<void>;
 }
 
@@ -128,6 +128,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
   /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
+  /** All that are not over, whoever hears them. */
+  const open = new Set<Promise<void>>();
+  let isClosing = false;
   const ended: Pick<SessionStore, "findTurn"> = {
     async findTurn(owner, turnId) {
       const found = await store.findTurn(owner, turnId);
@@ -152,6 +155,13 @@ export function createGateway(parts: GatewayParts): Gateway {
     const leave = () => {
       for (const each of whenLeft.splice(0).toReversed()) each();
     };
+    const over = Promise.withResolvers<void>();
+    const finish = () => {
+      running.delete(id);
+      open.delete(over.promise);
+      over.resolve();
+    };
+    open.add(over.promise);
     try {
       const place = await findPlace({ ...placing, alwaysResends: alwaysResends() }, ask, caller, whenLeft);
       const truncation = truncationOf(ask, place.by);
@@ -184,11 +194,6 @@ export function createGateway(parts: GatewayParts): Gateway {
         else remarks.push(remark);
       };
       const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
-      const over = Promise.withResolvers<void>();
-      const finish = () => {
-        running.delete(id);
-        over.resolve();
-      };
       if (kept && caller.memo !== undefined) running.set(id, { owner, over: over.promise });
       const deltas = ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
       const events = frame(id, deltas, {
@@ -218,12 +223,14 @@ export function createGateway(parts: GatewayParts): Gateway {
       return { about, context, events: leaveOnReturn(events, leave, finish) };
     } catch (thrown) {
       leave();
+      finish();
       throw thrown;
     }
   }
 
   return {
     async answer(ask, caller) {
+      if (isClosing) throw new GatewayError("draining", "The gateway is closed.", { retryAfterSeconds: 5 });
       checkSize(ask, limits(), ask.settings.tools);
       // What it names may be gone when a request is repeated, so a key is looked for first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);
@@ -247,7 +254,11 @@ export function createGateway(parts: GatewayParts): Gateway {
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: lives.count() }),
     forgetOld: () => lives.forgetOld(),
-    close: (overdue) => lives.close(overdue),
+    async close(overdue) {
+      isClosing = true;
+      await lives.close(overdue);
+      await Promise.race([Promise.all(open), overdue]);
+    },
   };
 }
 

@@ -5,16 +5,11 @@ import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
 import type { EndedAlone } from "../core/witness.ts";
 import { callerLeft } from "./client.ts";
+import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
-
-/** Where the lines go. */
-export interface DoorLog {
-  info(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 declare module "fastify" {
   interface FastifyRequest {

@@ -58,6 +58,8 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
       ground.group.close();
       await checkpoints.close();
       if (database.isOpen) database.close();
+      // What was at hand is no longer given out either.
+      ground.recent.clear();
       lock?.release();
     },
   };

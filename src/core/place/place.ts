@@ -26,6 +26,8 @@ export interface Seeker {
   readonly hint: string | undefined;
   /** The hint names one conversation, rather than whoever speaks, who may have several at once. */
   readonly hintsAtTalk?: boolean | undefined;
+  /** It cannot show what was said before, so that it goes on where the session is, whatever the session's other callers do. */
+  readonly neverShows?: boolean | undefined;
   readonly signal: AbortSignal;
   /** Turns that only this caller can continue, as they are kept nowhere else. */
   readonly memory?: Memory | undefined;
@@ -178,10 +180,12 @@ async function continueSession(
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const { owner, signal } = seeker;
-  const { store, queue, newSessionId, alwaysResends, beginnings } = parts;
+  const { store, queue, newSessionId, beginnings } = parts;
+  const alwaysResends = parts.alwaysResends && seeker.neverShows !== true;
   const shown = readShown(ask.items);
   const session = await store.findSession(owner, hint);
-  const continuesTip = (known: Session): boolean => goesOnWithTip(known, shown, alwaysResends);
+  const continuesTip = (known: Session): boolean =>
+    goesOnWithTip(known, shown, alwaysResends || (known.resends && seeker.neverShows !== true));
   // Threads that are found by what was said need not wait for each other, but the next step of a turn is in its thread's line.
   const waits = (known: Session): boolean =>
     continuesTip(known) || (!(known.resends || alwaysResends) && isStep(shown));
@@ -240,11 +244,11 @@ async function continueSession(
 }
 
 /** A request without history goes on with the session's thread, unless the session's callers show theirs. */
-function goesOnWithTip(session: Session, shown: Shown, alwaysResends: boolean): boolean {
+function goesOnWithTip(session: Session, shown: Shown, resends: boolean): boolean {
   if (shown.end > 0) return false;
   // The output of a tool needs its call, so it cannot begin anything.
   const first = shown.items.map(sideOf).find((side) => side !== undefined);
-  return session.tip !== undefined && (!(session.resends || alwaysResends) || first === "tools");
+  return session.tip !== undefined && (!resends || first === "tools");
 }
 
 /** A thread of its own in a session that has others; the session goes on with it, or with the one it had. */
