@@ -30,13 +30,26 @@ export function withGiven(settings: object, given: GivenAdapters): WithGiven {
   return {
     settings: { ...settings, gateway: { ...gateway, adapters } },
     options: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
-    problems: names.flatMap((name) => findProblem(name, given[name], written)),
+    problems: [
+      ...names.flatMap((name) => findProblem(name, given[name], written)),
+      ...Object.keys(written).flatMap((name) => findMissing(name, given, written[name])),
+    ],
   };
 }
 
+/** Settings of an adapter that nobody has given. */
+function findMissing(name: string, given: GivenAdapters, settings: unknown): readonly Problem[] {
+  if (!isOfGiven(settings) || Object.hasOwn(given, name)) return [];
+  return [problem(["gateway", "adapters", name, "type"], "no adapter of this name is given beside the settings")];
+}
+
+function isOfGiven(settings: unknown): boolean {
+  return isObject(settings) && settings["type"] === givenType;
+}
+
 function findProblem(name: string, adapter: unknown, written: Readonly<Record<string, unknown>>): readonly Problem[] {
-  if (Object.hasOwn(written, name)) {
-    const why = "an adapter of this name is given beside the settings too; choose another name for one of them";
+  if (Object.hasOwn(written, name) && !isOfGiven(written[name])) {
+    const why = `an adapter of this name is given beside the settings too; choose another name for one of them, or write "type": "${givenType}" if this is how it is asked`;
     return [problem(["gateway", "adapters", name], why)];
   }
   if (isObject(adapter) && typeof adapter["stream"] === "function") return [];

@@ -21,8 +21,10 @@ type GatewaySettings = Omit<Written<WrittenGateway>, "adapters"> & {
 
 type WrittenGateway = NonNullable<Given<typeof fileSchema>["gateway"]>;
 
-/** An adapter of one of the types that Portico knows. */
-export type AdapterSettings = { [Type in keyof Options]: AdapterOf<Type> }[keyof Options];
+/** An adapter of one of the types that Portico knows, or how one that the program brings itself is asked. */
+export type AdapterSettings =
+  | { [Type in keyof Options]: AdapterOf<Type> }[keyof Options]
+  | ({ readonly type: "given" } & Written<AdapterKeys>);
 
 type AdapterOf<Type extends keyof Options> = { readonly type: Type } & Written<AdapterKeys & Given<Options[Type]>>;
 
@@ -40,8 +42,11 @@ type Written<Value> = Value extends string
   : Value extends readonly (infer Each)[]
     ? readonly Written<Each>[]
     : Value extends object
-      ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> }
+      ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> | Absent<Value, Key> }
       : Value;
+
+/** What may be absent may as well be written as undefined. */
+type Absent<Value, Key extends keyof Value> = Partial<Pick<Value, Key>> extends Pick<Value, Key> ? undefined : never;
 
 type Text<Words extends string> = string extends Words ? Words : Words | `${string}$\{${string}}${string}`;
 

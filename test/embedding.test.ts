@@ -117,6 +117,23 @@ suite("an adapter of the program's own", () => {
     await refused({ main }, { default_adapter: "mian" }, /^gateway\.default_adapter: .*allowed: main$/);
     await refused({ main, other: main }, {}, /^gateway\.default_adapter: missing; .* main, other$/);
     await refused({ main }, { http: { ...http, port: -1 } }, /^gateway\.http\.port: found -1/);
+    const missing = { adapters: { other: { type: "given" } }, default_adapter: "main" } as const;
+    await refused({ main }, missing, /^gateway\.adapters\.other\.type: no adapter of this name is given/);
+  });
+
+  test("is asked as the settings say", async (context) => {
+    let asked = 0;
+    const failing = speaker("failing", {
+      // oxlint-disable-next-line require-yield
+      async *stream() {
+        asked += 1;
+        throw new Error("out of order");
+      },
+    });
+    const once = { type: "given", retry: { times: 0 }, models: undefined } as const;
+    const portico = await open(context, { failing }, { adapters: { failing: once } });
+    await assert.rejects((await portico.talk({ content: "hi" })).text(), { code: "adapter_error" });
+    assert.equal(asked, 1);
   });
 });
 
@@ -169,7 +186,7 @@ suite("settings", () => {
   });
 
   test("know every type of adapter, and no other", () => {
-    const known: Record<AdapterSettings["type"], true> = {
+    const known: Record<Exclude<AdapterSettings["type"], "given">, true> = {
       echo: true,
       openai: true,
       command: true,
