@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
+import { createNumbering } from "../../src/http/numbering.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 
 interface Called {
@@ -298,4 +299,21 @@ suite("a response in the background", () => {
     await gone.promise;
     assert.equal(JSON.parse((await send(`/v1/responses/${id}`)).text).status, "cancelled");
   });
+});
+
+test("who has more of a stream than there is now hears how it ended, and who has all of it only that it is over", () => {
+  const text = "data: 0\n\ndata: failed\n\ndata: [DONE]\n\n";
+  const tell = (after: number, showsIds: boolean) => createNumbering({ after, showsIds }, "resp_01234567")(text);
+  assert.deepEqual(
+    [0, 1, 2, 9].map((after) => messagesOf(tell(after, false))),
+    [
+      ["data: failed", "data: [DONE]"],
+      ["data: [DONE]"],
+      ["data: failed", "data: [DONE]"],
+      ["data: failed", "data: [DONE]"],
+    ],
+  );
+  // Where messages tell their numbers, the end has one too.
+  assert.deepEqual(messagesOf(tell(2, true)), ["id: 01234567-2\ndata: [DONE]"]);
+  assert.deepEqual(messagesOf(tell(9, true)), ["id: 01234567-1\ndata: failed", "id: 01234567-2\ndata: [DONE]"]);
 });
