@@ -25,7 +25,7 @@ export function createNumbering({ after = -1, showsIds }: Numbering, turnId: str
       const message = (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       const isEnd = text.startsWith(endMark, from);
       // Who has more than there is heard a turn that broke off with its gateway, and never how it ended.
-      if (isEnd && after > (showsIds ? number : number - 1)) told += last;
+      if (isEnd && after > number) told += last;
       // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
       if (number > after || isEnd) told += message;
       else last = message;
