@@ -14,21 +14,15 @@ export interface Numbering {
 export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): (text: string) => string {
   const name = toName(turnId);
   let next = 0;
-  /** What the caller has, if it is the last before the end. */
-  let last = "";
   return (text) => {
     let told = "";
     let from = 0;
     // JSON holds no bare line end, so an empty line is the end of a message.
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
       const number = next++;
-      const message = (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
-      const isEnd = text.startsWith(endMark, from);
-      // Who has more than there is heard a turn that broke off with its gateway, and never how it ended.
-      if (isEnd && after > number) told += last;
       // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
-      if (number > after || isEnd) told += message;
-      else last = message;
+      if (number > after || text.startsWith(endMark, from))
+        told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
     }
     return told;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
-import { createNumbering } from "../../src/http/numbering.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 
 interface Called {
@@ -301,14 +301,23 @@ suite("a response in the background", () => {
   });
 });
 
-test("who has more of a stream than there is now hears how it ended, and who has all of it only that it is over", () => {
-  const text = "data: 0\n\ndata: failed\n\ndata: [DONE]\n\n";
-  const tell = (after: number, showsIds: boolean) =>
-    messagesOf(createNumbering({ after, showsIds }, "resp_01234567")(text));
-  assert.deepEqual(tell(0, false), ["data: failed", "data: [DONE]"]);
-  assert.deepEqual(tell(1, false), ["data: [DONE]"]);
-  // The end has a number too.
-  assert.deepEqual(tell(2, false), ["data: [DONE]"]);
-  assert.deepEqual(tell(3, false), ["data: failed", "data: [DONE]"]);
-  assert.deepEqual(tell(9, true), ["id: 01234567-1\ndata: failed", "id: 01234567-2\ndata: [DONE]"]);
+test("who takes up a response that broke off with its gateway hears how it ended, however much it had heard", async (context) => {
+  const store = createMemoryStore();
+  const hanging: Script = async function* () {
+    yield say("Good");
+    await new Promise(() => {});
+  };
+  const before = await open(context, hanging, { store, limits: { drainTimeoutMs: 0 } });
+  const { id } = JSON.parse((await before.post("/v1/responses", { ...response, background: true })).text);
+  await store.endRunning({ code: "interrupted", message: "It was stopped." }, new Date());
+  const { send } = await open(context, words, { store });
+  const whole = messagesOf((await send(`/v1/responses/${id}?stream=true`)).text);
+  assert.deepEqual(
+    whole.map((message) => /^(?:event: (.*)|data: (.*))/.exec(message)?.slice(1).join("")),
+    ["response.created", "response.queued", "response.in_progress", "error", "response.failed", "[DONE]"],
+  );
+  for (const after of [0, 1, 2, 3, 4, 5, 99]) {
+    const rest = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
+    assert.deepEqual(messagesOf(rest.text), whole.slice(Math.min(after, 2) + 1));
+  }
 });
