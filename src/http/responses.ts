@@ -26,7 +26,7 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const client = watchClient(reply.raw);
   return request.terms.turns.run(client, { token: request.token, hears: true }, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
-    const numbering = { after: isBrokenOff(recalled) ? beforeItsEnd(after, recalled) : after, showsIds: false };
+    const numbering = { after: after && toKnown(after, recalled), showsIds: false };
     return tellStream(request.terms, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
@@ -83,14 +83,11 @@ function toText({ about, state }: Recalled, voice: Voice): string {
   return voice.progress?.(about, state.status, state.items) ?? "";
 }
 
-/** What it had said is lost with its gateway, so that nobody knows how much of it a caller has. */
-function isBrokenOff({ state }: Recalled): boolean {
-  return state.status === "over" && state.answer.error?.code === "interrupted" && state.answer.items.length === 0;
-}
-
-/** Whatever was heard of it, how it ended was not: that is told in any case. */
-function beforeItsEnd(after: number | undefined, { background }: Recalled): number | undefined {
-  return after === undefined ? undefined : Math.min(after, background ? 2 : 1);
+/** Of a turn that broke off with its gateway what was said is lost: however much a caller has heard, how it ended it has not. */
+function toKnown(after: number, { background, state }: Recalled): number {
+  if (state.status !== "over") return after;
+  const { error, items } = state.answer;
+  return error?.code === "interrupted" && items.length === 0 ? Math.min(after, background ? 2 : 1) : after;
 }
 
 function eventsExpired({ about }: Recalled): GatewayError {
