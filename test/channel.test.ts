@@ -82,7 +82,8 @@ test("a turn that is called off before anybody has heard of it keeps no one wait
     late.then((talk) => talk.text()),
     { code: "cancelled" },
   );
-  assert.equal((await portico.talk({ session: "s", content: "four" })).about.contextItems, 3);
+  const last = await portico.talk({ session: "s", content: "four" });
+  assert.deepEqual([last.about.contextItems, await last.text()], [3, "four"]);
 });
 
 test("a turn that nobody begins to hear keeps its session waiting for a minute, and no longer", async (context) => {
@@ -108,9 +109,14 @@ test("what goes wrong is thrown with its code", async (context) => {
 
 test("a message that names no model asks for the configured one, else for the first that the adapter lists", async (context) => {
   const listing = await startChain(context);
-  assert.equal((await listing.talk({ content: "Hello" })).about.model, "echo");
   const mapped = await startChain(context, { models: { fast: "echo" } });
-  assert.equal((await mapped.talk({ content: "Hello" })).about.model, "fast");
+  for (const [portico, model] of [
+    [listing, "echo"],
+    [mapped, "fast"],
+  ] as const) {
+    const talk = await portico.talk({ content: "Hello" });
+    assert.deepEqual([talk.about.model, await talk.text()], [model, "Hello"]);
+  }
 });
 
 test("an adapter that lists no models is asked by its own name", async (context) => {
