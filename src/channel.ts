@@ -1,35 +1,24 @@
 /** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
-import type { GatewayError } from "./core/errors.ts";
+import { type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
 import { wasCancelled } from "./core/live/recall.ts";
-import type { Gateway, Reply } from "./core/gateway.ts";
-import type { Content } from "./core/item.ts";
+import type { Caller as Asker, Gateway, Reply } from "./core/gateway.ts";
 import { leaveOnReturn } from "./core/leaving.ts";
+import { toOutcome } from "./core/live/hearing.ts";
 import type { Seeker } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
+import type { EndedAlone } from "./core/witness.ts";
 import { readHint } from "./http/hint.ts";
 import { drainingError } from "./http/turns.ts";
+import { type Message, readMessage } from "./message.ts";
 import { unnamedOwner } from "./parts.ts";
 
-/** What somebody says in a channel. */
-export interface Message {
-  /** Text, or parts with images and files. */
-  readonly content: Content;
-  /** The conversation's name, which clients over HTTP send as X-Session-Id; without one nothing is remembered. */
-  readonly session?: string | undefined;
-  /** Whose it is; without one the owner of the tokens that have no name. */
-  readonly owner?: string | undefined;
-  /** Without one that which is configured, or the first that the adapters list. */
-  readonly model?: string | undefined;
-  /** What the model is told for this turn, before all else. */
-  readonly instructions?: string | undefined;
-  /** Calls the turn off. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What is answered, piece by piece. It is heard once; whoever stops listening, or has not begun to within a minute, calls it off. */
+/**
+ * What is answered, piece by piece. It is heard once, as pieces or as one text; whoever stops listening, or has not begun to
+ * within a minute, calls it off.
+ */
 export interface Talk extends AsyncIterable<string> {
   readonly about: About;
   /** All of it, when it is over. */
@@ -42,11 +31,15 @@ export interface ChannelParts {
   /** For messages that name none. */
   readonly model: () => Promise<string>;
   readonly newTurnId: () => string;
+  /** Told of every turn that is over, heard or not. */
+  readonly ended: (turn: EndedAlone) => void;
 }
 
 export interface Channel {
   /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
   talk(message: Message): Promise<Talk>;
+  /** Who asks the gateway itself for a turn, in the session of that name. */
+  caller(of?: Pick<Message, "session" | "owner" | "signal">): Asker;
   /** Lets the turns that run end until `overdue` resolves, then calls them off; none begins any more. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -57,23 +50,35 @@ const partingMs = 1_000;
 export function createChannel(parts: ChannelParts): Channel {
   const callers = new Set<Caller>();
   let isClosing = false;
+  const name = (owner = unnamedOwner): Named => ({ turnId: parts.newTurnId(), owner });
+  const hintAt = (session: string | undefined) => toHint(toNaming(parts.hints()), session);
 
   async function talk(message: Message): Promise<Talk> {
     if (isClosing) throw drainingError();
-    const caller = watchCaller(message.signal);
-    callers.add(caller);
-    void caller.over.then(() => callers.delete(caller));
+    const { owner, signal, ...said } = readMessage(message);
+    const named = name(owner);
+    const caller = watchCaller(signal);
+    void follow(caller, named);
     try {
-      return await answer(message, caller);
+      return await answer(said, named, caller);
     } catch (thrown) {
-      // Whoever is refused has no more to hear.
-      caller.forget();
-      throw thrown;
+      const failure = toGatewayError(thrown);
+      caller.forget({ about: undefined, failure });
+      throw failure;
     }
   }
 
+  async function follow(caller: Caller, named: Named): Promise<void> {
+    const since = performance.now();
+    callers.add(caller);
+    const end = await caller.over;
+    callers.delete(caller);
+    parts.ended({ ...named, ...end, ms: performance.now() - since });
+  }
+
   async function answer(
-    { content, session, owner = unnamedOwner, model: named, instructions }: Message,
+    { content, session, model: named, instructions }: Message,
+    asker: Named,
     caller: Caller,
   ): Promise<Talk> {
     // Waited for in either case, so that turns whose models are known keep the order in which they come.
@@ -82,29 +87,26 @@ export function createChannel(parts: ChannelParts): Channel {
       {
         model,
         items: [{ type: "message", role: "user", content }],
-        itemsParam: "content",
+        itemsParam: "message.content",
         settings: { tools: [], ...(instructions !== undefined && { instructions }) },
         stream: true,
         keep: "in-session",
       },
-      {
-        turnId: parts.newTurnId(),
-        owner,
-        ...toHint(toNaming(parts.hints()), session),
-        neverShows: true,
-        signal: caller.signal,
-      },
+      { ...asker, ...hintAt(session), neverShows: true, signal: caller.signal },
     );
-    const pieces = hear(reply, caller);
+    const hearOnce = once(hear(reply, caller));
     return {
       about: reply.about,
-      [Symbol.asyncIterator]: () => pieces,
-      text: async () => (await Array.fromAsync(pieces)).join(""),
+      [Symbol.asyncIterator]: hearOnce,
+      text: async () => (await Array.fromAsync(hearOnce())).join(""),
     };
   }
 
   return {
     talk,
+    caller({ session, owner, signal = never } = {}) {
+      return { ...name(owner), ...hintAt(session), signal };
+    },
     async close(overdue) {
       isClosing = true;
       const ended = Promise.all([...callers].map(({ over }) => over));
@@ -117,26 +119,34 @@ export function createChannel(parts: ChannelParts): Channel {
   };
 }
 
+/** A turn to come, and whose it is. */
+type Named = Pick<Asker, "turnId" | "owner">;
+
+/** Of whoever calls nothing off. */
+const never = new AbortController().signal;
+
 /** Whoever asked, and may call it off with a signal of its own, whose reason is no error of ours. */
 interface Caller {
   readonly signal: AbortSignal;
   leave(reason?: GatewayError): void;
   /** What it may do now is of no interest any more. */
-  forget(): void;
-  /** It was forgotten. */
-  readonly over: Promise<void>;
+  forget(end: End): void;
+  /** It was forgotten; how its turn had ended by then. */
+  readonly over: Promise<End>;
 }
+
+type End = Pick<EndedAlone, "about" | "usage" | "failure">;
 
 function watchCaller(signal: AbortSignal | undefined): Caller {
   const controller = new AbortController();
-  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const { promise: over, resolve } = Promise.withResolvers<End>();
   const leave = (reason = wasCancelled()) => controller.abort(reason);
   const cancel = () => leave();
   signal?.addEventListener("abort", cancel);
   if (signal?.aborted === true) leave();
-  function forget(): void {
+  function forget(end: End): void {
     signal?.removeEventListener("abort", cancel);
-    resolve();
+    resolve(end);
   }
   return { signal: controller.signal, leave, forget, over };
 }
@@ -149,12 +159,12 @@ function whenLeft({ signal }: Caller): Promise<never> {
   });
 }
 
-function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
+function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
   const { signal } = caller;
   let isHeard = false;
   // Where nobody pulls, nothing runs that would see the signal; but the session waits for the turn.
   const callOff = () => {
-    caller.forget();
+    caller.forget({ about, failure: toGatewayError(signal.reason) });
     void events.return();
   };
   signal.addEventListener("abort", callOff);
@@ -164,15 +174,25 @@ function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, v
   async function* tell(): AsyncGenerator<string, void, void> {
     isHeard = true;
     clearTimeout(overdue);
+    let end: End = { about, failure: wasCancelled() };
     try {
       signal.throwIfAborted();
       for await (const batch of events) {
-        yield* saidIn(batch);
-        if (batch.at(-1)?.type === "turn-end") return;
+        const last = batch.at(-1);
+        if (last?.type === "turn-end") end = { about, ...toOutcome(last) };
+        const text = textIn(batch);
+        if (text !== "") yield text;
+        if (last?.type !== "turn-end") continue;
+        if (end.failure !== undefined) throw end.failure;
+        return;
       }
       signal.throwIfAborted();
+    } catch (thrown) {
+      const failure = toGatewayError(thrown);
+      end = { ...end, failure };
+      throw failure;
     } finally {
-      caller.forget();
+      caller.forget(end);
     }
   }
   return leaveOnReturn(tell(), () => {
@@ -182,13 +202,18 @@ function hear({ events }: Reply, caller: Caller): AsyncGenerator<string, void, v
 
 const unheardMs = 60_000;
 
-function* saidIn(batch: readonly Event[]): Generator<string, void, void> {
-  const text = batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
-  if (text !== "") yield text;
-  const last = batch.at(-1);
-  if (last?.type !== "turn-end") return;
-  const { status, error } = last.answer;
-  if (status === "failed" || status === "cancelled") throw error ?? wasCancelled();
+/** A second hearer would hear nothing, and take that for the answer. */
+function once<Value>(value: Value): () => Value {
+  let isTaken = false;
+  return () => {
+    if (isTaken) throw new TypeError("An answer is heard once, as pieces or as one text. Keep what you have heard.");
+    isTaken = true;
+    return value;
+  };
+}
+
+function textIn(batch: readonly Event[]): string {
+  return batch.map((event) => (event.type === "item-delta" && isSaid(event.kind) ? event.text : "")).join("");
 }
 
 function isSaid(kind: string): boolean {

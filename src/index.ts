@@ -1,16 +1,18 @@
 /** What a program that embeds Portico imports. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createChannel, type Message, type Talk } from "./channel.ts";
+import { createChannel, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
 import { ConfigError, type Problem } from "./config/problem.ts";
 import { closeGiven, type GivenAdapters, withGiven } from "./given.ts";
+import type { Caller } from "./core/gateway.ts";
 import { createIds } from "./ids.ts";
+import type { Message } from "./message.ts";
 import { findModel } from "./model.ts";
 import { createPortico, type Portico as Composed, type Surroundings } from "./portico.ts";
 import type { PorticoSettings } from "./settings.ts";
 
-export type { Message, Talk } from "./channel.ts";
+export type { Talk } from "./channel.ts";
 export { ConfigError, type Problem } from "./config/problem.ts";
 export type { Delta } from "./core/delta.ts";
 export { type ErrorCode, GatewayError } from "./core/errors.ts";
@@ -23,13 +25,16 @@ export type { Conversation } from "./core/store.ts";
 export type { Answer, Ask, Finish, Format, Notes, Settings, Tool, ToolChoice, Turn, Usage } from "./core/turn.ts";
 export type { TokenCount } from "./core/window/count.ts";
 export type { DoorLog } from "./http/lines.ts";
+export type { Message } from "./message.ts";
 export type { Surroundings } from "./portico.ts";
 export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
 /** A gateway that is open. */
-export interface Portico extends Omit<Composed, "reload" | "close"> {
+export interface Portico extends Omit<Composed, "note" | "reload" | "close"> {
   /** What somebody says in a channel of the program's own, answered in the sessions that clients over HTTP share. */
   talk(message: Message): Promise<Talk>;
+  /** Who asks `gateway.answer` for a turn that is more than a talk: one with tools, say, in the session of that name. */
+  caller(of?: Pick<Message, "session" | "owner" | "signal">): Caller;
   /**
    * Goes on with other settings: requests from now on see all of them, and what runs ends as it began. Throws, and changes
    * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
@@ -53,7 +58,7 @@ export async function openPortico(
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env, adapters: given = {} } = surroundings;
   let current = await read(settings, given, folder, env);
-  const portico = await createPortico(current.config, surroundings);
+  const { note, ...portico } = await createPortico(current.config, surroundings);
   const newId = createIds(surroundings.now ?? (() => new Date()));
   let listed: Promise<string> | undefined;
   let closing: Promise<void> | undefined;
@@ -75,11 +80,13 @@ export async function openPortico(
     hints: () => current.config.sessions.hints,
     model: nameModel,
     newTurnId: () => newId("resp"),
+    ended: note,
   });
 
   return {
     ...portico,
     talk: channel.talk,
+    caller: channel.caller,
     async reload(others) {
       const next = await read(others, given, folder, env);
       await portico.reload(next.config);

@@ -49,6 +49,25 @@ export function createLog(level: string): Log {
 
 const require = createRequire(import.meta.url);
 
+/** What a program brings itself. A line that it fails to write must not take the gateway, and the program, with it. */
+export function guardLog(log: DoorLog): DoorLog {
+  for (const level of ["info", "error"] as const) {
+    if (typeof log[level] !== "function") throw new TypeError(`log.${level} must be a function (fields, message).`);
+  }
+  return {
+    info: (fields, message) => attempt(() => log.info(fields, message)),
+    error: (fields, message) => attempt(() => log.error(fields, message)),
+  };
+}
+
+function attempt(write: () => void): void {
+  try {
+    write();
+  } catch {
+    // There is no other place to tell it.
+  }
+}
+
 /**
  * One write for many lines. What the reader has no room for stays in front, to the byte, so that no line is torn. Whoever reads
  * the log must keep up in the long run: lines beyond a bound are dropped and counted, because the log must neither hold up
@@ -112,14 +131,16 @@ function createSink() {
   }
 
   async function close(): Promise<void> {
-    process.off("exit", flushLast);
+    unflushed.delete(flushLast);
+    if (unflushed.size === 0) process.off("exit", flushAll);
     clearTimeout(timer);
     await Promise.race([writing, wait(partingMs, undefined, { ref: false })]);
     // Whoever has not taken the last write by now would hold us up for good.
     if (writing === undefined) flushLast();
   }
 
-  process.on("exit", flushLast);
+  if (unflushed.size === 0) process.on("exit", flushAll);
+  unflushed.add(flushLast);
   return {
     close,
     write(line: string): void {
@@ -131,6 +152,13 @@ function createSink() {
       else schedule(gatherMs);
     },
   };
+}
+
+/** What the open logs do when the process ends; one listener for all of them, however many a program opens. */
+const unflushed = new Set<() => void>();
+
+function flushAll(): void {
+  for (const flush of unflushed) flush();
 }
 
 const nothing: Buffer = Buffer.alloc(0);

@@ -18,7 +18,7 @@ import type { Decisions } from "./http/terms.ts";
 import { createIds } from "./ids.ts";
 import { type Keyring, openKeyring } from "./keyring.ts";
 import { createAdapterRoute } from "./lanes.ts";
-import { createLog } from "./log.ts";
+import { createLog, guardLog } from "./log.ts";
 import { toHttpSettings, toLimits } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
 import { createResponsesProtocol } from "./protocols/responses/index.ts";
@@ -32,6 +32,8 @@ export interface Portico {
   readonly address: string | undefined;
   /** For channels beside HTTP: turns through the same sessions. */
   readonly gateway: Gateway;
+  /** Writes the line of a turn that no request has asked for. */
+  readonly note: Witness["endedAlone"];
   /** The names of models that callers may choose from, as far as the adapters tell them. */
   models(): Promise<readonly string[]>;
   /**
@@ -89,7 +91,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
 
   try {
     const { log, setLevel } =
-      surroundings.log === undefined ? openLog() : { log: surroundings.log, setLevel: undefined };
+      surroundings.log === undefined ? openLog() : { log: guardLog(surroundings.log), setLevel: undefined };
     const metrics = createMetrics();
     const spans = await findSpans();
     const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
@@ -178,7 +180,8 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     }
 
     prepare(config);
-    return { address, gateway, models: () => adapter.models(), reload: oneAfterTheOther(change), close };
+    const { endedAlone: note } = witness;
+    return { address, gateway, note, models: () => adapter.models(), reload: oneAfterTheOther(change), close };
   } catch (thrown) {
     await close();
     throw thrown;

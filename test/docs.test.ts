@@ -39,7 +39,7 @@ const pages = [
 const missing = spawnSync("sh", ["-c", "command -v curl grep head"]).status === 0 ? false : "no sh or no curl here";
 
 suite("the pages", () => {
-  for (const page of ["README.md", "docs/sessions.md", "docs/responses.md", "docs/operating.md"]) {
+  for (const page of ["README.md", "docs/sessions.md", "docs/responses.md", "docs/operating.md", "docs/embedding.md"]) {
     test(`every command of ${page} does what the page says`, { skip: missing, timeout: 60_000 }, (context) =>
       follow(page, context),
     );
@@ -207,7 +207,7 @@ function createReader(context: TestContext) {
     async script(text: string): Promise<string> {
       const source = here(text).replace('"portico"', JSON.stringify(pathToFileURL(join(root, "src/index.ts")).href));
       writeFileSync(join(folder, "snippet.mjs"), source);
-      const token = readFileSync(join(folder, ".portico/token"), "utf8").trim();
+      const token = gateway === undefined ? undefined : readFileSync(join(folder, ".portico/token"), "utf8").trim();
       return (await run(["snippet.mjs"], { TOKEN: token })).stdout;
     },
     /** A configuration is one that the command line finds nothing wrong with. */

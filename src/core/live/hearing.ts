@@ -111,7 +111,8 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
   };
 }
 
-function toOutcome({ answer }: Extract<Event, { type: "turn-end" }>): Pick<End, "usage" | "failure"> {
+/** What is told of a turn by its last event. */
+export function toOutcome({ answer }: Extract<Event, { type: "turn-end" }>): Pick<End, "usage" | "failure"> {
   const { status, usage, error } = answer;
   return { usage, failure: status === "cancelled" ? wasCancelled() : error };
 }

@@ -1,0 +1,75 @@
+/** What somebody says in a channel. It is read as carefully as a request's body: programs are written without types too. */
+import type { Content, Part } from "./core/item.ts";
+import {
+  type Fields,
+  missing,
+  notAllowed,
+  pathOf,
+  readString,
+  requireObject,
+  requireShortName,
+  requireString,
+  toFields,
+  wrongType,
+} from "./protocols/fields.ts";
+
+export interface Message {
+  /** Text, or parts with images and files. */
+  readonly content: Content;
+  /** The conversation's name, which clients over HTTP send as X-Session-Id; without one nothing is remembered. */
+  readonly session?: string | undefined;
+  /** Whose it is; without one the owner of the tokens that have no name. */
+  readonly owner?: string | undefined;
+  /** Without one that which is configured, or the first that the adapters list. */
+  readonly model?: string | undefined;
+  /** What the model is told for this turn, before all else. */
+  readonly instructions?: string | undefined;
+  /** Calls the turn off. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Throws what is wrong with it, by the name of the field. */
+export function readMessage(message: unknown): Message {
+  const fields = toFields(message, "message");
+  return {
+    content: readContent(fields),
+    session: readString(fields, "session"),
+    owner: readString(fields, "owner"),
+    model: readString(fields, "model") === undefined ? undefined : requireShortName(fields, "model"),
+    instructions: readString(fields, "instructions"),
+    signal: readSignal(fields),
+  };
+}
+
+function readSignal(fields: Fields): AbortSignal | undefined {
+  const { signal } = fields.values;
+  if (signal === undefined || signal === null || signal instanceof AbortSignal) return signal ?? undefined;
+  throw wrongType(pathOf(fields, "signal"), "an AbortSignal", signal);
+}
+
+function readContent(fields: Fields): Content {
+  const { content } = fields.values;
+  const path = pathOf(fields, "content");
+  if (content === undefined || content === null) return missing(path);
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) throw wrongType(path, "a string or an array of parts", content);
+  for (const [index, part] of content.entries()) checkPart(toFields(part, `${path}[${index}]`));
+  return content;
+}
+
+type Check = (fields: Fields, key: string) => unknown;
+
+const partFields: Readonly<Record<Part["type"], Readonly<Record<string, Check>>>> = {
+  text: { text: requireString },
+  refusal: { text: requireString },
+  image: { url: readString, fileId: readString, detail: readString },
+  audio: { data: requireString, format: requireString },
+  file: { fileId: readString, data: readString, url: readString, name: readString },
+  other: { extra: requireObject },
+};
+
+function checkPart(part: Fields): void {
+  const type = requireString(part, "type");
+  if (!Object.hasOwn(partFields, type)) notAllowed(pathOf(part, "type"), type, Object.keys(partFields));
+  for (const [key, check] of Object.entries(partFields[type as Part["type"]])) check(part, key);
+}

@@ -1,0 +1,128 @@
+/** What a program says in a channel is read like a request, heard once, and has a line in the log. */
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { type Adapter, type Message, openPortico } from "../src/index.ts";
+import { makeFolder } from "./gateway.ts";
+import { say, usage } from "./scripted.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+const mine: Adapter = {
+  async *stream({ items }) {
+    const last = items.at(-1);
+    if (last?.type === "message" && last.content === "break") throw new Error("out of order");
+    yield [...say("well"), { type: "usage", usage }];
+  },
+};
+
+async function open(context: TestContext) {
+  const lines: Line[] = [];
+  const causes: Line[] = [];
+  const log = {
+    info: (fields: object, message: string) => void lines.push({ ...fields, message }),
+    error: (fields: object, message: string) => void causes.push({ ...fields, message }),
+  };
+  const settings = { gateway: { auth: { token: "k".repeat(32) }, sessions: { store: "memory:" } } };
+  const portico = await openPortico(settings, { folder: makeFolder(context), env: {}, log, adapters: { mine } });
+  context.after(() => portico.close());
+  return { portico, lines, causes };
+}
+
+const wrong: readonly (readonly [field: string, message: unknown, told: RegExp])[] = [
+  ["message", undefined, /^Invalid type for 'message': expected an object, but got nothing instead\.$/],
+  ["message.content", {}, /^Missing required parameter: 'message\.content'\.$/],
+  ["message.content", { content: 42 }, /expected a string or an array of parts, but got an integer/],
+  ["message.content[1]", { content: [{ type: "text", text: "a" }, "b"] }, /expected an object, but got a string/],
+  ["message.content[0].text", { content: [{ type: "text" }] }, /^Missing required parameter/],
+  ["message.content[0].type", { content: [{ type: "image_url" }] }, /'text', 'refusal', 'image', 'audio', 'file'/],
+  ["message.content[0].url", { content: [{ type: "image", url: {} }] }, /expected a string, but got an object/],
+  ["message.session", { content: "a", session: 42 }, /expected a string, but got an integer/],
+  ["message.owner", { content: "a", owner: {} }, /expected a string, but got an object/],
+  ["message.model", { content: "a", model: "" }, /empty string/],
+  ["message.instructions", { content: "a", instructions: ["b"] }, /expected a string, but got an array/],
+  ["message.signal", { content: "a", signal: 1_000 }, /expected an AbortSignal, but got an integer/],
+];
+
+for (const [field, message, told] of wrong) {
+  test(`a message that is wrong is refused by the name of its field: ${JSON.stringify(message)}`, async (context) => {
+    const { portico } = await open(context);
+    await assert.rejects(portico.talk(message as Message), { name: "GatewayError", param: field, message: told });
+  });
+}
+
+test("what is null is absent", async (context) => {
+  const { portico } = await open(context);
+  const message = { content: "hi", session: null, owner: null, model: null, instructions: null, signal: null };
+  const talk = await portico.talk(message as unknown as Message);
+  assert.deepEqual([talk.about.history, talk.about.model, await talk.text()], ["stateless", "mine", "well"]);
+});
+
+test("an answer is heard once, and a second hearer is told so", async (context) => {
+  const { portico } = await open(context);
+  const talk = await portico.talk({ content: "hi" });
+  assert.equal(await talk.text(), "well");
+  await assert.rejects(talk.text(), TypeError);
+  await assert.rejects(Array.fromAsync(talk), /^TypeError: An answer is heard once/);
+});
+
+test("a talk has a line in the log, with what it took", async (context) => {
+  const { portico, lines } = await open(context);
+  const { about, text } = await portico.talk({ content: "hi", session: "s", owner: "ann" });
+  await text();
+  const [line] = lines;
+  const { id: turnId, session } = about;
+  const { ms, ...rest } = line ?? {};
+  assert.ok(typeof ms === "number" && ms >= 0);
+  assert.deepEqual(JSON.parse(JSON.stringify(rest)), {
+    turnId,
+    owner: "ann",
+    model: "mine",
+    adapter: "mine",
+    session,
+    history: "new",
+    inputTokens: 3,
+    outputTokens: 2,
+    message: "turn",
+  });
+});
+
+test("a talk that fails has its cause there, by its turn's id; one that is left says so", async (context) => {
+  const { portico, lines, causes } = await open(context);
+  const failing = await portico.talk({ content: "break" });
+  await assert.rejects(failing.text(), { name: "GatewayError" });
+  const [cause] = causes;
+  assert.equal(cause?.["turnId"], failing.about.id);
+  assert.match(String(cause?.["err"]), /out of order/);
+  const left = await portico.talk({ content: "hi" });
+  await left[Symbol.asyncIterator]().return?.();
+  await assert.rejects(portico.talk({ content: "hi", signal: AbortSignal.abort() }), { code: "cancelled" });
+  assert.deepEqual(
+    lines.map(({ code }) => code),
+    [cause?.["code"], "cancelled", "cancelled"],
+  );
+});
+
+test("a log that throws takes nothing with it, and one that is none is refused at once", async (context) => {
+  const fail = () => {
+    throw new Error("the disk is full");
+  };
+  const settings = { gateway: { auth: { token: "k".repeat(32) }, sessions: { store: "memory:" } } };
+  const given = { folder: makeFolder(context), env: {}, adapters: { mine } };
+  const portico = await openPortico(settings, { ...given, log: { info: fail, error: fail } });
+  context.after(() => portico.close());
+  assert.equal(await (await portico.talk({ content: "hi" })).text(), "well");
+  const half = { info: () => {} } as unknown as NonNullable<Parameters<typeof openPortico>[1]>["log"];
+  await assert.rejects(openPortico(settings, { ...given, log: half }), /^TypeError: log\.error must be a function/);
+});
+
+test("however many gateways a program opens, one listener waits for its end", async (context) => {
+  const before = process.listenerCount("exit");
+  const folder = makeFolder(context);
+  const settings = { gateway: { auth: { token: "k".repeat(32) }, sessions: { store: "memory:" } } };
+  const opened = await Promise.all(
+    Array.from({ length: 12 }, () => openPortico(settings, { folder, env: {}, adapters: { mine } })),
+  );
+  assert.equal(process.listenerCount("exit"), before + 1);
+  await Promise.all(opened.map((portico) => portico.close()));
+  assert.equal(process.listenerCount("exit"), before);
+});
