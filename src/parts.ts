@@ -43,6 +43,9 @@ export function toHttpSettings(config: Config): HttpSettings {
 /** Changing an unnamed token loses no session: they are all the owner `default`. */
 export const unnamedOwner = "default";
 
+/** What the keys of the configuration open. */
+const endpointsOf = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
+
 function toTokens(config: Config): readonly Token[] {
   const { auth, http } = config;
   const tokens: Token[] = [];
@@ -54,7 +57,7 @@ function toTokens(config: Config): readonly Token[] {
     tokens.push({ owner: unnamedOwner, sha256: toDigest(http.authToken), opens: new Set(["chat", "responses"]) });
   }
   for (const { name, sha256, expiresAt, endpoints, rate, maxConcurrentTurns } of http.tokens) {
-    const opens = endpoints.map((endpoint) => (endpoint === "compat_chat" ? "chat" : "responses"));
+    const opens = endpoints.map((endpoint) => endpointsOf[endpoint]);
     const own = { expiresAt, rate, maxConcurrentTurns };
     tokens.push({ owner: name, sha256: Buffer.from(sha256, "hex"), opens: new Set(opens), ...own });
   }

@@ -75,7 +75,7 @@ function composeFile(token: string): string {
     "data_dir": ".portico",
 
     // "sessions": { "store": "memory:" },
-    // "log": { "level": "debug" },
+    // "log": { "level": "error" },
   },
 }
 `;

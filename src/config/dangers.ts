@@ -63,7 +63,7 @@ function judgeUse(
   now: Date,
 ): readonly Problem[] {
   const warnings = (token.endpoints ?? []).flatMap((name, entry) =>
-    http.endpoints[name]
+    name === "metrics" || http.endpoints[name]
       ? []
       : [
           problem(

@@ -37,9 +37,9 @@ export const gatewaySchema = section("The gateway.", {
   sessions,
   log: section("What the gateway tells about itself.", {
     level: {
-      enum: ["silent", "fatal", "error", "warn", "info", "debug", "trace"],
+      enum: ["silent", "error", "info"],
       default: "info",
-      description: "The least important line that is logged.",
+      description: "Which lines are written: those of requests, turns and failures, of failures alone, or none.",
     },
   }),
 });

@@ -5,7 +5,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { Rate } from "./settings.ts";
 
 /** What a token may open. */
-export type Endpoint = "chat" | "responses" | "operator";
+export type Endpoint = "chat" | "responses" | "metrics" | "operator";
 
 export interface Token {
   /** Sessions belong to the owner, whatever the token's value is today. */

@@ -1,16 +1,15 @@
 /** Which pages may ask from a browser, and what they may read of the answers. */
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { isOperators } from "./router.ts";
 
 /** The endpoints are for the pages that the operator has named, the operator's routes for none. Gives whether all is said: a preflight. */
-export function sayCors(
-  { method, headers, terms, routeOptions: { config } }: FastifyRequest,
-  reply: FastifyReply,
-): boolean {
+export function sayCors(request: FastifyRequest, reply: FastifyReply): boolean {
+  const { method, headers, terms } = request;
   const { corsOrigins } = terms.settings;
   if (corsOrigins.length === 0) return false;
   // A cache must not take one page's answer for another's.
   reply.header("vary", "Origin");
-  if (config.isOperators === true) return false;
+  if (isOperators(request)) return false;
   const { origin } = headers;
   if (origin !== undefined && corsOrigins.includes(origin)) reply.header("access-control-allow-origin", origin);
   reply.header("access-control-expose-headers", exposedHeaders);

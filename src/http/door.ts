@@ -15,7 +15,7 @@ import type { DoorLog } from "./lines.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toRouteUrl } from "./paths.ts";
-import { addRoutes, checkToken, findRoute, refuseUnrouted } from "./router.ts";
+import { addRoutes, checkToken, findRoute, isCounted, refuseUnrouted } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { watchSilence } from "./silence.ts";
 import { closeToOthers, removeDeadSocket } from "./socket.ts";
@@ -172,12 +172,12 @@ export function createDoor(parts: DoorParts): Door {
     }
     if (sayCors(request, reply)) return;
     const route = request.is404 ? findRoute(request, routes) : undefined;
-    const isOpen = request.routeOptions.config.open === true || route?.endpoints.length === 0;
-    if (!isOpen) {
+    const { endpoints } = route ?? request.routeOptions.config;
+    if (endpoints?.length !== 0) {
       const { guard, rate } = request.terms;
       request.token = guard.admit(request.headers, request.ip);
       if (turns.draining) throw drainingError();
-      rate.take(request.token);
+      if (isCounted(request)) rate.take(request.token);
     }
     // Here and not in its own place, because there the body would be looked at first.
     if (request.is404) refuseUnrouted(route, routes, request, reply);

@@ -1,4 +1,4 @@
-/** The log: one line for every request that ended, and for every turn that ended without its caller, and one for a failure of ours. */
+/** The log: one line for every request with a token that ended, and for every turn that ended without its caller, and one for a failure of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
@@ -72,6 +72,8 @@ export function createJournal(
     // What was asked for at random must not become a name of its own.
     count(request.routeOptions.url ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
+    // Who asks every few seconds whether the gateway is well would fill the log with the same news.
+    if (request.routeOptions.config.endpoints?.length === 0 && status < 400) return;
     const fields = {
       requestId: request.id,
       traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
@@ -81,6 +83,8 @@ export function createJournal(
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),
       owner: request.token?.owner,
+      // Whoever nobody knows by name is known by its address.
+      address: request.token === undefined ? request.ip : undefined,
       turnId: about?.id,
       ...toTurnFields({ about, usage, failure }),
     };

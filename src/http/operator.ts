@@ -8,7 +8,7 @@ import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } fr
 import { toTurnId } from "../protocols/chat/completion.ts";
 import { inviteBody } from "./body.ts";
 import type { Journal } from "./journal.ts";
-import { exclusive, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./operator/query.ts";
+import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./operator/query.ts";
 import type { HttpLimits } from "./settings.ts";
 
 /** What the operator's routes work on. */
@@ -41,11 +41,11 @@ export interface OperatorParts {
 
 /** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` of what is in no session. */
 export async function listSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const query = readQuery(request);
+  const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
   const { owner, after } = query;
-  const limit = readLimit(query["limit"]);
+  const limit = readLimit(query.limit);
   const hint = readHintOf(query);
-  const isOutside = readOutside(query["outside"]);
+  const isOutside = readOutside(query.outside);
   if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
   const page = { owner, after, limit: limit + 1 };
   const { store } = operator;
@@ -55,11 +55,11 @@ export async function listSessions({ operator }: OperatorParts, request: Fastify
 
 /** `DELETE /operator/sessions?user=` or `?hint=`: all that the hint finds, of every owner or of one. */
 export async function deleteSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const query = readQuery(request);
+  const query = readQuery(request, hintNames);
   const hint = readHintOf(query);
   if (hint === undefined) throw missingHint();
   const data: unknown[] = [];
-  for (const wanted of await findUnderHint(operator.store, hint, query["owner"])) {
+  for (const wanted of await findUnderHint(operator.store, hint, query.owner)) {
     if ((await deleteWanted(operator.store, wanted)) > 0) data.push(toDeleted(wanted));
   }
   return { object: "list", data };
@@ -91,13 +91,13 @@ export async function exportArchive(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const { store, writeArchive } = operator;
-  const query = readQuery(request);
+  const query = readQuery(request, [...hintNames, "session"]);
   const { session } = query;
   const hint = readHintOf(query);
   if (hint !== undefined && session !== undefined) throw exclusive("session", "hint");
-  if (hint === undefined && query["owner"] !== undefined) throw missingHint();
+  if (hint === undefined && query.owner !== undefined) throw missingHint();
   const one = session === undefined ? undefined : [await findWanted(store, toTurnId(session))];
-  const wanted = hint === undefined ? one : await findUnderHint(store, hint, query["owner"]);
+  const wanted = hint === undefined ? one : await findUnderHint(store, hint, query.owner);
   if (wanted?.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
   const records = wanted !== undefined ? exportWanted(store, wanted) : store.exportRecords();
   return sendText(parts, writeArchive(records), "application/x-ndjson", reply);
@@ -128,6 +128,7 @@ export async function prune({ operator }: OperatorParts): Promise<unknown> {
 }
 
 async function find({ operator }: OperatorParts, request: FastifyRequest): Promise<Wanted> {
+  readQuery(request, []);
   const { id } = request.params as { readonly id: string };
   return findWanted(operator.store, toTurnId(id));
 }

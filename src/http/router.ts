@@ -8,10 +8,8 @@ import { asksForWebSocket, type WebSockets } from "./websocket.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Needs no token. */
-    open?: boolean;
-    /** Is the operator's, and for no page. */
-    isOperators?: boolean;
+    /** What its token must open; none: no token is needed. */
+    endpoints?: readonly Endpoint[];
   }
 }
 
@@ -46,10 +44,9 @@ export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void 
 }
 
 function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]): void {
-  const open = route.endpoints.length === 0;
-  const isOperators = route.endpoints.includes("operator");
+  const { endpoints } = route;
   const check = (request: FastifyRequest): void => {
-    if (!open) checkToken(route.endpoints, request.token, request.terms.settings);
+    if (endpoints.length > 0) checkToken(endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
   };
   const onRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
@@ -58,7 +55,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     done();
   };
   for (const [method, answer] of Object.entries(route.methods)) {
-    app.route({ method, url: route.path, config: { open, isOperators }, onRequest, handler: answer });
+    app.route({ method, url: route.path, config: { endpoints }, onRequest, handler: answer });
   }
   const allowed = Object.keys(route.methods);
   const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
@@ -69,7 +66,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     app.route({
       method: refused.splice(refused.indexOf("GET"), 1),
       url: route.path,
-      config: { open, isOperators },
+      config: { endpoints },
       onRequest(request, reply, done) {
         if (!asksForWebSocket(request.raw)) refuse(request, reply);
         check(request);
@@ -82,7 +79,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   app.route({
     method: refused,
     url: route.path,
-    config: { open, isOperators },
+    config: { endpoints },
     onRequest: refuse,
     handler: () => undefined,
   });
@@ -154,21 +151,42 @@ function unknownUrl(method: string, path: string, routes: readonly Route[]): Gat
 
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
+/** Whether it is the operator's, and for no page. */
+export function isOperators({ routeOptions: { config } }: FastifyRequest): boolean {
+  return config.endpoints?.includes("operator") === true;
+}
+
 /** Throws unless the token opens one of the endpoints that are wanted, and the operator has switched it on. */
 export function checkToken(
   wanted: readonly Endpoint[],
   token: Token,
   { endpoints: enabled }: Pick<HttpSettings, "endpoints">,
 ): void {
-  if (!wanted.some((endpoint) => token.opens.has(endpoint))) {
-    throw new GatewayError("endpoint_not_allowed", "This token is valid, but it does not open this route.");
+  if (!opensAny(token, wanted)) {
+    const remedy = wanted.includes("operator")
+      ? "It is the operator's: send the general token, gateway.auth.token."
+      : "Send gateway.http.auth_token, or a token of gateway.http.tokens whose endpoints have it.";
+    throw new GatewayError("endpoint_not_allowed", `This token is valid, but it does not open this route. ${remedy}`);
   }
   const [only, ...others] = wanted;
-  if (others.length > 0 || only === undefined || only === "operator" || enabled[only]) return;
+  if (others.length > 0 || only === undefined || !isSwitched(only) || enabled[only]) return;
   throw new GatewayError(
     "endpoint_disabled",
     `This endpoint is disabled. The operator can enable it with "gateway.http.endpoints.${endpointKeys[only]}": true.`,
   );
+}
+
+function opensAny({ opens }: Token, wanted: readonly Endpoint[]): boolean {
+  return wanted.some((endpoint) => opens.has(endpoint));
+}
+
+function isSwitched(endpoint: Endpoint): endpoint is keyof typeof endpointKeys {
+  return Object.hasOwn(endpointKeys, endpoint);
+}
+
+/** Whether a request counts as one of its token's: who watches over the gateway does so even when others ask too much of it. */
+export function isCounted(request: FastifyRequest): boolean {
+  return !isOperators(request) || !opensAny(request.token, request.routeOptions.config.endpoints ?? []);
 }
 
 function checkLength(request: FastifyRequest): void {

@@ -108,7 +108,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
           return reply.header("content-type", contentType).send(text);
         },
       },
-      endpoints: ["operator"],
+      endpoints: ["metrics", "operator"],
     },
     { path: "/console", methods: { GET: page.send }, endpoints: [] },
     { path: "/console/*", methods: { GET: page.send }, endpoints: [] },

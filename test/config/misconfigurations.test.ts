@@ -218,7 +218,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "an endpoint that no token can have",
     named({ endpoints: ["compat_chat", "chat"] }),
-    'gateway.http.tokens[0].endpoints[1]: found the string "chat"; allowed: "compat_chat", "compat_responses"',
+    'gateway.http.tokens[0].endpoints[1]: found the string "chat"; allowed: "compat_chat", "compat_responses", "metrics"',
   ],
   [
     "a limit that no token can have",
@@ -363,7 +363,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a log level that is not known",
     withHttp({}, { log: { level: "loud" } }),
-    'gateway.log.level: found the string "loud"; allowed: "silent", "fatal", "error", "warn", "info", "debug", "trace"',
+    'gateway.log.level: found the string "loud"; allowed: "silent", "error", "info"',
   ],
   [
     "a variable that is not set",

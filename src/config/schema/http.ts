@@ -4,10 +4,16 @@ import { flag, integer, list, optionalInteger, section } from "./kinds.ts";
 /** The endpoints that can be switched on, by their keys. */
 export const endpointNames = ["compat_chat", "compat_responses"] as const;
 
+/** What a token of its own may open. */
+const opened = [...endpointNames, "metrics"] as const;
+
 const mostRequests = 1_000_000_000;
 
 const rateKeys = {
-  requests_per_minute: optionalInteger("Requests that one token may send in a minute.", mostRequests),
+  requests_per_minute: optionalInteger(
+    "Requests to the endpoints that the tokens of one name may send in a minute.",
+    mostRequests,
+  ),
   burst: optionalInteger("Requests that may come at once; as many as requests_per_minute when absent.", mostRequests),
 };
 
@@ -68,8 +74,8 @@ const token = {
     },
     endpoints: {
       type: "array",
-      items: { enum: endpointNames },
-      description: "The endpoints that this token opens; every one when absent.",
+      items: { enum: opened },
+      description: "The endpoints that this token opens; both when absent. `metrics` opens GET /metrics.",
     },
     limits: section("This token's own rate, in place of the general one, and its share of the turns.", {
       ...rateKeys,

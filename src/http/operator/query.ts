@@ -3,21 +3,31 @@ import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../../core/errors.ts";
 import { toKeptHint } from "../hint.ts";
 
-type Query = Readonly<Record<string, string | undefined>>;
+type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 
 const usualLimit = 50;
 const maxLimit = 1_000;
 
-/** A parameter that is there twice would come as a list. */
-export function readQuery({ query }: FastifyRequest): Query {
-  const entries = Object.entries(query as Readonly<Record<string, unknown>>);
-  return Object.fromEntries(
-    entries.map(([name, value]) => {
-      if (typeof value === "string") return [name, value];
-      throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
-    }),
-  );
+/** A name that is not known is refused: what it was meant to leave out would be deleted, or told, with the rest. */
+export function readQuery<Name extends string>({ query }: FastifyRequest, known: readonly Name[]): Query<Name> {
+  const values: Partial<Record<Name, string>> = {};
+  for (const [name, value] of Object.entries(query as Readonly<Record<string, unknown>>)) {
+    const found = known.find((each) => each === name);
+    if (found === undefined) throw unknownName(name, known);
+    // One that is there twice comes as a list.
+    if (typeof value === "string") values[found] = value;
+    else throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
+  }
+  return values;
 }
+
+function unknownName(name: string, known: readonly string[]): GatewayError {
+  const allowed = known.length === 0 ? "none is taken here" : `those taken here are ${known.join(", ")}`;
+  return new GatewayError("unsupported_parameter", `Unknown query parameter '${name}'; ${allowed}.`, { param: name });
+}
+
+/** What a hint is asked for with. */
+export const hintNames = ["user", "hint", "owner"] as const;
 
 /** How many of a list. */
 export function readLimit(text: string | undefined): number {
@@ -30,7 +40,7 @@ export function readLimit(text: string | undefined): number {
 }
 
 /** The hint of `user=ann` or `hint=header:X-Session-Id=garden`. */
-export function readHintOf({ user, hint, owner }: Query): string | undefined {
+export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[number]>): string | undefined {
   if (user !== undefined && hint !== undefined) throw exclusive("user", "hint");
   const written = user === undefined ? hint : `user=${user}`;
   if (written === undefined) return undefined;
