@@ -67,8 +67,9 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   });
   try {
     const send = (...command: readonly string[]) => connection.send(command);
-    const secrets = await prepareStore(send, key, address);
-    const ground = createGround({ connection, lease, prefix, secrets, now, maxRecentSize });
+    const prepare = () => prepareStore(send, key, address);
+    const secrets = await prepare();
+    const ground = createGround({ connection, lease, prefix, secrets, prepare, now, maxRecentSize });
     forget = ground.forget;
     doubts = createDoubts(ground);
     const { leaseMs } = times;

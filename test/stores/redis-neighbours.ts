@@ -6,8 +6,9 @@ import type { Event } from "../../src/core/event.ts";
 import { interrupted } from "../../src/core/frame/replay.ts";
 import { nameOfRun, type Neighbours } from "../../src/core/neighbours.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
+import { inspectRedis } from "../../src/stores/redis/inspect.ts";
 import { startGateway, token } from "../gateway.ts";
-import { makeTurn } from "./making.ts";
+import { keepThread, makeTurn } from "./making.ts";
 import { startProxy } from "./redis-proxy.ts";
 import { type RedisServer, startRedis } from "./redis-server.ts";
 
@@ -177,6 +178,19 @@ export function describeNeighbours(server: () => RedisServer): void {
         leave();
         leaveToo();
       }
+    });
+
+    test("make the store anew when Redis came back empty, so that whoever looks finds one", async (context) => {
+      const own = await startRedis();
+      context.after(() => own.remove());
+      const url = own.url("anew");
+      const { store } = (await openStores(context, [url]))[0]!;
+      await own.stop();
+      await own.start();
+      while ((await store.check().catch(() => "away")) === "away") await wait(5);
+      assert.equal((await inspectRedis(url)).version, undefined);
+      await keepThread(store, 1);
+      assert.equal((await inspectRedis(url)).version, 1);
     });
 
     test("leave nothing of what callers call their sessions in Redis", async (context) => {

@@ -8,7 +8,7 @@ import type { Connection, Lost } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
 import { codeOf } from "./trouble.ts";
-import { type Secrets, readSecrets } from "./schema.ts";
+import type { Secrets } from "./schema.ts";
 
 export interface Ground {
   readonly now: () => Date;
@@ -48,6 +48,8 @@ export interface GroundParts {
   readonly lease: Lease;
   readonly prefix: string;
   readonly secrets: Secrets;
+  /** Makes the store anew if it is gone, and gives its secrets. */
+  readonly prepare: () => Promise<Secrets>;
   readonly now: () => Date;
   readonly maxRecentSize: number;
 }
@@ -88,7 +90,8 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
       return await work();
     } catch (thrown) {
       if (codeOf(thrown) !== "REKEY") throw thrown;
-      const secrets = await readSecrets(send, key);
+      checkOpen();
+      const secrets = await parts.prepare();
       [hints, keys] = toKeys(secrets);
       seen = secrets.changes;
       recent.clear();

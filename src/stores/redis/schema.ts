@@ -29,7 +29,7 @@ export async function prepareStore(send: Send, key: (name: string) => string, ad
   return readSecrets(send, key);
 }
 
-export async function readSecrets(send: Send, key: (name: string) => string): Promise<Secrets> {
+async function readSecrets(send: Send, key: (name: string) => string): Promise<Secrets> {
   const hintKey = await readSecret(send, key, "hint");
   const idempotencyKey = await readSecret(send, key, "idempotency");
   return { hintKey, idempotencyKey, changes: Number((await send("GET", key("changes"))) ?? 0) };
