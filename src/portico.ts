@@ -9,6 +9,7 @@ import type { SessionStore } from "./core/store.ts";
 import type { Witness } from "./core/witness.ts";
 import { findFixed } from "./fixed.ts";
 import type { GivenAdapters } from "./given.ts";
+import { createAdapterJournal } from "./http/causes.ts";
 import { createDoor, type Door } from "./http/door.ts";
 import type { DoorLog } from "./http/lines.ts";
 import { createTurnJournal } from "./http/journal.ts";
@@ -95,7 +96,17 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     const metrics = createMetrics();
     const spans = await findSpans();
     const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
-    const witness: Witness = { ...metrics, asked, endedAlone: createTurnJournal(log) };
+    const journal = createAdapterJournal(log);
+    const witness: Witness = {
+      ...metrics,
+      ...journal,
+      asked,
+      handedOn(adapter, failure) {
+        metrics.handedOn(adapter);
+        journal.handedOn(adapter, failure);
+      },
+      endedAlone: createTurnJournal(log),
+    };
     const opened = await openStore(config.sessions.store, (message) => log.error({}, message));
     const store = timeCommits(tellRecovery(opened, log), metrics.committed);
     closers.push(() => store.close());

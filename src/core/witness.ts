@@ -11,7 +11,11 @@ export interface Witness {
   /** An adapter is asked again, as its failure may have passed. */
   askedAgain(adapter: string): void;
   /** The adapter could not answer, and its turn goes on to one behind it. */
-  handedOn(adapter: string): void;
+  handedOn(adapter: string, failure: GatewayError): void;
+  /** It has failed too often, and turns are kept away from it for a while. */
+  rests(adapter: string, why: string): void;
+  /** After that it has answered. */
+  isBack(adapter: string): void;
   /** A turn is over of which the caller that has begun it did not hear the end; told once. */
   endedAlone(turn: EndedAlone): void;
 }

@@ -1,9 +1,10 @@
 /** The log: one line for every request with a token that ended, and for every turn that ended without its caller, and one for a failure of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { ErrorCode, GatewayError } from "../core/errors.ts";
+import type { GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
 import type { EndedAlone } from "../core/witness.ts";
+import { createCauses } from "./causes.ts";
 import { callerLeft } from "./client.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
@@ -115,33 +116,6 @@ export function createTurnJournal(log: DoorLog, nowMs = () => performance.now())
   return ({ turnId, owner, ms, ...turn }) => {
     log.info({ turnId, ms: Math.round(ms), owner, ...toTurnFields(turn) }, "turn");
     if (turn.failure !== undefined) tellCause(turn.failure, { turnId });
-  };
-}
-
-/** Troubles that last, and how long the cause of one is not told again. */
-const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining", "interrupted"]);
-const lastingMs = 60_000;
-/** There are a few kinds of them, unless a server words each of its refusals anew. */
-const maxKinds = 100;
-
-/** What is not the caller's failure has a line of its own, under the name of its request or turn. */
-function createCauses(log: DoorLog, nowMs: () => number): (error: GatewayError, under: object) => void {
-  /** When each trouble was told last. */
-  const toldAt = new Map<string, number>();
-
-  function isKnown({ code, message }: GatewayError): boolean {
-    if (!lasting.has(code)) return false;
-    const now = nowMs();
-    const told = toldAt.get(message);
-    if (told !== undefined && now - told < lastingMs) return true;
-    if (toldAt.size >= maxKinds) toldAt.clear();
-    toldAt.set(message, now);
-    return false;
-  }
-
-  return (error, under) => {
-    if (error.status < 500 || isKnown(error)) return;
-    log.error({ ...under, code: error.code, err: error.cause ?? error }, error.message);
   };
 }
 

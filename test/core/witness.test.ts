@@ -18,7 +18,9 @@ function listen() {
     placed: (history) => void told.push(history),
     asked: (adapter) => ({ over: (attempt: Attempt) => void told.push([adapter, attempt]) }),
     askedAgain: (adapter) => void told.push(`${adapter} again`),
-    handedOn: (adapter) => void told.push(`${adapter} hands on`),
+    handedOn: (adapter, { code }) => void told.push(`${adapter} hands on: ${code}`),
+    rests: (adapter, why) => void told.push(`${adapter} rests: ${why}`),
+    isBack: (adapter) => void told.push(`${adapter} is back`),
     endedAlone: ({ turnId, failure }) => void told.push([turnId, failure?.code]),
   };
   return { told, witness };
@@ -70,7 +72,7 @@ test("what is asked again and what is handed on are told between the attempts", 
     failed("main", "adapter_error"),
     "main again",
     failed("main", "adapter_timeout"),
-    "main hands on",
+    "main hands on: adapter_timeout",
     completed("second"),
   ]);
 });
@@ -82,9 +84,10 @@ test("a lane that its breaker keeps turns away from is not asked, and hands on",
   await drain(route.stream(toTurn(), calm));
   assert.deepEqual(told, [
     failed("main", "adapter_error"),
-    "main hands on",
+    "main rests: adapter_error",
+    "main hands on: adapter_error",
     completed("second"),
-    "main hands on",
+    "main hands on: overloaded",
     completed("second"),
   ]);
 });

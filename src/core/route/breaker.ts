@@ -28,7 +28,13 @@ export interface BreakerState {
   readonly why?: string | undefined;
 }
 
-export function createBreaker(settings: BreakerSettings, now: () => Date): Breaker {
+/** Who hears when it opens, with the last failure, and when it is closed again. */
+export interface BreakerWitness {
+  rests(why: string | undefined): void;
+  isBack(): void;
+}
+
+export function createBreaker(settings: BreakerSettings, now: () => Date, witness?: BreakerWitness): Breaker {
   const { failures: maxFailures, openMs } = settings;
   let failures = 0;
   let lastWhy: string | undefined;
@@ -48,10 +54,15 @@ export function createBreaker(settings: BreakerSettings, now: () => Date): Break
   function learn(outcome: Outcome, why: string | undefined): void {
     if (outcome === "answered") {
       failures = 0;
-      if (opensUntil !== undefined) change(undefined);
+      if (opensUntil === undefined) return;
+      change(undefined);
+      witness?.isBack();
     } else if (outcome === "failed") {
       lastWhy = why;
-      if (++failures >= maxFailures || opensUntil !== undefined) change(now().getTime() + openMs);
+      const wasOpen = opensUntil !== undefined;
+      if (++failures < maxFailures && !wasOpen) return;
+      change(now().getTime() + openMs);
+      if (!wasOpen) witness?.rests(why);
     } else if (opensUntil !== undefined) {
       opensUntil = now().getTime();
     }

@@ -48,7 +48,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
         return first;
       }
       failures.push(first);
-      if (station !== path.at(-1)) witness?.handedOn(station.lane.name);
+      if (station !== path.at(-1)) witness?.handedOn(station.lane.name, first);
     }
     throw failureToTell(failures);
   }

@@ -2,6 +2,7 @@
 import { type Breaker, type BreakerSettings, createBreaker } from "./breaker.ts";
 import type { ModelNames } from "./models.ts";
 import type { Adapter } from "../ports.ts";
+import type { Witness } from "../witness.ts";
 
 /** An adapter as the operator has set it up. */
 export interface Lane {
@@ -37,11 +38,17 @@ export interface Station {
   readonly path: readonly Station[];
 }
 
-export function createStations(lanes: readonly Lane[], now: () => Date): ReadonlyMap<string, Station> {
+export function createStations(
+  lanes: readonly Lane[],
+  now: () => Date,
+  witness?: Pick<Witness, "rests" | "isBack">,
+): ReadonlyMap<string, Station> {
   const stations = new Map<string, Station & { path: readonly Station[] }>();
   for (const lane of lanes) {
     if (stations.has(lane.name)) throw new Error(`There are two lanes of the name '${lane.name}'.`);
-    const breaker = lane.breaker && createBreaker(lane.breaker, now);
+    const { name } = lane;
+    const told = { rests: (why = "") => witness?.rests(name, why), isBack: () => witness?.isBack(name) };
+    const breaker = lane.breaker && createBreaker(lane.breaker, now, told);
     stations.set(lane.name, { lane, breaker, path: [] });
   }
   for (const station of stations.values()) {

@@ -34,7 +34,7 @@ export interface RouteParts extends Chance {
 
 export function createRoute(parts: RouteParts): Route {
   const { lanes, byModel = {}, now, random, wait, witness } = parts;
-  const stations = createStations(lanes, now);
+  const stations = createStations(lanes, now, witness);
   const pick = createPicker(parts, stations);
   return {
     stream(turn, signal, tell = ignore) {

@@ -4,8 +4,9 @@ import type { Asked, Attempt, Witness } from "../../core/witness.ts";
 import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 
-export interface AdapterCounts extends Pick<Witness, "askedAgain" | "handedOn"> {
+export interface AdapterCounts extends Pick<Witness, "askedAgain"> {
   asked(adapter: string): Asked;
+  handedOn(adapter: string): void;
   /** Those named are there even if they were never asked. */
   read(names: readonly string[]): readonly Family[];
 }
