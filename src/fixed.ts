@@ -11,6 +11,7 @@ const fixed: Readonly<Record<string, (config: Config) => unknown>> = {
   "gateway.data_dir": ({ dataDir }) => dataDir,
   "gateway.http.bind": ({ http }) => http.bind,
   "gateway.http.port": ({ http }) => http.port,
+  "gateway.http.socket_mode": ({ http }) => http.socketMode,
   // With none there is no listener.
   "gateway.http.endpoints": ({ http: { endpoints } }) => endpoints.compatChat || endpoints.compatResponses,
   "gateway.http.limits.headers_timeout_ms": ({ http }) => http.limits.headersTimeoutMs,

@@ -28,7 +28,7 @@ export function toHttpSettings(config: Config): HttpSettings {
   const { http } = config;
   return {
     listen: http.bind.startsWith("unix:")
-      ? { path: http.bind.slice("unix:".length) }
+      ? { path: http.bind.slice("unix:".length), mode: Number.parseInt(http.socketMode, 8) }
       : { host: http.bind, port: http.port },
     endpoints: { chat: http.endpoints.compatChat, responses: http.endpoints.compatResponses },
     console: http.console,

@@ -1,4 +1,5 @@
 /** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+import { chmodSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
@@ -18,7 +19,7 @@ import { toRouteUrl } from "./paths.ts";
 import { addRoutes, checkToken, findRoute, isCounted, refuseUnrouted } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { watchSilence } from "./silence.ts";
-import { closeToOthers, removeDeadSocket } from "./socket.ts";
+import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { type Decisions, type Lasting, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
@@ -209,11 +210,12 @@ export function createDoor(parts: DoorParts): Door {
 
   return {
     async listen() {
-      if ("path" in listen) await removeDeadSocket(listen.path);
-      const address = await app.listen("path" in listen ? listen : { ...listen, backlog: 4096 });
-      if (!("path" in listen)) return address;
-      closeToOthers(listen.path);
-      return `unix:${listen.path}`;
+      if (!("path" in listen)) return app.listen({ ...listen, backlog: 4096 });
+      const { path, mode } = listen;
+      await removeDeadSocket(path);
+      await app.listen({ path });
+      chmodSync(path, mode); // whoever connected before has a connection, and no token
+      return `unix:${path}`;
     },
     change(decisions) {
       terms = toTerms(decisions, lasting);

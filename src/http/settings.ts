@@ -2,7 +2,7 @@
 import type { Token } from "./auth.ts";
 
 export interface HttpSettings {
-  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string };
+  readonly listen: { readonly host: string; readonly port: number } | { readonly path: string; readonly mode: number };
   readonly endpoints: { readonly chat: boolean; readonly responses: boolean };
   /** Whether the page for the browser is served. */
   readonly console: boolean;

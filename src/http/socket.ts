@@ -1,5 +1,5 @@
-/** The file of a unix socket: one that a killed process left behind is cleared, and a new one is its user's alone. */
-import { chmodSync, lstatSync, rmSync } from "node:fs";
+/** The file of a unix socket: one that a killed process left behind is cleared. */
+import { lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 
 /** Anything else that stands there, or a socket that is in use, is left alone: listening will tell. */
@@ -7,11 +7,6 @@ export async function removeDeadSocket(path: string): Promise<void> {
   // A plain file refuses connections too.
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;
   if (await refuses(path)) rmSync(path, { force: true });
-}
-
-/** Whoever connected before that has no more than a connection: tokens are asked for on each. */
-export function closeToOthers(path: string): void {
-  chmodSync(path, 0o600);
 }
 
 function refuses(path: string): Promise<boolean> {

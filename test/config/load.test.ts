@@ -32,6 +32,7 @@ test("A file that says nothing but a token gets every default.", async () => {
     http: {
       bind: "127.0.0.1",
       port: 8600,
+      socketMode: "600",
       authToken: longToken,
       endpoints: { compatChat: false, compatResponses: false },
       console: false,

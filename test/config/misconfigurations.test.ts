@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { longToken, problemsOf, withHttp } from "./house.ts";
 
-const httpKeys = "bind, port, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
+const httpKeys = "bind, port, socket_mode, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 const redisForm =

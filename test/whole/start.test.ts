@@ -196,6 +196,7 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   const first = start();
   assert.equal(await first.address(), `unix:${socketPath}`);
   await check("chat");
+  assert.equal(statSync(socketPath).mode & 0o777, 0o600);
   await first.stop("SIGKILL");
   assert.ok(statSync(socketPath).isSocket());
 
@@ -212,6 +213,15 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   writeFileSync(socketPath, "precious");
   assert.equal((await start().ended).code, 1);
   assert.equal(readFileSync(socketPath, "utf8"), "precious");
+});
+
+test("the operator says who may connect to a unix socket", async (context) => {
+  const folder = makeFolder(context);
+  const socketPath = join(folder, "portico.sock");
+  const http = { bind: `unix:${socketPath}`, socket_mode: "660" };
+  const file = writeConfig(folder, toConfig({ sessions: { store: "memory:" } }, http));
+  await runProgram(context, folder, "start", "--config", file).address();
+  assert.equal(statSync(socketPath).mode & 0o777, 0o660);
 });
 
 const hasIpv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === "::1"));

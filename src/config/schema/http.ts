@@ -93,6 +93,12 @@ export const http = section("The front door.", {
     description: "Address of the listener: IPv4, IPv6, `0.0.0.0`, `::`, `localhost`, or `unix:/path`.",
   },
   port: integer(8600, "Port of the listener; 0 takes any free one.", 0, 65_535),
+  socket_mode: {
+    enum: ["600", "660", "666"],
+    default: "600",
+    description:
+      "Who may connect to a unix socket: the gateway's user, its group too, or everybody on the machine. A token is needed in any case.",
+  },
   auth_token: {
     type: "string",
     description: "Token that opens the endpoints. When set, the general token no longer opens them.",
