@@ -3,13 +3,22 @@ import type { Annotation, Exchange, Extra, ToolKind } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export type Delta =
-  | { readonly type: "text"; readonly text: string; readonly logprobs?: readonly unknown[] | undefined }
-  | { readonly type: "refusal"; readonly text: string }
+  /** `extra`: what its dialect adds to the message that begins with it. */
+  | {
+      readonly type: "text";
+      readonly text: string;
+      readonly logprobs?: readonly unknown[] | undefined;
+      readonly extra?: Extra | undefined;
+    }
+  | { readonly type: "refusal"; readonly text: string; readonly extra?: Extra | undefined }
   /** `summary` counts the sections of a summary from 0; without it the text is the reasoning itself. */
   | { readonly type: "reasoning"; readonly text: string; readonly summary?: number | undefined }
   /** A note on the text just told. */
   | { readonly type: "annotation"; readonly annotation: Annotation }
-  /** The message just told is whole; what comes is another one. Without it a message goes on until something else is said. */
+  /**
+   * The message just told is whole; what comes is another one. Without it a message goes on until something else is said.
+   * `extra`: what its dialect adds to it, as far as that was not known when it began.
+   */
   | { readonly type: "message-end"; readonly extra?: Extra | undefined }
   /** The opaque form of the reasoning just told, which is whole with it. */
   | { readonly type: "reasoning-seal"; readonly encrypted: string }

@@ -192,6 +192,8 @@ for (const said of [
   [{ type: "text", text: "x", logprobs: 5 }],
   [{ type: "reasoning", text: "x", summary: "one" }],
   [{ type: "message-end", extra: "x" }],
+  [{ type: "text", text: "a", extra: "x" }],
+  [{ type: "refusal", text: "a", extra: {} }],
   [{ type: "tool-call", index: 0, name: "" }],
   [{ type: "tool-call", index: 0, name: "look", callId: 5 }],
   [{ type: "tool-call", index: 0, name: "look", kind: "evil" }],

@@ -35,12 +35,13 @@ test("an error within an answer of status 200 tells a status only if it names on
 });
 
 test("notes on a text are told behind it, those that come early too, in whatever form a server writes them", () => {
-  const note = (url: string) => ({ type: "url_citation", url_citation: { url } });
-  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
+  const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
+  const note = (url: string) => ({ type: "url_citation", url_citation: fields(url) });
+  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
   const deltas = deltasOf(
     chunk({ annotations: [note("a"), "none", { url: "b" }] }),
     chunk({ content: "Hi" }),
-    chunk({ annotations: [{ type: "url_citation", url: "c" }] }),
+    chunk({ annotations: [{ type: "url_citation", ...fields("c") }] }),
     chunk({}, "stop"),
   );
   assert.deepEqual(deltas, [
@@ -137,6 +138,26 @@ test("calls that share one id are told apart by their places, and the second get
   const told = ["", ""];
   for (const delta of deltas) if (delta.type === "tool-arguments") told[delta.index] += delta.text;
   assert.deepEqual(told, ['{"0":1}', '{"1":1}']);
+});
+
+test("calls of a whole answer are told apart by their places, whatever ids and numbers a server gives them", () => {
+  const entry = (name: string, more: object) => ({ type: "function", function: { name, arguments: "{}" }, ...more });
+  for (const same of [{ id: "same" }, { id: "same", index: 0 }]) {
+    const message = { role: "assistant", content: null, tool_calls: [entry("f", same), entry("g", same)] };
+    const whole = { choices: [{ index: 0, message, finish_reason: "tool_calls" }] };
+    const called = [
+      { type: "tool-call", index: 0, callId: "same", name: "f", kind: "function" },
+      { type: "tool-arguments", index: 0, text: "{}" },
+      { type: "tool-call", index: 1, callId: undefined, name: "g", kind: "function" },
+      { type: "tool-arguments", index: 1, text: "{}" },
+      { type: "finish", reason: "tool-calls" },
+    ];
+    assert.deepEqual(
+      readWholeReply(Buffer.from(JSON.stringify(whole)), (text) => text),
+      called,
+    );
+    assert.deepEqual(deltasOf(whole), called);
+  }
 });
 
 test("what is added to a call before its name waits for it, the newest of each field", () => {

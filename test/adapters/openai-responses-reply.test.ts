@@ -45,6 +45,7 @@ function written(index: number, delta: string): unknown {
 
 const stop = { type: "finish", reason: "stop" };
 const hi = { type: "text", text: "Hi", logprobs: undefined };
+const logprob = { token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [] };
 const messageEnd = { type: "message-end", extra: undefined };
 
 test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish as they come", () => {
@@ -70,7 +71,7 @@ test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish 
       itemDone(0, reasoning),
       itemAdded(1, item.message("")),
       responseEvent("content_part.added", { output_index: 1, part: { type: "output_text", text: "" } }),
-      text(1, "Hi", { logprobs: [{ token: "Hi" }] }),
+      text(1, "Hi", { logprobs: [logprob] }),
       text(1, " there"),
       responseEvent("output_text.done", { output_index: 1, text: "Hi there" }),
       itemDone(1, item.message("Hi there")),
@@ -82,7 +83,7 @@ test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish 
       { type: "reasoning", text: "e.", summary: 0 },
       { type: "reasoning", text: "Two.", summary: 1 },
       { type: "reasoning-seal", encrypted: "sealed" },
-      { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+      { type: "text", text: "Hi", logprobs: [logprob] },
       { type: "text", text: " there", logprobs: undefined },
       messageEnd,
       { type: "refusal", text: "No." },
@@ -173,19 +174,20 @@ test("the call of a hosted tool is told whole when it is done, and events that n
       itemDone(0, search),
       { type: "keepalive" },
       text(1, "Hi"),
-      responseEvent("output_text.annotation.added", { output_index: 1, annotation: { type: "url_citation" } }),
+      responseEvent("output_text.annotation.added", { output_index: 1, annotation: { type: "x" } }),
       completed([search, item.message("Hi")]),
     ),
-    [searched, hi, { type: "annotation", annotation: { type: "url_citation", fields: {} } }, stop],
+    [searched, hi, { type: "annotation", annotation: { type: "x", fields: {} } }, stop],
   );
   assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [searched, hi, messageEnd, stop]);
 });
 
 test("a note that comes before its text is told behind it, with all that follow it and in their order", () => {
-  const note = (url: string) => ({ type: "url_citation", url });
+  const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
+  const note = (url: string) => ({ type: "url_citation", ...fields(url) });
   const noted = (url: string) =>
     responseEvent("output_text.annotation.added", { output_index: 0, content_index: 0, annotation: note(url) });
-  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } });
+  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
   assert.deepEqual(
     deltasOf(
       noted("a"),
@@ -199,14 +201,14 @@ test("a note that comes before its text is told behind it, with all that follow 
 });
 
 test("a note on a later text of a message counts from where the first one begins, as they become one text", () => {
-  const note = { type: "url_citation", start_index: 0, end_index: 2, index: 1 };
+  const note = { type: "url_citation", url: "u", title: "t", start_index: 0, end_index: 2, index: 1 };
   const part = (said: string) => ({ type: "output_text", text: said, annotations: [note] });
   const refusal = { type: "refusal", refusal: "No." };
   const message = { type: "message", id: "msg_1", content: [part("One."), part("Two."), refusal, part("Three.")] };
   const noted = (number: number) =>
     responseEvent("output_text.annotation.added", { output_index: 0, content_index: number, annotation: note });
   const told = (start: number) => {
-    const fields = { start_index: start, end_index: start + 2, index: 1 };
+    const fields = { url: "u", title: "t", start_index: start, end_index: start + 2, index: 1 };
     return { type: "annotation", annotation: { type: "url_citation", fields } };
   };
   const say = (said: string) => ({ type: "text", text: said, logprobs: undefined });
@@ -235,6 +237,26 @@ test("a note on a later text of a message counts from where the first one begins
     completed([message]),
   );
   assert.deepEqual(streamed, all.toSpliced(2, 1, say("Tw"), say("o.")));
+});
+
+test("the phase of a message goes with its first words, and alone it is no answer", () => {
+  const extra = { dialect: "responses", fields: { phase: "commentary" } };
+  const message = { ...item.message("Hi there"), phase: "commentary" };
+  const end = { type: "message-end", extra };
+  const begun = itemAdded(0, { ...message, content: [] });
+  const there = { type: "text", text: " there", logprobs: undefined };
+  const rest = [itemDone(0, message), completed([message])];
+  assert.deepEqual(deltasOf(begun, text(0, "Hi"), text(0, " there"), ...rest), [{ ...hi, extra }, there, end, stop]);
+  const refused = { ...message, content: [{ type: "refusal", refusal: "No." }] };
+  const no = responseEvent("refusal.delta", { output_index: 0, content_index: 0, delta: "No." });
+  const refusal = { type: "refusal", text: "No.", extra };
+  assert.deepEqual(deltasOf(begun, no, itemDone(0, refused), completed([])), [refusal, end, stop]);
+  assert.deepEqual(wholeOf(response([refused])), [refusal, end, stop]);
+  const atOnce = [{ type: "text", text: "Hi there", logprobs: undefined, extra }, end, stop];
+  assert.deepEqual(deltasOf(begun, ...rest), atOnce);
+  assert.deepEqual(wholeOf(response([message])), atOnce);
+  const reader = createReplyReader(scrub);
+  assert.deepEqual(reader.read([Buffer.from(`data: ${JSON.stringify(begun)}\n\n`)]), []);
 });
 
 test("an event may hold an image of many megabytes", () => {

@@ -81,6 +81,7 @@ const usage = {
   prompt_tokens_details: { cached_tokens: 4 },
   completion_tokens_details: { reasoning_tokens: 2 },
 };
+const logprob = { token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [] };
 const usageDelta = {
   type: "usage",
   usage: { inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 },
@@ -90,7 +91,7 @@ test("a whole answer is one batch of deltas", async () => {
   const message = { role: "assistant", content: "Hi", reasoning_content: "Hm.", refusal: null };
   await using both = await startBoth(
     answerJson({
-      choices: [{ index: 0, message, finish_reason: "length", logprobs: { content: [{ token: "Hi" }] } }],
+      choices: [{ index: 0, message, finish_reason: "length", logprobs: { content: [logprob] } }],
       usage,
       system_fingerprint: "fp_1",
       service_tier: "default",
@@ -103,7 +104,7 @@ test("a whole answer is one batch of deltas", async () => {
     [
       { type: "notes", notes: { fingerprint: "fp_1", serviceTier: "default" } },
       { type: "reasoning", text: "Hm." },
-      { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+      { type: "text", text: "Hi", logprobs: [logprob] },
       { type: "finish", reason: "length" },
       usageDelta,
     ],
@@ -123,7 +124,7 @@ test("a streamed answer tells text, refusal, reasoning, finish and usage as they
     answerEvents(
       { ...(chunk({ role: "assistant", content: "" }) as object), ...notes, usage: null },
       chunk({ reasoning: "Hm." }),
-      { ...(chunk({ content: "Hi" }, null, { logprobs: { content: [{ token: "Hi" }] } }) as object), ...notes },
+      { ...(chunk({ content: "Hi" }, null, { logprobs: { content: [logprob] } }) as object), ...notes },
       chunk({ content: " there" }),
       chunk({ refusal: "No." }),
       chunk({}, "content_filter"),
@@ -133,7 +134,7 @@ test("a streamed answer tells text, refusal, reasoning, finish and usage as they
   assert.deepEqual(deltas, [
     { type: "notes", notes: { fingerprint: "fp_1", serviceTier: "default" } },
     { type: "reasoning", text: "Hm." },
-    { type: "text", text: "Hi", logprobs: [{ token: "Hi" }] },
+    { type: "text", text: "Hi", logprobs: [logprob] },
     { type: "text", text: " there", logprobs: undefined },
     { type: "refusal", text: "No." },
     { type: "finish", reason: "content-filter" },

@@ -383,6 +383,25 @@ test("two messages of one answer stay apart, each with what its dialect says of 
   ]);
 });
 
+test("what a dialect says of a message from its beginning is told with its start, and kept with it also when it breaks off", async () => {
+  const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
+  const other = { dialect: "responses", fields: { phase: "final_answer" } } as const;
+  for (const reason of ["stop", "length"] as const) {
+    const events = await collect([
+      [{ type: "refusal", text: "No", extra }],
+      [
+        { type: "refusal", text: ".", extra: other },
+        { type: "finish", reason },
+      ],
+    ]);
+    const items = events.flatMap((event) => ("item" in event ? [event.item] : []));
+    assert.deepEqual(items, [
+      { type: "message", role: "assistant", content: [], extra },
+      { type: "message", role: "assistant", content: [{ type: "refusal", text: "No." }], extra },
+    ]);
+  }
+});
+
 test("a seal ends its reasoning, so that two thoughts keep a seal each", async () => {
   const events = await collect([
     [

@@ -84,6 +84,14 @@ suite("a turn told again", () => {
     assert.deepEqual(plain(again), plain(events));
   });
 
+  test("says of a message when it begins what was known of it then, or only at its end", async () => {
+    const extra = { dialect: "responses", fields: { phase: "commentary" } } as const;
+    const early = await tell([[{ type: "text", text: "Hi", extra }], [{ type: "message-end" }]]);
+    assert.deepEqual(plain(replayTurn(early.turn)), plain(early.events));
+    const late = await tell([[{ type: "text", text: "Hi" }], [{ type: "message-end", extra }]]);
+    assert.deepEqual(plain(replayTurn(late.turn)), plain(early.events));
+  });
+
   test("is one piece a part when the pieces are no longer kept", async () => {
     const { turn } = await tell([[{ type: "text", text: "Good" }], [{ type: "text", text: " day" }]]);
     const events = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } });

@@ -36,10 +36,13 @@ const call: fc.Arbitrary<Delta[]> = fc
     ...pieces.slice(1).map((text): Delta => ({ type: "tool-arguments", index, text })),
   ]);
 
+/** What its dialect says of a message, when it begins. */
+const phase = fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } });
+
 const delta: fc.Arbitrary<Delta> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ type: fc.constant("text" as const), text }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant("text" as const), text, extra: phase }) },
   fc.record({ type: fc.constant("text" as const), text, logprobs: fc.constant([{ token: "t", logprob: -1 }]) }),
-  fc.record({ type: fc.constant("refusal" as const), text }),
+  fc.record({ type: fc.constant("refusal" as const), text, extra: phase }),
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant("reasoning" as const), text, summary: fc.nat(1) }) },
   fc.record({ type: fc.constant("reasoning-seal" as const), encrypted: text }),
@@ -51,10 +54,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
       { dialect: "responses", fields: { type: "mcp_list_tools", server_label: "wiki", tools: [] } },
     ),
   }),
-  fc.record({
-    type: fc.constant("message-end" as const),
-    extra: fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } }),
-  }),
+  fc.record({ type: fc.constant("message-end" as const) }),
   fc.record({
     type: fc.constant("finish" as const),
     reason: fc.constantFrom("stop", "length", "content-filter", "tool-calls"),

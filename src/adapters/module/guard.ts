@@ -132,15 +132,17 @@ const isText = ({ text }: Fields) => typeof text === "string";
 const isAbsent = (value: unknown) => value === undefined || value === null;
 const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
 const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isObject(value["fields"]);
+const mayBeExtra = (value: unknown) => isAbsent(value) || isExtra(value);
+const isSaid = (delta: Fields) => isText(delta) && mayBeExtra(delta["extra"]);
 
 /** What the core relies on in each delta. */
 const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
-  text: (delta) => isText(delta) && (isAbsent(delta["logprobs"]) || Array.isArray(delta["logprobs"])),
-  refusal: isText,
+  text: (delta) => isSaid(delta) && (isAbsent(delta["logprobs"]) || Array.isArray(delta["logprobs"])),
+  refusal: isSaid,
   reasoning: (delta) => isText(delta) && (isAbsent(delta["summary"]) || isCount(delta["summary"])),
   annotation: ({ annotation }) =>
     isObject(annotation) && typeof annotation["type"] === "string" && isObject(annotation["fields"]),
-  "message-end": ({ extra }) => isAbsent(extra) || isExtra(extra),
+  "message-end": ({ extra }) => mayBeExtra(extra),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
   "tool-call": ({ index, callId, name, group, kind, extra }) =>
     Number.isInteger(index) &&
@@ -149,7 +151,7 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
     isWord(callId) &&
     isWord(group) &&
     kinds.has(kind) &&
-    (isAbsent(extra) || isExtra(extra)),
+    mayBeExtra(extra),
   "tool-extra": ({ index, extra }) => Number.isInteger(index) && isExtra(extra),
   "tool-arguments": (delta) => Number.isInteger(delta["index"]) && isText(delta),
   compaction: ({ summary }) => typeof summary === "string",

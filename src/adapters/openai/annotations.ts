@@ -1,6 +1,6 @@
 /** Notes on a text: chat writes their fields under the name of their type, responses beside it. */
 import type { Annotation } from "../../core/item.ts";
-import { type JsonObject, isObject, listAt, objectAt, textAt } from "../json.ts";
+import { type JsonObject, countAt, isCount, isObject, listAt, objectAt, textAt } from "../json.ts";
 
 /** In either form, as servers mix them up; what has no type is none. */
 export function annotationsAt(from: JsonObject): readonly Annotation[] {
@@ -14,7 +14,48 @@ export function readAnnotation(entry: unknown): Annotation | undefined {
   return type === undefined ? undefined : { type, fields: objectAt(entry, type) ?? beside };
 }
 
+/**
+ * The note with all that its type must have, on a text that is so long by now: clients that check what they read refuse a
+ * whole answer for a note that lacks something. Nothing where it does not say what it cites.
+ */
+export function completeAnnotation({ type, fields }: Annotation, textLength: number): Annotation | undefined {
+  const form = forms.get(type);
+  if (form === undefined) return { type, fields };
+  const [source] = form.source;
+  if (form.source.some((key) => textAt(fields, key) === undefined)) return undefined;
+  const isNamed = form.name === undefined || typeof fields[form.name] === "string";
+  const name = isNamed ? {} : { [form.name]: fields[source] };
+  return { type, fields: { ...fields, ...name, ...form.placeOf(fields, textLength) } };
+}
+
 /** As responses are sent it back. */
 export function writeAnnotation({ type, fields }: Annotation): JsonObject {
   return { ...fields, type };
+}
+
+interface Form {
+  /** What it cites, which nobody can make up. */
+  readonly source: readonly [string, ...string[]];
+  /** Under what name; a source without one goes by its address. */
+  readonly name?: string;
+  readonly placeOf: (fields: JsonObject, textLength: number) => JsonObject;
+}
+
+/** The types that the wires describe. */
+const forms: ReadonlyMap<string, Form> = new Map<string, Form>([
+  ["url_citation", { source: ["url"], name: "title", placeOf: spanOf }],
+  ["file_citation", { source: ["file_id"], name: "filename", placeOf: indexOf }],
+  ["container_file_citation", { source: ["file_id", "container_id"], name: "filename", placeOf: spanOf }],
+  ["file_path", { source: ["file_id"], placeOf: indexOf }],
+]);
+
+/** A place that is no whole number is none; a note without places is on all of the text. */
+function spanOf(fields: JsonObject, textLength: number): JsonObject {
+  const start = countAt(fields, "start_index");
+  const end = fields["end_index"];
+  return { start_index: start, end_index: isCount(end) ? end : Math.max(start, textLength) };
+}
+
+function indexOf(fields: JsonObject): JsonObject {
+  return { index: countAt(fields, "index") };
 }

@@ -14,14 +14,15 @@ export interface Draft {
   finish(): OutputItem;
 }
 
-export function beginMessage(): Draft {
+/** `known`: what its dialect adds to it, as far as that is known when it begins. */
+export function beginMessage(known: Extra | undefined): Draft {
   const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[]; annotations?: Annotation[] }[] = [];
-  let extra: Extra | undefined;
+  let extra = known;
   return {
     type: "message",
-    skeleton: { type: "message", role: "assistant", content: [] },
+    skeleton: { type: "message", role: "assistant", content: [], ...(known !== undefined && { extra: known }) },
     hear(delta) {
-      if (delta.type === "message-end") extra = delta.extra;
+      if (delta.type === "message-end") extra = delta.extra ?? extra;
       let part = parts.at(-1);
       if (delta.type === "annotation" && part?.type === "text") {
         (part.annotations ??= []).push(delta.annotation);

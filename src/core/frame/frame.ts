@@ -114,16 +114,14 @@ function createScript(turnId: string) {
     events.push({ type: "item-delta", index: items.length, ...told });
   }
 
-  function switchTo(type: "message" | "reasoning", events: Event[]): void {
+  function switchTo(draft: Draft, events: Event[]): void {
     if (waiting.length > 0) release(events);
     close(events);
-    begin(type === "message" ? beginMessage() : beginReasoning(), events);
+    begin(draft, events);
   }
 
   function tellWhole(item: OutputItem, events: Event[]): void {
-    if (waiting.length > 0) release(events);
-    close(events);
-    begin(beginWhole(item), events);
+    switchTo(beginWhole(item), events);
     close(events);
   }
 
@@ -157,7 +155,7 @@ function createScript(turnId: string) {
       case "text":
       case "refusal":
         if (delta.text === "") return; // a message is announced only when there is text
-        if (open?.type !== "message") switchTo("message", events);
+        if (open?.type !== "message") switchTo(beginMessage(delta.extra), events);
         return tell(delta, events);
       case "annotation":
         if (open?.type === "message") tell(delta, events);
@@ -168,10 +166,10 @@ function createScript(turnId: string) {
         return close(events);
       case "reasoning":
         if (delta.text === "") return;
-        if (open?.type !== "reasoning") switchTo("reasoning", events);
+        if (open?.type !== "reasoning") switchTo(beginReasoning(), events);
         return tell(delta, events);
       case "reasoning-seal":
-        if (open?.type !== "reasoning") switchTo("reasoning", events);
+        if (open?.type !== "reasoning") switchTo(beginReasoning(), events);
         tell(delta, events);
         return close(events);
       case "tool-call":

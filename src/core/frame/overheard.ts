@@ -49,7 +49,7 @@ export function createOverheard(): Overheard {
 function toDraft(skeleton: OutputItem): Draft {
   switch (skeleton.type) {
     case "message":
-      return beginMessage();
+      return beginMessage(skeleton.extra);
     case "reasoning":
       return beginReasoning();
     case "tool-call":

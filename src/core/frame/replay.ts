@@ -107,7 +107,13 @@ function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
 function toSkeleton(item: OutputItem, late: number): OutputItem {
   switch (item.type) {
     case "message":
-      return { type: "message", role: "assistant", content: [] };
+      // Also what was known of it only at its end the first time.
+      return {
+        type: "message",
+        role: "assistant",
+        content: [],
+        ...(item.extra !== undefined && { extra: item.extra }),
+      };
     case "reasoning":
       return { type: "reasoning", summary: [], text: "" };
     case "tool-call": {

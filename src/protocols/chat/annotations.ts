@@ -6,13 +6,14 @@ export function toWireAnnotations(annotations: readonly Annotation[], offset: nu
   return annotations.flatMap(({ type, fields }) => {
     // Clients that check what they read refuse the whole answer for a type that they do not know.
     if (type !== citation) return [];
-    const entries = Object.entries(fields).map(([key, value]) => [key, isPlace(key, value) ? value + offset : value]);
-    return [{ type, [type]: Object.fromEntries(entries) }];
+    const { start_index, end_index, title, url } = fields;
+    const places = { start_index: move(start_index, offset), end_index: move(end_index, offset) };
+    return [{ type, [type]: { ...places, title, url } }];
   });
 }
 
 const citation = "url_citation";
 
-function isPlace(key: string, value: unknown): value is number {
-  return (key === "start_index" || key === "end_index") && typeof value === "number";
+function move(place: unknown, by: number): unknown {
+  return typeof place === "number" ? place + by : place;
 }

@@ -3,6 +3,7 @@ import type { OutputItem } from "../../core/event.ts";
 import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
+import { isObject } from "../fields.ts";
 import { toWireAnnotations } from "./annotations.ts";
 import type { Wants } from "./request.ts";
 
@@ -96,15 +97,27 @@ export function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined 
   return extra?.dialect === "chat" ? extra.fields : undefined;
 }
 
-/** The log probabilities of a text. */
-export function toLogprobs(content: readonly unknown[]) {
+/** The log probabilities of a text, each with all that the wire has for it. */
+export function toLogprobs(reported: readonly unknown[]) {
+  const content = reported.filter(isObject).map(({ token, logprob, bytes, top_logprobs: others }) => {
+    const alternatives = Array.isArray(others) ? others.filter(isObject).map(toAlternative) : [];
+    return { token, logprob, bytes: bytes ?? null, top_logprobs: alternatives };
+  });
   return { content, refusal: null };
+}
+
+function toAlternative({ token, logprob, bytes }: Readonly<Record<string, unknown>>) {
+  return { token, logprob, bytes: bytes ?? null };
 }
 
 /** What served the answer. */
 export function toServed(notes: Notes) {
-  return { service_tier: notes.serviceTier ?? "default", system_fingerprint: notes.fingerprint ?? null };
+  const { serviceTier = "default", fingerprint = null } = notes;
+  return { service_tier: tiers.has(serviceTier) ? serviceTier : "default", system_fingerprint: fingerprint };
 }
+
+/** Typed clients refuse a whole answer for a tier that they do not know, such as one that only another server has. */
+const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
 
 /** What the answer cost. */
 export function toUsage(usage: Usage) {

@@ -89,7 +89,7 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
         completed_at: answer.status === "completed" ? toSeconds(answer.endedAt) : null,
         error: answer.error === undefined ? null : toResponseError(answer.error),
         incomplete_details: answer.status === "incomplete" ? { reason: toReason(answer) } : null,
-        service_tier: answer.notes.serviceTier ?? "default",
+        service_tier: toTier(answer.notes.serviceTier),
         usage: answer.usage === undefined ? null : toWireUsage(answer.usage),
       };
       return write(state, items.join(","));
@@ -112,6 +112,13 @@ const unsettled = { completed_at: null, error: null, incomplete_details: null, u
 function toText(fields: object): string {
   return JSON.stringify(fields).slice(1, -1);
 }
+
+/** Typed clients refuse a whole response for a tier that they do not know, such as one that only another server has. */
+function toTier(served = "default"): string {
+  return tiers.has(served) ? served : "default";
+}
+
+const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]);
 
 function toReason(answer: Answer): "content_filter" | "max_output_tokens" {
   return answer.finish === "content-filter" ? "content_filter" : "max_output_tokens";

@@ -81,11 +81,39 @@ test("log probabilities of all pieces are gathered", async () => {
   );
   assert.deepEqual(choice.logprobs, {
     content: [
-      { token: "a", logprob: -1 },
-      { token: "b", logprob: -2 },
+      { token: "a", logprob: -1, bytes: null, top_logprobs: [] },
+      { token: "b", logprob: -2, bytes: null, top_logprobs: [] },
     ],
     refusal: null,
   });
+});
+
+test("a tier that clients do not know is the default one to them", async () => {
+  for (const [served, told] of [
+    ["priority", "priority"],
+    ["on_demand", "default"],
+    ["ultrafast", "default"],
+    ["constructor", "default"],
+  ] as const) {
+    const { whole, stream } = await play([[{ type: "notes", notes: { serviceTier: served } }]]);
+    assert.equal(whole()["service_tier"], told);
+    assert.ok(stream.includes(`"service_tier":"${told}"`));
+    assert.equal(stream.includes(`"service_tier":"${served}"`), told === served);
+  }
+});
+
+test("citations and log probabilities have the fields of the wire, and no others", async () => {
+  const fields = { url: "u", title: "t", start_index: 0, end_index: 1, content: "snippet" };
+  const odd = { token: "a", logprob: -1, rank: 3, top_logprobs: [{ token: "b", logprob: -2, id: 7 }] };
+  const { choice } = await complete([
+    { type: "text", text: "a", logprobs: [odd] },
+    { type: "annotation", annotation: { type: "url_citation", fields } },
+  ]);
+  const { content: _, ...told } = fields;
+  assert.deepEqual(choice.message["annotations"], [{ type: "url_citation", url_citation: told }]);
+  assert.deepEqual(choice.logprobs?.content, [
+    { token: "a", logprob: -1, bytes: null, top_logprobs: [{ token: "b", logprob: -2, bytes: null }] },
+  ]);
 });
 
 test("reasoning is told only to a caller who asks for it", async () => {

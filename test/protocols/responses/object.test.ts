@@ -108,6 +108,18 @@ test("the tier that was asked for is told first, the one that was used at the en
   assert.equal(whole()["service_tier"], "scale");
 });
 
+test("a tier that clients do not know is the default one to them", async () => {
+  for (const [served, told] of [
+    ["ultrafast", "ultrafast"],
+    ["on_demand", "default"],
+    ["constructor", "default"],
+  ] as const) {
+    const { stream, whole } = await play([[{ type: "notes", notes: { serviceTier: served } }]]);
+    assert.equal(whole()["service_tier"], told);
+    assert.equal(checkStream(stream).response["service_tier"], told);
+  }
+});
+
 test("an answer in a session names its conversation", () => {
   const { voice } = protocol.parse({ model: "m", input: "Hi" }, "default");
   const answer = {

@@ -134,6 +134,17 @@ test("a refusal after some text is a second part of the same message", async () 
   assert.deepEqual(response.output[0]?.content?.[1], { type: "refusal", refusal: "No." });
 });
 
+test("the phase of a message is told when it begins and when it is done", async () => {
+  const extra = { dialect: "responses", fields: { phase: "final_answer" } } as const;
+  const { stream } = await play([[{ type: "text", text: "a", extra }], [{ type: "message-end", extra }]]);
+  const { events } = checkStream(stream);
+  const items = events.flatMap((event) => (event.type.startsWith("response.output_item.") ? [event.item] : []));
+  assert.deepEqual(
+    items.map((item) => item?.["phase"]),
+    ["final_answer", "final_answer"],
+  );
+});
+
 test("log probabilities go with the pieces of the text, and with their bytes into the item", async () => {
   const logprob = { token: "a", bytes: [97], logprob: -0.5, top_logprobs: [{ token: "b", bytes: null, logprob: -2 }] };
   const { stream } = await play([[{ type: "text", text: "a", logprobs: [logprob] }]], { top_logprobs: 1 });

@@ -20,8 +20,8 @@ interface Call {
 }
 
 export interface CallReader {
-  /** One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. */
-  hear(entry: unknown, deltas: Delta[]): void;
+  /** One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. `place`: where a whole one stands. */
+  hear(entry: unknown, deltas: Delta[], place?: number): void;
   /** Nothing more is written to the calls so far: tells the inputs that still wait. */
   settle(deltas: Delta[]): void;
   /** Throws if a call never got its name. */
@@ -70,12 +70,12 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   }
 
   return {
-    hear(entry, deltas) {
+    hear(entry, deltas, place) {
       if (!isObject(entry)) return;
       const custom = objectAt(entry, "custom");
       const body = custom ?? objectAt(entry, "function") ?? {};
       const name = textAt(body, "name");
-      const call = find(entry["index"], textAt(entry, "id"), name !== undefined);
+      const call = find(place ?? entry["index"], textAt(entry, "id"), name !== undefined);
       const index = call.number;
       const extra = extraOf(entry, knownOfCall, "chat");
       if (call.begun && extra !== undefined) deltas.push({ type: "tool-extra", index, extra });

@@ -3,10 +3,11 @@ import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Annotation } from "../../../core/item.ts";
 import type { Finish, Usage } from "../../../core/turn.ts";
-import { annotationsAt } from "../annotations.ts";
+import { annotationsAt, completeAnnotation } from "../annotations.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
+import { readLogprobs } from "../logprobs.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 import { createCallReader } from "./calls.ts";
 
@@ -36,7 +37,7 @@ function createAnswerReader(
 ): AnswerReader & { readonly hasMessage: () => boolean } {
   const calls = createCallReader(isCustom);
   const annotations: Annotation[] = [];
-  let hasText = false;
+  let textLength = 0;
   let heard = false;
   let finished = false;
   /** Some servers say why they end with their first words already. */
@@ -56,8 +57,11 @@ function createAnswerReader(
   /** Notes that come before their text wait for it. */
   function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
     annotations.push(...annotationsAt(message));
-    if (!hasText) return;
-    for (const annotation of annotations.splice(0)) deltas.push({ type: "annotation", annotation });
+    if (textLength === 0 || annotations.length === 0) return;
+    for (const note of annotations.splice(0)) {
+      const annotation = completeAnnotation(note, textLength);
+      if (annotation !== undefined) deltas.push({ type: "annotation", annotation });
+    }
   }
 
   /** Words end the calls before them. */
@@ -66,20 +70,24 @@ function createAnswerReader(
     deltas.push(words);
   }
 
-  function hearMessage(message: JsonObject, logprobs: readonly unknown[] | undefined, deltas: Delta[]): void {
+  /** `isAtOnce`: it is no piece, but all of the message. */
+  function hearMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
     if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
     const content = message["content"];
     const text = Array.isArray(content) ? joinTexts(content) : content;
     if (typeof text === "string" && text !== "") {
       say({ type: "text", text, logprobs }, deltas);
-      hasText = true;
+      textLength += text.length;
     }
     hearAnnotations(message, deltas);
     const refusal = textAt(message, "refusal");
     if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
     const called = message["tool_calls"];
-    if (Array.isArray(called)) for (const call of called) calls.hear(call, deltas);
+    if (Array.isArray(called)) {
+      // In a whole message each entry is a call of its own, whatever number or id it has.
+      for (const [at, call] of called.entries()) calls.hear(call, deltas, isAtOnce ? at : undefined);
+    }
     const legacy = message["function_call"];
     if (isObject(legacy)) calls.hear({ function: legacy }, deltas);
   }
@@ -98,7 +106,8 @@ function createAnswerReader(
         const before = deltas.length;
         if (message !== undefined) {
           const logprobs = objectAt(choice, "logprobs");
-          hearMessage(message, logprobs === undefined ? undefined : listAt(logprobs, "content"), deltas);
+          const told = logprobs && readLogprobs(listAt(logprobs, "content"));
+          hearMessage(message, told, message === choice["message"], deltas);
           heard = true;
         }
         const isSilent = deltas.length === before;
@@ -122,6 +131,8 @@ function createAnswerReader(
     end: (deltas) => calls.end(deltas),
   };
 }
+
+type Logprobs = ReturnType<typeof readLogprobs>;
 
 /** Why an answer ends, in the words of many servers; one that we do not know is an end like any other. */
 const finishes: ReadonlyMap<string, Finish> = new Map([

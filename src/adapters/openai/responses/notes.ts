@@ -1,6 +1,7 @@
 /** Notes on the texts of an answer: each is told once and behind its text, and its places count through a message's texts. */
 import type { Delta } from "../../../core/delta.ts";
 import type { Annotation } from "../../../core/item.ts";
+import { completeAnnotation } from "../annotations.ts";
 
 /** A part of a message, by the numbers that the wire gives to both. */
 export interface PartPlace {
@@ -25,7 +26,9 @@ export function createNoteTeller(): NoteTeller {
   function tell(place: PartPlace, annotation: Annotation, deltas: Delta[]): void {
     const name = nameOf(place);
     told.set(name, (told.get(name) ?? 0) + 1);
-    deltas.push({ type: "annotation", annotation: move(annotation, texts.get(name)?.start ?? 0) });
+    const { start, length } = texts.get(name) ?? { start: 0, length: 0 };
+    const whole = completeAnnotation(annotation, length);
+    if (whole !== undefined) deltas.push({ type: "annotation", annotation: move(whole, start) });
   }
 
   /** Texts that follow each other become one, so much of which stands before this part. */

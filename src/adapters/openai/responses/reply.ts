@@ -8,6 +8,7 @@ import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
+import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
 import { createNoteTeller, type PartPlace } from "./notes.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
@@ -36,11 +37,19 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   const calls = new Map<number, string>();
   /** The output indexes of items of which something was told; of a call that is its arguments. */
   const told = new Set<number>();
+  /** The phases of messages that have begun, by their output indexes. */
+  const phases = new Map<number, Extra>();
   const notes = createNoteTeller();
   /** Sections of summaries are counted through, so that those of two items stay apart. */
   let section = -1;
   let sectionPlace = "";
   let over = false;
+
+  function beginItem(item: JsonObject, index: number, deltas: Delta[]): void {
+    const phase = item["type"] === "message" ? phaseOf(item) : undefined;
+    if (phase !== undefined) phases.set(index, phase);
+    beginCall(item, index, deltas);
+  }
 
   function beginCall(item: JsonObject, index: number, deltas: Delta[]): void {
     const kind = callKinds.get(item["type"]);
@@ -62,8 +71,17 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   function tell(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
     const text = textAt(event, "delta");
     if (text === undefined) return;
+    const delta = toDelta(text);
+    if (told.has(index)) return void deltas.push(delta);
     told.add(index);
-    deltas.push(toDelta(text));
+    deltas.push(withPhase(delta, index));
+  }
+
+  /** A message's phase goes with its first words: alone it would be an answer already, though nothing was said. */
+  function withPhase(delta: Delta, index: number): Delta {
+    const extra = phases.get(index);
+    const isSaid = delta.type === "text" || delta.type === "refusal";
+    return extra !== undefined && isSaid ? { ...delta, extra } : delta;
   }
 
   function sectionAt(index: number, summary: number): number {
@@ -78,14 +96,16 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     const isNews = !told.has(index);
     told.add(index);
     switch (item["type"]) {
-      case "message":
+      case "message": {
+        const extra = phaseOf(item);
         for (const [number, part] of partsAt(item, "content").entries()) {
           const place = { item: index, part: number };
-          if (isNews) notes.hearText(place, tellPart(part, deltas));
+          if (isNews) notes.hearText(place, tellPart(part, extra, deltas));
           notes.hearAll(place, annotationsAt(part), deltas);
         }
-        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra: phaseOf(item) });
+        if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra });
         return;
+      }
       case "reasoning": {
         if (isNews) tellReasoning(item, index, deltas);
         const encrypted = textAt(item, "encrypted_content");
@@ -149,10 +169,12 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
       const index = countAt(event, "output_index");
       switch (event["type"]) {
         case "response.output_item.added":
-          return beginCall(objectAt(event, "item") ?? {}, index, deltas);
-        case "response.output_text.delta":
+          return beginItem(objectAt(event, "item") ?? {}, index, deltas);
+        case "response.output_text.delta": {
           notes.hearText(placeOf(event, index), textAt(event, "delta")?.length ?? 0);
-          return tell(event, index, (text) => ({ type: "text", text, logprobs: logprobsAt(event) }), deltas);
+          const logprobs = readLogprobs(listAt(event, "logprobs"));
+          return tell(event, index, (text) => ({ type: "text", text, logprobs }), deltas);
+        }
         case "response.output_text.annotation.added":
           return note(event, index, deltas);
         case "response.refusal.delta":
@@ -242,18 +264,15 @@ function placeOf(event: JsonObject, index: number): PartPlace {
 }
 
 /** Gives how much text it is. */
-function tellPart(part: JsonObject, deltas: Delta[]): number {
+function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): number {
+  const ofMessage = extra && { extra };
   const text = textAt(part, "text");
-  if (text !== undefined) deltas.push({ type: "text", text, logprobs: logprobsAt(part) });
+  if (text !== undefined) {
+    deltas.push({ type: "text", text, logprobs: readLogprobs(listAt(part, "logprobs")), ...ofMessage });
+  }
   const refusal = textAt(part, "refusal");
-  if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal });
+  if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal, ...ofMessage });
   return text?.length ?? 0;
-}
-
-/** The list is there, and empty, when nobody asked for it. */
-function logprobsAt(from: JsonObject): readonly unknown[] | undefined {
-  const logprobs = listAt(from, "logprobs");
-  return logprobs === undefined || logprobs.length === 0 ? undefined : logprobs;
 }
 
 function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
