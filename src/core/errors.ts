@@ -88,7 +88,7 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(shorten(message), { cause: details.cause });
     this.code = code;
-    this.param = details.param ?? null;
+    this.param = details.param === undefined ? null : shorten(details.param);
     this.part = details.part;
     this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
     this.wireCode = details.wireCode ?? code;
@@ -108,13 +108,13 @@ function isTime(seconds: number | undefined): boolean {
   return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
 }
 
-/** The words of others in a message may be as long as they like; the remedy stands at its end. */
-function shorten(message: string): string {
-  if (message.length <= maxMessage) return message;
-  return `${message.slice(0, maxMessage / 2)} … ${message.slice(-maxMessage / 2)}`;
+/** The words of others in a message or a path may be as long as they like; the remedy stands at the end. */
+function shorten(text: string): string {
+  if (text.length <= maxLength) return text;
+  return `${text.slice(0, maxLength / 2)} … ${text.slice(-maxLength / 2)}`;
 }
 
-const maxMessage = 4_000;
+const maxLength = 4_000;
 
 /** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */
 export function toGatewayError(thrown: unknown): GatewayError {

@@ -16,7 +16,7 @@ import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { extend } from "./place/path.ts";
-import { findContinued, findPlace, type Seeker } from "./place/place.ts";
+import { findContinued, findPlace, leaveAll, type Seeker } from "./place/place.ts";
 import type { About, Adapter, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
@@ -152,9 +152,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     const { turnId: id, owner, signal, key, memory } = caller;
     const begun = known !== "unknown";
     const whenLeft: (() => void)[] = [];
-    const leave = () => {
-      for (const each of whenLeft.splice(0).toReversed()) each();
-    };
+    const leave = () => leaveAll(whenLeft);
     const over = Promise.withResolvers<void>();
     const finish = () => {
       running.delete(id);

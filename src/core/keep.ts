@@ -4,7 +4,7 @@ import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
-import { extend, itemsOf, surplusOf, turnsOf } from "./place/path.ts";
+import { extend, itemsOf, surplusOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
@@ -44,10 +44,9 @@ export function toCommit(
 ): Commit {
   const { path, base, move } = place;
   const hasShown = base.length > 0 && move !== undefined;
-  const surplus = path.length + (hasShown ? 2 : 1) - maxTurnsPerThread;
-  const forget = surplusOf(path, surplus);
-  const isForgotten = forget.length > 0 && itemsOf(turnsOf(path).slice(0, surplus)).some(isSteering);
-  const turn = toTurn(chain, keepsake, place, answer, isForgotten);
+  const surplus = surplusOf(path, path.length + (hasShown ? 2 : 1) - maxTurnsPerThread);
+  const forget = surplus.map(({ id }) => id);
+  const turn = toTurn(chain, keepsake, place, answer, itemsOf(surplus).some(isSteering));
   if (!hasShown) return { turns: [turn], session: move, forget };
   const shown: StoredTurn = {
     ...common(keepsake, place),

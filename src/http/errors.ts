@@ -88,14 +88,5 @@ function malformed(): GatewayError {
 }
 
 function toBody(error: GatewayError): string {
-  return JSON.stringify({ error: toShownError(error) });
-}
-
-const maxShownLength = 4_000;
-
-/** What a caller reads of a failure. Its own words may stand in there, but not megabytes of them. */
-export function toShownError(error: GatewayError): ReturnType<typeof toWireError> {
-  const wire = toWireError(error);
-  const message = wire.message.slice(0, maxShownLength);
-  return { ...wire, message, param: wire.param && wire.param.slice(0, maxShownLength) };
+  return JSON.stringify({ error: toWireError(error) });
 }

@@ -7,3 +7,10 @@ test("a message that quotes something long keeps its beginning and its remedy", 
   assert.ok(message.startsWith("Bad 'xxx") && message.endsWith("x'. Use 'auto'."));
   assert.ok(message.length < 5_000);
 });
+
+test("a path that somebody else has written is shortened too", () => {
+  const { param } = toWireError(
+    new GatewayError("invalid_value", "Bad.", { param: `metadata.${"x".repeat(3_000_000)}` }),
+  );
+  assert.ok(param?.startsWith("metadata.xxx") && param.length < 5_000);
+});

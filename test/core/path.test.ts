@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
 import { assembleContext } from "../../src/core/place/context.ts";
-import { extend, noPath, type Path, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
+import { extend, noPath, type Path, surplusOf, talkFrom, toPath, turnsOf } from "../../src/core/place/path.ts";
 import type { Place } from "../../src/core/place/place.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import type { Ask } from "../../src/core/turn.ts";
@@ -49,6 +49,15 @@ test("two branches of a path never see each other, and neither does the path tha
   assert.deepEqual(talkFrom(branches[1], 4), [user("right"), assistant("right!")]);
   assert.deepEqual(extend(noPath, two), toPath([two]));
   assert.equal(noPath.track.turns.length, 0);
+});
+
+test("what a path has too much is its own, and nothing of a path that has grown from it", () => {
+  const [one, two] = ["one", "two"].map((word) => makeTurn([user(word)], [])) as [StoredTurn, StoredTurn];
+  const short = extend(noPath, one);
+  const long = extend(short, two);
+  assert.deepEqual(surplusOf(short, 2), [one]);
+  assert.deepEqual(surplusOf(long, 2), [one, two]);
+  assert.deepEqual(surplusOf(long, 0), []);
 });
 
 test("a path is settled up to the first call that has no output yet", () => {

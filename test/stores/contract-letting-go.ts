@@ -1,6 +1,7 @@
 /** What every store must let go of: deleted turns and sessions, forgotten beginnings, what the rules no longer keep. */
 import assert from "node:assert/strict";
 import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { It } from "./contract-said.ts";
 import {
   fullTold,
@@ -251,6 +252,25 @@ export function describePrune(it: It): void {
     assert.deepEqual(await readTurns(store, old.id), []);
     assert.deepStrictEqual(await readTurns(store, late.id), [used, late]);
     assert.equal((await store.readSession(fresh.session!))?.tip, fresh.id);
+  });
+
+  it("prunes no turn of a session in use, though one outside of sessions stands above it", async (store, clock) => {
+    clock.time = at(0);
+    const source = createMemoryStore({ now: () => at(9) });
+    const above = makeTurn({ createdAt: at(0) });
+    await source.commit({ turns: [above] });
+    const used = await keepSession(source, { createdAt: at(0) });
+    const records = (await gather(source.exportRecords())).map((record) =>
+      record.type === "turn" && record.turn.id === used.id
+        ? { ...record, turn: { ...record.turn, parent: above.id } }
+        : record,
+    );
+    // What stands above comes first.
+    const rank = (record: ArchiveRecord) => Number(record.type === "turn" && record.turn.id === used.id);
+    await store.importRecords(replay(records.toSorted((one, other) => rank(one) - rank(other))));
+    await pruneAll(store, { idleBefore: at(5) });
+    assert.equal((await store.findTurn("alice", used.id))?.id, used.id);
+    assert.equal((await store.readSession(used.session!))?.tip, used.id);
   });
 
   it("prunes turns outside of sessions when nothing in their tree is new", async (store) => {

@@ -132,7 +132,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
           const isKept = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },
-            forget: surplusOf(path, path.length + 1 - limits().maxTurnsPerThread),
+            forget: surplusOf(path, path.length + 1 - limits().maxTurnsPerThread).map(({ id }) => id),
           });
           if (isKept) return placesOf(shown);
         }

@@ -142,9 +142,9 @@ export function rootOf({ length, track }: Path): PathTurn | undefined {
   return length === 0 ? undefined : track.turns[0];
 }
 
-/** The ids of its oldest turns, so many that it has too many. */
-export function surplusOf({ track }: Path, surplus: number): readonly string[] {
-  return surplus <= 0 ? [] : track.turns.slice(0, surplus).map(({ id }) => id);
+/** Its oldest turns, so many that it has too many; never one of a path that has grown from it. */
+export function surplusOf({ length, track }: Path, surplus: number): readonly PathTurn[] {
+  return surplus <= 0 ? [] : track.turns.slice(0, Math.min(surplus, length));
 }
 
 /** Something was deleted from it. */

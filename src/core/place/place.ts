@@ -73,6 +73,11 @@ export async function findPlace(
   return { history, path: noPath, base: [], input: ask.items, session: undefined, move: undefined, by: "nothing" };
 }
 
+/** The last line that was entered is left first. */
+export function leaveAll(whenLeft: (() => void)[]): void {
+  for (const leave of whenLeft.splice(0).toReversed()) leave();
+}
+
 /** What a request will be placed by, known before its place is. */
 export function placedBy(ask: Ask<Item>, hint: string | undefined): Place["by"] {
   if (ask.previousId !== undefined) return "response";
@@ -97,10 +102,9 @@ async function continueResponse(
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);
   // Whoever continues a session's newest turn takes part in its thread; any other turn is a branch of its own.
   if (session?.tip === previous.id) {
-    const leave = await queue.enter(session.id, signal);
+    whenLeft.push(await queue.enter(session.id, signal));
     session = await store.readSession(session.id);
-    if (session?.tip === previous.id) whenLeft.push(leave);
-    else leave();
+    if (session?.tip !== previous.id) leaveAll(whenLeft);
   }
   const move = session && ({ id: session.id, expectedTip: previous.id, otherwise: "branch", resends: false } as const);
   const path = await store.readPath(previous.id);
@@ -206,7 +210,7 @@ async function continueSession(
   }
   /** Leaves every line first, as two that each wait in the other's would never come to an end. */
   function seekAgain(): Promise<Place> {
-    for (const leave of whenLeft.splice(0).toReversed()) leave();
+    leaveAll(whenLeft);
     return continueSession(parts, ask, seeker, hint, whenLeft);
   }
   const mayContinue = (first: Ask<Item>): boolean => shown.end === 0 && !alwaysResends && mayFollow(first, ask);

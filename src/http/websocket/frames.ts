@@ -1,8 +1,7 @@
 /** What goes through a WebSocket as text: a create request in each frame of the client, one event in each of ours. */
-import type { GatewayError } from "../../core/errors.ts";
+import { type GatewayError, toWireError } from "../../core/errors.ts";
 import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
-import { toShownError } from "../errors.ts";
 import { toRemarkHeaders } from "../tell.ts";
 
 export interface CreateFrame {
@@ -52,7 +51,7 @@ const mark = "data: ";
 
 /** A failure outside of any response; the connection goes on. It carries the headers that tell of it over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
-  const { message, type, param, code } = toShownError(error);
+  const { message, type, param, code } = toWireError(error);
   const { status, retryAfterSeconds: seconds } = error;
   const headers = { ...(seconds !== undefined && { "retry-after": String(seconds) }), ...toRemarkHeaders(remarks) };
   const told = { code, message, type, param, ...(Object.keys(headers).length > 0 && { headers }) };

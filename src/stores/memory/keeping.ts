@@ -96,16 +96,9 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
   }
 
   function findLoose(idleBefore: Date): string[] {
-    const roots = [...turns.values()].filter(({ session, parent }) => session === undefined && parent === undefined);
-    return roots.flatMap(({ id }) => {
-      const tree = [id];
-      for (const turnId of tree) for (const childId of shelves.listed("children", turnId)) tree.push(childId);
-      const isIdle = tree.every((turnId) => {
-        const turn = turns.get(turnId);
-        return turn === undefined || (turn.createdAt < idleBefore && turn.status !== "running");
-      });
-      return isIdle ? tree.toReversed() : [];
-    });
+    const isIdle = ({ createdAt, status }: StoredTurn) => createdAt < idleBefore && status !== "running";
+    const idle = loose.trees().filter((tree) => tree.every(isIdle));
+    return idle.flatMap((tree) => tree.toReversed().map(({ id }) => id));
   }
 
   /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */

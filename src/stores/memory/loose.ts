@@ -9,6 +9,8 @@ interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   around(turnId: string): readonly string[];
   /** Of them those that follow the turn. */
   below(turnId: string): readonly string[];
+  /** Every root with all that follows it outside of sessions, parents first. */
+  trees(): readonly (readonly StoredTurn[])[];
 }
 
 export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
@@ -53,6 +55,7 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
       return turns.values().some(isRoot);
     },
     below,
+    trees: () => [...turns.values()].filter(isRoot).map(treeOf),
     around(turnId) {
       const turn = find(turnId);
       if (turn === undefined) return [];
