@@ -6,6 +6,7 @@ import { loadConfig, type Loaded } from "./config/load.ts";
 import { ConfigError, type Problem } from "./config/problem.ts";
 import { closeGiven, type GivenAdapters, withGiven } from "./given.ts";
 import type { Caller } from "./core/gateway.ts";
+import { makeOnce } from "./core/made.ts";
 import { createIds } from "./ids.ts";
 import type { Message } from "./message.ts";
 import { findModel } from "./model.ts";
@@ -60,25 +61,16 @@ export async function openPortico(
   let current = await read(settings, given, folder, env);
   const { note, ...portico } = await createPortico(current.config, surroundings);
   const newId = createIds(surroundings.now ?? (() => new Date()));
-  let listed: Promise<string> | undefined;
-  let closing: Promise<void> | undefined;
-
   /** The list is asked for once: with each turn it would cost a request to the model's server. */
-  async function nameModel(): Promise<string> {
-    if (current.exampleModel !== undefined) return current.exampleModel;
-    const finding = (listed ??= findModel(portico.models, "Name a model with the message, or configure one."));
-    try {
-      return await finding;
-    } catch (thrown) {
-      if (listed === finding) listed = undefined;
-      throw thrown;
-    }
-  }
+  const listModels = () =>
+    makeOnce(() => findModel(portico.models, "Name a model with the message, or configure one."));
+  let listed = listModels();
+  let closing: Promise<void> | undefined;
 
   const channel = createChannel({
     gateway: portico.gateway,
     hints: () => current.config.sessions.hints,
-    model: nameModel,
+    model: async () => current.exampleModel ?? listed(),
     newTurnId: () => newId("resp"),
     ended: note,
   });
@@ -91,7 +83,7 @@ export async function openPortico(
       const next = await read(others, given, folder, env);
       await portico.reload(next.config);
       current = next;
-      listed = undefined;
+      listed = listModels();
     },
     close: () => (closing ??= portico.close(channel.close).finally(() => closeGiven(given))),
   };

@@ -13,8 +13,8 @@ import { findGiven, type GivenAdapters, givenType } from "./given.ts";
 export async function createAdapterRoute(
   config: Config,
   now: () => Date,
-  witness?: Witness,
-  given: GivenAdapters = {},
+  witness: Witness,
+  given: GivenAdapters,
 ): Promise<Route> {
   const lanes: Lane[] = [];
   try {

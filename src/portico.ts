@@ -112,7 +112,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     closers.push(() => store.close());
     const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
     closers.push(() => adapter.close());
-    const { ready: tokenCounter } = createTokenCounter();
+    const tokenCounter = createTokenCounter();
     const gateway = createGateway({
       adapter,
       store,
@@ -187,7 +187,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
 
     // Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for.
     function prepare({ adapters }: Config): void {
-      if (Object.values(adapters).some(({ contextWindow }) => contextWindow !== undefined)) void tokenCounter();
+      const isCounted = Object.values(adapters).some(({ contextWindow }) => contextWindow !== undefined);
+      // Whoever counts is told what went wrong.
+      if (isCounted) tokenCounter().catch(() => {});
     }
 
     prepare(config);

@@ -2,6 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { SessionsConfig } from "./config/config.ts";
 import type { Pruned, PruneRules, SessionStore } from "./core/store.ts";
+import type { DoorLog } from "./http/lines.ts";
 
 export interface Pruner {
   /** Applies the rules now. Whoever asks while that is going on gets what comes of it. */
@@ -20,10 +21,7 @@ export interface PrunerParts {
   readonly rules: (now: Date) => PruneRules;
   readonly intervalMs: number;
   readonly now: () => Date;
-  readonly log: {
-    info(fields: object, message: string): void;
-    error(fields: object, message: string): void;
-  };
+  readonly log: DoorLog;
   /** How long after the start it runs for the first time. */
   readonly firstMs?: number | undefined;
 }

@@ -1,16 +1,13 @@
 /** How many tokens a text has: an estimate by the vocabulary of OpenAI's newer models (o200k_base), in bounded time. */
 import { hash } from "node:crypto";
-
-export interface TokenCounter {
-  /** Loads the vocabulary when it is first asked for, which takes a fifth of a second; then counting needs no waiting. */
-  ready(): Promise<CountTokens>;
-}
+import { makeOnce } from "./core/made.ts";
 
 type CountTokens = (text: string) => number;
 
-export function createTokenCounter(): TokenCounter {
-  let counting: Promise<CountTokens> | undefined;
-  return { ready: async () => withinBudget(await (counting ??= load())) };
+/** Loads the vocabulary when it is first asked for, which takes a fifth of a second; then counting needs no waiting. */
+export function createTokenCounter(): () => Promise<CountTokens> {
+  const counting = makeOnce(load);
+  return async () => withinBudget(await counting());
 }
 
 /** So many characters are counted for one request; of what goes beyond, the length is taken for its measure. */

@@ -12,6 +12,7 @@ export const usualLimits: GatewayLimits = {
   maxEvents: 100_000,
   maxCharacters: 16 * 1024 * 1024,
   maxRunning: 1000,
+  maxUnattendedMs: 3_600_000,
   keyMs: 24 * 3_600_000,
   maxRememberedCharacters: 1024 * 1024,
 };

@@ -6,6 +6,7 @@ import type { SessionStore } from "../src/core/store.ts";
 import type { Turn } from "../src/core/turn.ts";
 import { toDigest, type Token } from "../src/http/auth.ts";
 import { createDoor, type Door } from "../src/http/door.ts";
+import { createMetrics } from "../src/http/metrics.ts";
 import type { HttpLimits, HttpSettings } from "../src/http/settings.ts";
 import { createIds } from "../src/ids.ts";
 import { createChatProtocol } from "../src/protocols/chat/index.ts";
@@ -128,9 +129,16 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
     now,
     newId,
     log: { info: write("info"), error: write("error") },
+    metrics: createMetrics(),
+    operator: { store, prune: noArchive, writeArchive: noArchive, readArchive: noArchive },
   });
   context.after(() => door.close());
   return { ...door, adapter, store, logged };
+}
+
+/** The operator's routes have tests and parts of their own. */
+function noArchive(): never {
+  throw new Error("a box has no archive");
 }
 
 /** The data of a stream's events, in order. */

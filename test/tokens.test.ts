@@ -5,12 +5,12 @@ import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { createTokenCounter } from "../src/tokens.ts";
 
-const counter = createTokenCounter();
+const ready = createTokenCounter();
 
 suite("the token counter", () => {
   let count: (text: string) => number;
   // Each request has a counter of its own, and so has each test.
-  beforeEach(async () => void (count = await counter.ready()));
+  beforeEach(async () => void (count = await ready()));
 
   test("counts so much of a request, and takes the length of the rest for its measure", () => {
     const words = "one two three four five ".repeat(2_000);

@@ -3,10 +3,6 @@ import { type ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Part } from "../core/item.ts";
 import { textAt } from "./json.ts";
 
-export function callerLeft(cause?: unknown): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
-}
-
 export function brokenOff(): GatewayError {
   return new GatewayError(
     "adapter_protocol",

@@ -34,7 +34,7 @@ function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (isObject(value)) return "an object";
-  if (isHidden(path)) return typeof value === "string" && value !== "" ? "a string" : `${kindOf(value)}`;
+  if (isHidden(path)) return kindOf(value);
   if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;
   return String(value);
 }

@@ -116,6 +116,11 @@ function shorten(text: string): string {
 
 const maxLength = 4_000;
 
+/** Why a turn is called off whose caller is gone. */
+export function callerLeft(cause?: unknown): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
+}
+
 /** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;

@@ -12,6 +12,9 @@ export type Event =
   | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }
   | { readonly type: "turn-end"; readonly answer: Answer };
 
+/** A stream of them, in batches. Whoever has it pulls to its end, or calls `return()`. */
+export type Events = AsyncGenerator<readonly Event[], void, void>;
+
 /** What an answer is made of: never a tool's output, and messages of the assistant only. */
 export type OutputItem = Exclude<Item, { type: "tool-output" }>;
 

@@ -6,8 +6,8 @@ import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
-import type { Event } from "./event.ts";
-import { fitContext, truncationOf } from "./window/fit.ts";
+import type { Events } from "./event.ts";
+import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
 import { isKept, keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
@@ -17,7 +17,7 @@ import { leaveOnReturn } from "./leaving.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { extend } from "./place/path.ts";
 import { findContinued, findPlace, leaveAll, type Seeker } from "./place/place.ts";
-import type { About, Adapter, Remark, Tell } from "./ports.ts";
+import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
 import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
@@ -90,22 +90,19 @@ export interface Reply {
   readonly isRepeated?: boolean | undefined;
   /** The conversation that the turn goes on with, new items included; only of one that begins with this request. */
   readonly context?: readonly Item[] | undefined;
-  readonly events: AsyncGenerator<readonly Event[], void, void>;
+  readonly events: Events;
 }
 
-export interface GatewayParts {
-  readonly adapter: Adapter;
+export interface GatewayParts extends FitParts {
   readonly store: SessionStore;
   /** Asked whenever they count: they may change while the gateway runs. */
   readonly limits: () => GatewayLimits;
   /** Every session's callers show their history, from its first turn on; this may change too. */
-  readonly alwaysResends?: (() => boolean) | undefined;
+  readonly alwaysResends: () => boolean;
   readonly now: () => Date;
   readonly newSessionId: () => string;
   /** A hash, short and without collisions. */
   readonly digest: (text: string) => string;
-  /** Makes ready what counts the tokens of a text, about. */
-  readonly tokenCounter: () => Promise<(text: string) => number>;
   /** Absent: nobody counts. */
   readonly witness?: Pick<Witness, "placed" | "endedAlone"> | undefined;
 }
@@ -122,7 +119,7 @@ export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promi
 type Known = "unknown" | "in background" | "by key";
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, limits, now, newSessionId, alwaysResends = () => false, witness } = parts;
+  const { adapter, store, limits, now, newSessionId, alwaysResends, witness } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
   const placing = { store, chain, queue, newSessionId, beginnings: new Map() };

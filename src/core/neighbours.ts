@@ -1,5 +1,5 @@
 /** What gateways that work on one store at the same time tell each other. A store that a gateway has for itself has none. */
-import type { Event } from "./event.ts";
+import type { Event, Events } from "./event.ts";
 
 export interface Neighbours {
   /**
@@ -12,7 +12,7 @@ export interface Neighbours {
   /** Tells the others, under a name that this gateway has. They may miss it: what counts is what the store keeps in the end. */
   tell(name: string, events: readonly Event[]): void;
   /** What was told under the name, from its beginning on, and what is told, until it is free; nothing behind what was missed. */
-  hear(name: string, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  hear(name: string, signal: AbortSignal): Events;
   /** Asks for a turn to be called off, and waits until its name is free, but not for long: its gateway may be gone. */
   callOff(name: string, turnId: string): Promise<void>;
   /** Hears of the turns that others want called off. */

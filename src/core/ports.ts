@@ -3,7 +3,7 @@ import type { Delta } from "./delta.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { Event, OutputItem } from "./event.ts";
 import type { Dialect } from "./item.ts";
-import type { Answer, Ask, Turn } from "./turn.ts";
+import type { Answer, Ask, Truncation, Turn } from "./turn.ts";
 
 /** A model or an agent. One method is enough. */
 export interface Adapter {
@@ -73,7 +73,7 @@ export interface About {
   readonly contextItems: number | undefined;
   /** How many of the thread's items do not fit into the model's context window. */
   readonly omittedItems: number;
-  readonly truncation: "auto" | "disabled";
+  readonly truncation: Truncation;
   /** They come until the first word is told. */
   readonly remarks: readonly Remark[];
   /** The adapter that was asked last, where a turn goes to several; known with the first word. */

@@ -4,7 +4,7 @@ import type { Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
 import type { Neighbours } from "./neighbours.ts";
 import type { Path } from "./place/path.ts";
-import type { History, Remark } from "./ports.ts";
+import type { About, Remark } from "./ports.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export interface SessionStore extends Search, Keeping, Conversations, Archive {
@@ -167,13 +167,9 @@ export interface StoredTurn {
 /** A turn as a step of a path: what was said, and nothing of how it was told. */
 export type PathTurn = Omit<StoredTurn, "told">;
 
-export interface Told {
+export interface Told extends Pick<About, "history" | "contextItems" | "omittedItems" | "truncation"> {
   /** The session that was named to the caller, of a turn that came to nothing: there may be none of that name. */
   readonly session?: string | undefined;
-  readonly history: History | undefined;
-  readonly contextItems: number | undefined;
-  readonly omittedItems: number;
-  readonly truncation: "auto" | "disabled";
   readonly endedAt: Date | undefined;
   readonly finish: Finish;
   readonly notes: Notes;

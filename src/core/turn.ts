@@ -31,8 +31,11 @@ export interface Ask<Asked = Item | Reference> {
   /** The conversation shall be made short: its summary is the whole answer. */
   readonly compacts?: boolean | undefined;
   /** What to do with a conversation that is longer than the model's context window; absent: as its place demands. */
-  readonly truncation?: "auto" | "disabled" | undefined;
+  readonly truncation?: Truncation | undefined;
 }
+
+/** What does not fit goes, or is refused. */
+export type Truncation = "auto" | "disabled";
 
 /** Where the caller wrote a part, in the words of its request; nothing for a part that is not of this request. */
 export type PathOf = (part: Part) => string | undefined;
@@ -165,6 +168,11 @@ export interface Answer {
 
 /** Why the model stopped. */
 export type Finish = "stop" | "length" | "content-filter" | "tool-calls";
+
+/** The model was cut off before it had said everything. */
+export function isCutOff(finish: Finish): boolean {
+  return finish === "length" || finish === "content-filter";
+}
 
 export interface Usage {
   readonly inputTokens: number;

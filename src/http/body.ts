@@ -3,17 +3,10 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import type { Arrivals } from "./arrivals.ts";
 import { toHeldBytes } from "./held.ts";
 import { parseBody } from "./parse.ts";
 import type { HttpLimits } from "./settings.ts";
-import type { Turns } from "./turns.ts";
-
-export interface BodyParts {
-  readonly limits: HttpLimits;
-  readonly arrivals: Arrivals;
-  readonly turns: Pick<Turns, "check">;
-}
+import type { Terms } from "./terms.ts";
 
 export interface JsonBody {
   readonly value: unknown;
@@ -23,17 +16,17 @@ export interface JsonBody {
 }
 
 /** The body of the request that is replied to, which is for a turn, or `hears` one. */
-export async function readJsonBody(parts: BodyParts, reply: FastifyReply, hears = false): Promise<JsonBody> {
-  const { raw: incoming, token } = reply.request;
+export async function readJsonBody(reply: FastifyReply, hears = false): Promise<JsonBody> {
+  const { raw: incoming, token, terms } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
-  checkLength(incoming.headers, parts.limits);
-  parts.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), hears });
+  checkLength(incoming.headers, terms.limits);
+  terms.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), hears });
   inviteBody(reply);
-  const bytes = await readBytes(incoming, parts);
+  const bytes = await readBytes(incoming, terms);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
   const text = bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
-  const { value, partBytes } = parseBody(text, parts.limits);
+  const { value, partBytes } = parseBody(text, terms.limits);
   return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
 }
 
@@ -69,7 +62,7 @@ function checkLength({ "content-length": length = "0" }: IncomingHttpHeaders, { 
   if (Number(length) > maxBodyBytes) throw tooLarge(maxBodyBytes);
 }
 
-function readBytes(incoming: IncomingMessage, { limits, arrivals }: BodyParts): Promise<Buffer> {
+function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Promise<Buffer> {
   const { maxBodyBytes, bodyIdleTimeoutMs } = limits;
   return new Promise((resolve, reject) => {
     const gathering = createGathering(Number(incoming.headers["content-length"] ?? maxBodyBytes));
@@ -99,7 +92,7 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: BodyParts): 
       finish();
     }
     function gone(): void {
-      finish(new GatewayError("client_closed", "The caller left before the end of its body."));
+      finish(leftUnsaid());
     }
     incoming.on("data", take).on("end", end).on("close", gone);
   });
@@ -135,6 +128,11 @@ function createGathering(expected: number): Gathering {
     },
     bytes: () => room.subarray(0, size),
   };
+}
+
+/** The rest of a body will never come. */
+export function leftUnsaid(cause?: unknown): GatewayError {
+  return new GatewayError("client_closed", "The caller left before the end of its body.", { cause });
 }
 
 function tooLarge(maxBodyBytes: number): GatewayError {

@@ -1,6 +1,6 @@
 /** The caller's side of a turn: when it leaves the turn is called off, and it gets no more than it can take. */
 import type { ServerResponse } from "node:http";
-import { GatewayError } from "../core/errors.ts";
+import { callerLeft } from "../core/errors.ts";
 import type { HttpLimits } from "./settings.ts";
 
 /** A controller that aborts when the caller closes the connection before it has the whole answer. */
@@ -11,11 +11,6 @@ export function watchClient(response: ServerResponse): AbortController {
     if (!response.writableFinished) controller.abort(callerLeft());
   });
   return controller;
-}
-
-/** Why a turn is called off whose caller is gone. */
-export function callerLeft(): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.");
 }
 
 export interface SseWriter {

@@ -8,9 +8,9 @@ import { tellWhole } from "./tell.ts";
 /** `POST /v1/responses/compact`; nothing of it is kept. */
 export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { owner } = token;
-  const seal = terms.protocol.sealOf(owner);
+  const seal = terms.protocols.responses.sealOf(owner);
   const client = watchClient(reply.raw);
-  const { value, heldBytes: bytes } = await readJsonBody(terms, reply);
+  const { value, heldBytes: bytes } = await readJsonBody(reply);
   return terms.turns.run(client, { token, bytes }, async () => {
     const placed = await terms.gateway.answer(readCompactRequest(value, seal), {
       turnId: terms.newTurnId(),

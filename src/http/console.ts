@@ -4,6 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import { makeOnce } from "../core/made.ts";
 
 export interface Console {
   /** `GET /console`, the page, and `GET /console/{file}`, what belongs to it. */
@@ -12,7 +13,7 @@ export interface Console {
 
 /** The files are read for the first reader, so that no start waits for them, and kept. */
 export function createConsole(): Console {
-  let reading: Promise<Files> | undefined;
+  const reading = makeOnce(readFiles);
   return {
     async send(request, reply) {
       if (!request.terms.settings.console) {
@@ -24,7 +25,7 @@ export function createConsole(): Console {
       const { "*": name = page } = request.params as { readonly "*"?: string };
       // The page names its files from one step above, so that a proxy may have it under a path of its own.
       if (name === "") return reply.code(308).header("location", "../console").send();
-      const file = (await (reading ??= readFiles())).get(name);
+      const file = (await reading()).get(name);
       if (file === undefined) {
         throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
       }

@@ -24,7 +24,7 @@ import type { Asking } from "./turns.ts";
 
 /** `POST /v1/conversations`; also without a body. */
 export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const body = hasBody(request) ? await readJsonBody(request.terms, reply) : { value: {}, heldBytes: 0 };
+  const body = hasBody(request) ? await readJsonBody(reply) : { value: {}, heldBytes: 0 };
   return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
     const { metadata, items } = readNewConversation(body.value, sealOf(request));
     const addition = { turnId: request.terms.newTurnId(), items };
@@ -42,7 +42,7 @@ export async function retrieveConversation(request: FastifyRequest): Promise<unk
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
-  const body = await readJsonBody(request.terms, reply);
+  const body = await readJsonBody(reply);
   return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
     const metadata = readNewMetadata(body.value);
     return toWireConversation(await request.terms.gateway.conversations.update(request.token.owner, id, metadata));
@@ -67,7 +67,7 @@ export async function listItems(request: FastifyRequest): Promise<unknown> {
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
   const client = watchClient(reply.raw);
-  const body = await readJsonBody(request.terms, reply);
+  const body = await readJsonBody(reply);
   return request.terms.turns.run(client, toAsking(request, body), async () => {
     const seal = sealOf(request);
     const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body.value, seal) };
@@ -95,7 +95,7 @@ export async function deleteItem(request: FastifyRequest, reply: FastifyReply): 
 }
 
 function sealOf({ terms, token }: FastifyRequest): Seal {
-  return terms.protocol.sealOf(token.owner);
+  return terms.protocols.responses.sealOf(token.owner);
 }
 
 function toAsking({ token }: FastifyRequest, { heldBytes: bytes }: Pick<JsonBody, "heldBytes">): Asking {

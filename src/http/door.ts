@@ -13,7 +13,7 @@ import { answerMalformed, sendError, translateError } from "./errors.ts";
 import { createHoldings } from "./held.ts";
 import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
-import { createMetrics, type Metrics } from "./metrics.ts";
+import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
 import { toRouteUrl } from "./paths.ts";
 import { addRoutes, checkToken, findRoute, isCounted, refuseUnrouted } from "./router.ts";
@@ -39,18 +39,17 @@ export interface DoorParts extends Decisions {
   /** The models a caller may choose from. */
   readonly models: () => Promise<readonly string[]>;
   /** Whether each adapter is let be: `open` keeps turns away from one that has failed too often. */
-  readonly adapters: () => readonly { readonly name: string; readonly state: "closed" | "open" | "half-open" }[];
+  readonly adapters: MetricSources["adapters"];
   /** Throws when turns cannot be taken now. */
   readonly ready: () => Promise<void>;
   readonly now: () => Date;
   readonly newId: (prefix: "resp" | "req") => string;
   readonly log: DoorLog;
-  /** Where others count too; absent: the door counts for itself. */
-  readonly metrics?: Metrics | undefined;
+  /** Where others count too. */
+  readonly metrics: Metrics;
   /** Absent: nobody gathers spans. */
   readonly tracer?: Tracer | undefined;
-  /** Absent: there are no routes for the operator. */
-  readonly operator?: Operator | undefined;
+  readonly operator: Operator;
 }
 
 export interface Door {
@@ -69,7 +68,7 @@ const arrivingMs = 500;
 const rememberedShare = 4;
 
 export function createDoor(parts: DoorParts): Door {
-  const { gateway, now, metrics = createMetrics() } = parts;
+  const { gateway, now, metrics, operator } = parts;
   const { listen, limits } = parts.settings;
   const held = createHoldings(
     () => terms.limits.maxHeldBytes,
@@ -87,6 +86,7 @@ export function createDoor(parts: DoorParts): Door {
     turns,
     arrivals,
     held,
+    operator,
     now,
     newTurnId: () => parts.newId("resp"),
     report: journal.report,

@@ -1,11 +1,10 @@
 /** The log: one line for every request with a token that ended, and for every turn that ended without its caller, and one for a failure of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { GatewayError } from "../core/errors.ts";
+import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
 import type { EndedAlone } from "../core/witness.ts";
 import { createCauses } from "./causes.ts";
-import { callerLeft } from "./client.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
@@ -111,8 +110,8 @@ export function createJournal(
 }
 
 /** The lines of turns that ended without their callers, at the level and in the words of those of requests. */
-export function createTurnJournal(log: DoorLog, nowMs = () => performance.now()): (turn: EndedAlone) => void {
-  const tellCause = createCauses(log, nowMs);
+export function createTurnJournal(log: DoorLog): (turn: EndedAlone) => void {
+  const tellCause = createCauses(log, () => performance.now());
   return ({ turnId, owner, ms, ...turn }) => {
     log.info({ turnId, ms: Math.round(ms), owner, ...toTurnFields(turn) }, "turn");
     if (turn.failure !== undefined) tellCause(turn.failure, { turnId });

@@ -1,6 +1,7 @@
 /** What is counted of the gateway, told in the form that Prometheus reads. */
 import type { Load } from "../core/gateway.ts";
 import type { History } from "../core/ports.ts";
+import type { BreakerState } from "../core/route/breaker.ts";
 import type { Witness } from "../core/witness.ts";
 import { type AdapterCounts, createAdapterCounts } from "./metrics/adapters.ts";
 import { type Family, toCounter, toGauge, toHistogram, writeFamilies } from "./metrics/family.ts";
@@ -10,7 +11,7 @@ import { createRequestCounts, type RequestCounts } from "./metrics/requests.ts";
 
 /** What is asked at the moment of the reading. */
 export interface MetricSources {
-  readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState }[];
+  readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState["state"] }[];
   /** Turns that callers wait for now. */
   readonly turns: () => number;
   /** Of requests that are worked on, and of answers that are not read yet. */
@@ -21,8 +22,6 @@ export interface MetricSources {
   /** Throws when turns cannot be kept. */
   readonly ready: () => Promise<void>;
 }
-
-type BreakerState = "closed" | "open" | "half-open";
 
 export interface Metrics extends Pick<Witness, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
   /** Keeping a turn took so long, whether it was kept or not. */
@@ -87,4 +86,4 @@ function readReady({ ready }: MetricSources): Promise<number> {
   );
 }
 
-const breakerStates: readonly BreakerState[] = ["closed", "open", "half-open"];
+const breakerStates: readonly BreakerState["state"][] = ["closed", "open", "half-open"];

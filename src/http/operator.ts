@@ -6,10 +6,8 @@ import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
 import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
 import { toTurnId } from "../protocols/chat/completion.ts";
-import { inviteBody } from "./body.ts";
-import type { Journal } from "./journal.ts";
+import { inviteBody, leftUnsaid } from "./body.ts";
 import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./operator/query.ts";
-import type { HttpLimits } from "./settings.ts";
 
 /** What the operator's routes work on. */
 export interface Operator {
@@ -33,14 +31,8 @@ export interface Operator {
   readonly readArchive: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<ArchiveRecord>;
 }
 
-export interface OperatorParts {
-  readonly operator: Operator;
-  readonly limits: HttpLimits;
-  readonly report: Journal["report"];
-}
-
 /** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` of what is in no session. */
-export async function listSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
+export async function listSessions(request: FastifyRequest): Promise<unknown> {
   const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
   const { owner, after } = query;
   const limit = readLimit(query.limit);
@@ -48,49 +40,43 @@ export async function listSessions({ operator }: OperatorParts, request: Fastify
   const isOutside = readOutside(query.outside);
   if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
   const page = { owner, after, limit: limit + 1 };
-  const { store } = operator;
+  const { store } = request.terms.operator;
   const found = await (isOutside ? store.listLoose(page) : store.listSessions({ ...page, hint }));
   return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
 }
 
 /** `DELETE /operator/sessions?user=` or `?hint=`: all that the hint finds, of every owner or of one. */
-export async function deleteSessions({ operator }: OperatorParts, request: FastifyRequest): Promise<unknown> {
+export async function deleteSessions(request: FastifyRequest): Promise<unknown> {
+  const { store } = request.terms.operator;
   const query = readQuery(request, hintNames);
   const hint = readHintOf(query);
   if (hint === undefined) throw missingHint();
   const data: unknown[] = [];
-  for (const wanted of await findUnderHint(operator.store, hint, query.owner)) {
-    if ((await deleteWanted(operator.store, wanted)) > 0) data.push(toDeleted(wanted));
+  for (const wanted of await findUnderHint(store, hint, query.owner)) {
+    if ((await deleteWanted(store, wanted)) > 0) data.push(toDeleted(wanted));
   }
   return { object: "list", data };
 }
 
 /** `GET /operator/sessions/{id}`, with all of its turns; also of a turn outside of sessions. */
-export async function showSession(
-  parts: OperatorParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const wanted = await find(parts, request);
-  return sendText(parts, tellWanted(wanted, parts.operator.store.exportRecords(wanted.id)), "application/json", reply);
+export async function showSession(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const wanted = await find(request);
+  const records = request.terms.operator.store.exportRecords(wanted.id);
+  return sendText(tellWanted(wanted, records), "application/json", reply);
 }
 
 /** `DELETE /operator/sessions/{id}`; of a turn outside of sessions with all that follows it. */
-export async function deleteSession(parts: OperatorParts, request: FastifyRequest): Promise<unknown> {
-  const wanted = await find(parts, request);
-  if ((await deleteWanted(parts.operator.store, wanted)) === 0) {
+export async function deleteSession(request: FastifyRequest): Promise<unknown> {
+  const wanted = await find(request);
+  if ((await deleteWanted(request.terms.operator.store, wanted)) === 0) {
     throw new GatewayError("not_found", `Session with id '${wanted.id}' not found.`);
   }
   return toDeleted(wanted);
 }
 
 /** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` of those alone. */
-export async function exportArchive(
-  { operator, ...parts }: OperatorParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const { store, writeArchive } = operator;
+export async function exportArchive(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const { store, writeArchive } = request.terms.operator;
   const query = readQuery(request, [...hintNames, "session"]);
   const { session } = query;
   const hint = readHintOf(query);
@@ -100,15 +86,12 @@ export async function exportArchive(
   const wanted = hint === undefined ? one : await findUnderHint(store, hint, query.owner);
   if (wanted?.length === 0) throw new GatewayError("not_found", "There is no session under this hint.");
   const records = wanted !== undefined ? exportWanted(store, wanted) : store.exportRecords();
-  return sendText(parts, writeArchive(records), "application/x-ndjson", reply);
+  return sendText(writeArchive(records), "application/x-ndjson", reply);
 }
 
 /** `POST /operator/import`: all of the archive, or nothing. */
-export async function importArchive(
-  { operator, limits }: OperatorParts,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<unknown> {
+export async function importArchive(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const { operator, limits } = request.terms;
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-ndjson") {
     throw new GatewayError(
@@ -122,15 +105,15 @@ export async function importArchive(
 }
 
 /** `POST /operator/prune` */
-export async function prune({ operator }: OperatorParts): Promise<unknown> {
-  const { sessions, turns } = await operator.prune();
+export async function prune({ terms }: FastifyRequest): Promise<unknown> {
+  const { sessions, turns } = await terms.operator.prune();
   return { object: "prune", sessions, turns };
 }
 
-async function find({ operator }: OperatorParts, request: FastifyRequest): Promise<Wanted> {
+async function find(request: FastifyRequest): Promise<Wanted> {
   readQuery(request, []);
   const { id } = request.params as { readonly id: string };
-  return findWanted(operator.store, toTurnId(id));
+  return findWanted(request.terms.operator.store, toTurnId(id));
 }
 
 function toDeleted({ id, type }: Wanted): unknown {
@@ -161,12 +144,8 @@ function openTurns(head: object): string {
 }
 
 /** A caller that takes nothing for too long is cut off; what fails after the head was sent can only be told to the log. */
-function sendText(
-  { limits, report }: Pick<OperatorParts, "limits" | "report">,
-  text: AsyncIterable<string>,
-  type: string,
-  reply: FastifyReply,
-): FastifyReply {
+function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply): FastifyReply {
+  const { limits, report } = reply.request.terms;
   async function* gather(): AsyncGenerator<string, void, void> {
     let gathered = "";
     try {
@@ -209,7 +188,9 @@ async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(tooLate(idleMs)), idleMs);
   try {
-    return await Promise.race([step.catch(callerLeft), late]);
+    return await Promise.race([step, late]);
+  } catch (thrown) {
+    throw thrown instanceof GatewayError ? thrown : leftUnsaid(thrown);
   } finally {
     clearTimeout(timer);
   }
@@ -220,8 +201,4 @@ function tooLate(idleMs: number): GatewayError {
     "request_timeout",
     `No byte of the body came for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms). Nothing was taken in.`,
   );
-}
-
-function callerLeft(thrown: unknown): never {
-  throw new GatewayError("client_closed", "The caller left before the end of its body.", { cause: thrown });
 }

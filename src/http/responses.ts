@@ -4,17 +4,12 @@ import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Voice } from "../core/ports.ts";
 import type { Recalled } from "../core/live/recall.ts";
-import type { ResponsesProtocol } from "../protocols/responses/index.ts";
 import type { ResponsesVoice } from "../protocols/responses/reply.ts";
 import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
 import { watchClient } from "./client.ts";
 import { readStartingAfter } from "./numbering.ts";
 import { sendJson, tellStream } from "./tell.ts";
-import type { TurnParts } from "./turn.ts";
-
-export interface ResponseParts extends TurnParts {
-  readonly protocol: ResponsesProtocol;
-}
+import type { Terms } from "./terms.ts";
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or behind `starting_after`. */
 export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -27,7 +22,7 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   return request.terms.turns.run(client, { token: request.token, hears: true }, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after: after && toKnown(after, recalled), showsIds: false };
-    return tellStream(request.terms, { answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
+    return tellStream({ answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
 
@@ -53,7 +48,7 @@ export async function listInputItems(request: FastifyRequest): Promise<unknown> 
   const query = readPageQuery(request.query as Readonly<Record<string, unknown>>);
   const { recalled, voice } = await find(request);
   const places = recalled.input.map(({ turnId, index, item }) => toPlace({ turnId, side: "input", index }, item));
-  return toItemPage(places, query, request.terms.protocol.sealOf(request.token.owner), voice.wantsSummary);
+  return toItemPage(places, query, request.terms.protocols.responses.sealOf(request.token.owner), voice.wantsSummary);
 }
 
 async function find(request: FastifyRequest): Promise<{ readonly recalled: Recalled; readonly voice: ResponsesVoice }> {
@@ -65,13 +60,8 @@ async function find(request: FastifyRequest): Promise<{ readonly recalled: Recal
 }
 
 /** A turn of the other dialect has no memo, and is no response. */
-function voiceOf(
-  { protocol }: ResponseParts,
-  { memo, about }: Recalled,
-  owner: string,
-  showsSeals = false,
-): ResponsesVoice {
-  return memo === undefined ? unknownResponse(about.id) : protocol.recall(memo, owner, showsSeals);
+function voiceOf({ protocols }: Terms, { memo, about }: Recalled, owner: string, showsSeals = false): ResponsesVoice {
+  return memo === undefined ? unknownResponse(about.id) : protocols.responses.recall(memo, owner, showsSeals);
 }
 
 function unknownResponse(id: string): never {

@@ -31,13 +31,14 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     {
       path: "/v1/chat/completions",
       methods: {
-        POST: (request, reply) => answerTurn(forDeployment(request.originalUrl, request.terms.chat), request, reply),
+        POST: (request, reply) =>
+          answerTurn(forDeployment(request.originalUrl, request.terms.protocols.chat), request, reply),
       },
       endpoints: ["chat"],
     },
     {
       path: "/v1/responses",
-      methods: { POST: (request, reply) => answerTurn(request.terms.protocol, request, reply) },
+      methods: { POST: (request, reply) => answerTurn(request.terms.protocols.responses, request, reply) },
       endpoints: ["responses"],
       sockets: parts.sockets,
     },
@@ -112,7 +113,24 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
     },
     { path: "/console", methods: { GET: page.send }, endpoints: [] },
     { path: "/console/*", methods: { GET: page.send }, endpoints: [] },
-    ...(parts.operator === undefined ? [] : toOperatorTable(parts.operator)),
+    {
+      path: "/operator/sessions",
+      methods: { GET: operator.listSessions, DELETE: operator.deleteSessions },
+      endpoints: ["operator"],
+    },
+    {
+      path: "/operator/sessions/:id",
+      methods: { GET: operator.showSession, DELETE: operator.deleteSession },
+      endpoints: ["operator"],
+    },
+    { path: "/operator/export", methods: { GET: operator.exportArchive }, endpoints: ["operator"] },
+    {
+      path: "/operator/import",
+      methods: { POST: operator.importArchive },
+      endpoints: ["operator"],
+      takesAnyType: true,
+    },
+    { path: "/operator/prune", methods: { POST: operator.prune }, endpoints: ["operator"], needsNoBody: true },
     { path: "/healthz", methods: { GET: async () => ({ status: "ok" }) }, endpoints: [] },
     {
       path: "/readyz",
@@ -140,42 +158,3 @@ function openEndpoints({ token, terms }: FastifyRequest): readonly string[] {
 }
 
 const endpointPaths = { chat: "/v1/chat/completions", responses: "/v1/responses" } as const;
-
-function toOperatorTable(work: operator.Operator): readonly Route[] {
-  const partsOf = ({ terms }: FastifyRequest): operator.OperatorParts => ({ ...terms, operator: work });
-  return [
-    {
-      path: "/operator/sessions",
-      methods: {
-        GET: (request) => operator.listSessions(partsOf(request), request),
-        DELETE: (request) => operator.deleteSessions(partsOf(request), request),
-      },
-      endpoints: ["operator"],
-    },
-    {
-      path: "/operator/sessions/:id",
-      methods: {
-        GET: (request, reply) => operator.showSession(partsOf(request), request, reply),
-        DELETE: (request) => operator.deleteSession(partsOf(request), request),
-      },
-      endpoints: ["operator"],
-    },
-    {
-      path: "/operator/export",
-      methods: { GET: (request, reply) => operator.exportArchive(partsOf(request), request, reply) },
-      endpoints: ["operator"],
-    },
-    {
-      path: "/operator/import",
-      methods: { POST: (request, reply) => operator.importArchive(partsOf(request), request, reply) },
-      endpoints: ["operator"],
-      takesAnyType: true,
-    },
-    {
-      path: "/operator/prune",
-      methods: { POST: (request) => operator.prune(partsOf(request)) },
-      endpoints: ["operator"],
-      needsNoBody: true,
-    },
-  ];
-}

@@ -1,25 +1,15 @@
 /** Tells an answer over HTTP: whole, or as server-sent events with heartbeats from the start. */
 import type { OutgoingHttpHeaders } from "node:http";
-import type { FastifyReply, FastifyRequest } from "fastify";
-import { type GatewayError, toGatewayError } from "../core/errors.ts";
+import type { FastifyReply } from "fastify";
+import { toGatewayError } from "../core/errors.ts";
 import type { Event } from "../core/event.ts";
 import { failedTurn } from "../core/frame/frame.ts";
 import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
-import type { Holdings } from "./held.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
-import type { HttpLimits } from "./settings.ts";
 import { holdRest } from "./unread.ts";
-
-export interface TellParts {
-  readonly limits: HttpLimits;
-  readonly held: Holdings;
-  readonly now: () => Date;
-  /** Writes a failure into the log. */
-  readonly report: (error: GatewayError, request: FastifyRequest) => void;
-}
 
 /** Sends the answer when all of it is there. */
 export async function tellWhole(
@@ -58,10 +48,10 @@ export interface Streamed {
 
 /** Sends the answer event by event. What fails before the first byte is thrown, what fails later is told in the stream. */
 export async function tellStream(
-  parts: TellParts,
   { answering, voice, numbering, named, isRecalled = false }: Streamed,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
+  const { limits, held, now, report } = reply.request.terms;
   let placed: Reply | undefined;
   let spoke = false;
   const numberFor = ({ id }: Pick<About, "id">) =>
@@ -73,7 +63,7 @@ export async function tellStream(
       reply.hijack();
       reply.raw.writeHead(200, { ...toHead(reply), ...known, ...sseHeaders });
     },
-    parts.limits,
+    limits,
   );
   try {
     placed = await answering;
@@ -90,7 +80,7 @@ export async function tellStream(
       const last = step.value.at(-1);
       if (last?.type !== "turn-end") await writer.write(text);
       else {
-        if (last.answer.error !== undefined) parts.report(last.answer.error, reply.request);
+        if (last.answer.error !== undefined) report(last.answer.error, reply.request);
         writer.end(text);
       }
       if (reply.raw.destroyed) break;
@@ -98,16 +88,16 @@ export async function tellStream(
   } catch (thrown) {
     if (!writer.opened) throw thrown;
     const error = toGatewayError(thrown);
-    parts.report(error, reply.request);
+    report(error, reply.request);
     // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
     if (spoke) reply.raw.destroy();
     else {
-      const about = placed?.about ?? { ...unplaced, ...named, createdAt: parts.now() };
-      writer.end(numberFor(about)(voice.stream(about)(failedTurn(error, parts.now()))));
+      const about = placed?.about ?? { ...unplaced, ...named, createdAt: now() };
+      writer.end(numberFor(about)(voice.stream(about)(failedTurn(error, now()))));
     }
   } finally {
     writer.stop();
-    holdRest(parts.held, reply);
+    holdRest(held, reply);
     await placed?.events.return();
   }
   return reply;

@@ -1,10 +1,15 @@
 /** The terms on which requests are taken. They may change while the door is open; a request keeps those that held when it came. */
+import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
+import type { Arrivals } from "./arrivals.ts";
 import { createGuard, type FailureCount, type Guard } from "./auth.ts";
+import type { Holdings } from "./held.ts";
+import type { Journal } from "./journal.ts";
+import type { Operator } from "./operator.ts";
 import { type Buckets, createRateLimit, type RateLimit } from "./rate.ts";
-import type { ResponseParts } from "./responses.ts";
 import type { HttpSettings } from "./settings.ts";
+import type { Turns } from "./turns.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -18,15 +23,22 @@ export interface Decisions {
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
 }
 
-export interface Terms extends ResponseParts {
-  readonly settings: HttpSettings;
-  readonly chat: Protocol;
+export interface Terms
+  extends Decisions, Pick<HttpSettings, "hints" | "limits">, Omit<Lasting, "failures" | "buckets"> {
   readonly guard: Guard;
   readonly rate: RateLimit;
 }
 
 /** What stays when terms change: whatever runs, and what is counted of callers. */
-export interface Lasting extends Omit<ResponseParts, "hints" | "limits" | "protocol"> {
+export interface Lasting {
+  readonly gateway: Gateway;
+  readonly operator: Operator;
+  readonly turns: Turns;
+  readonly arrivals: Arrivals;
+  readonly held: Holdings;
+  readonly report: Journal["report"];
+  readonly now: () => Date;
+  readonly newTurnId: () => string;
   readonly failures: FailureCount;
   readonly buckets: Buckets;
 }
@@ -36,10 +48,9 @@ export function toTerms({ settings, protocols }: Decisions, { failures, buckets,
   return {
     ...lasting,
     settings,
+    protocols,
     hints,
     limits,
-    chat: protocols.chat,
-    protocol: protocols.responses,
     guard: createGuard(tokens, limits.maxAuthFailuresPerMinute, lasting.now, failures),
     rate: createRateLimit(limits.rate, lasting.now, buckets),
   };

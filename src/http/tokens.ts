@@ -1,5 +1,6 @@
 /** How long a request is, over HTTP, before anybody is asked to answer it. */
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { isObject } from "../protocols/fields.ts";
 import { toTokenCount } from "../protocols/responses/tokens.ts";
 import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
@@ -11,10 +12,10 @@ export async function countInputTokens(
   reply: FastifyReply,
 ): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { value, heldBytes: bytes } = await readJsonBody(terms, reply);
+  const { value, heldBytes: bytes } = await readJsonBody(reply);
   return terms.turns.run(client, { token, bytes }, async () => {
     const { owner } = token;
-    const { ask } = terms.protocol.parse(withModel(value), owner);
+    const { ask } = terms.protocols.responses.parse(withModel(value), owner);
     const { tokens, isExact } = await terms.gateway.countTokens(ask, {
       turnId: terms.newTurnId(),
       owner,
@@ -28,7 +29,5 @@ export async function countInputTokens(
 
 /** The model may be left open here: then it is the default adapter's that counts. */
 function withModel(body: unknown): unknown {
-  return typeof body === "object" && body !== null && !Array.isArray(body) && !("model" in body && body.model !== null)
-    ? { ...body, model: "default" }
-    : body;
+  return isObject(body) && (body["model"] ?? null) === null ? { ...body, model: "default" } : body;
 }

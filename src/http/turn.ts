@@ -1,23 +1,13 @@
 /** One turn over HTTP: a parsed body in, an answer out, whole or as server-sent events. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
-import { type BodyParts, readJsonBody } from "./body.ts";
+import { readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
 import { hasIdempotencyKey, readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
-import type { Hint } from "./settings.ts";
-import { sendJson, tellStream, tellWhole, type TellParts } from "./tell.ts";
-import type { Turns } from "./turns.ts";
+import { sendJson, tellStream, tellWhole } from "./tell.ts";
 import { readTrace } from "./trace.ts";
-
-export interface TurnParts extends TellParts, BodyParts {
-  readonly gateway: Gateway;
-  readonly turns: Turns;
-  readonly hints: readonly Hint[];
-  readonly newTurnId: () => string;
-}
 
 /** Answers a request in the dialect in which it was asked. */
 export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -25,7 +15,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
   const { headers, token } = request;
   // Whether it begins a turn or joins one is known when its key was looked for.
   const hears = hasIdempotencyKey(headers);
-  const { value, bytes, heldBytes } = await readJsonBody(request.terms, reply, hears);
+  const { value, bytes, heldBytes } = await readJsonBody(reply, hears);
   return request.terms.turns.run(client, { token, bytes: heldBytes, hears }, async (stay) => {
     const { owner } = token;
     const { ask, voice } = protocol.parse(value, owner);
@@ -47,7 +37,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
       stay,
     });
     if (ask.stream) {
-      return tellStream(request.terms, { answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
+      return tellStream({ answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);

@@ -7,6 +7,7 @@ import { readArchive } from "../../src/archive/read.ts";
 import { writeArchive } from "../../src/archive/write.ts";
 import type { ArchiveRecord, SessionStore } from "../../src/core/store.ts";
 import { createDoor, type DoorParts } from "../../src/http/door.ts";
+import { createMetrics } from "../../src/http/metrics.ts";
 import type { Operator } from "../../src/http/operator.ts";
 import type { HttpLimits } from "../../src/http/settings.ts";
 import { createIds } from "../../src/ids.ts";
@@ -61,6 +62,7 @@ async function open(
     now: () => new Date(),
     newId: createIds(() => new Date()),
     log: { info: () => {}, error: write },
+    metrics: createMetrics(),
     operator,
   } as unknown as DoorParts;
   const door = createDoor(parts);

@@ -1,7 +1,6 @@
 /** Pulls the parts of a model's stream, in batches, within time limits; an abort or a deadline ends it at once. */
 import { setImmediate as breathe } from "node:timers/promises";
-import type { GatewayError } from "../../core/errors.ts";
-import { callerLeft } from "../failures.ts";
+import { callerLeft, type GatewayError } from "../../core/errors.ts";
 import { toLateness } from "../http/failure.ts";
 import { createWatch } from "../http/watch.ts";
 import type { StreamPart } from "./spec.ts";

@@ -1,8 +1,8 @@
 /** The echo adapter: a deterministic model in a box that says the caller's text back, word by word. */
+import { callerLeft } from "../../core/errors.ts";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import type { Delta } from "../../core/delta.ts";
 import type { Turn } from "../../core/turn.ts";
-import { callerLeft } from "../failures.ts";
 import { defineAdapter } from "../type.ts";
 import { planAnswer } from "./plan.ts";
 import { isWord, speak } from "./speech.ts";

@@ -1,7 +1,6 @@
 /** One request and its answer: bytes wait to be pulled, a full queue pauses the socket, an abort or a deadline closes it. */
 import type { Dispatcher } from "undici";
-import { GatewayError } from "../../core/errors.ts";
-import { callerLeft } from "../failures.ts";
+import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { toLateness, toNetworkFailure } from "./failure.ts";
 import type { Route } from "./route.ts";
 import type { Target } from "./target.ts";

@@ -2,8 +2,7 @@
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { type LookupFunction, isIP } from "node:net";
 import { Agent, type Dispatcher, buildConnector, request } from "undici";
-import { GatewayError } from "../../core/errors.ts";
-import { callerLeft } from "../failures.ts";
+import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import { readDataUrl } from "./data-url.ts";
 import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";

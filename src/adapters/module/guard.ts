@@ -1,10 +1,10 @@
 /** Stands between the gateway and an operator's adapter: checks what it says, explains what it throws, and waits for nobody. */
 import type { Delta } from "../../core/delta.ts";
 import { inspect } from "node:util";
-import { GatewayError } from "../../core/errors.ts";
+import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Finish, Turn, Usage } from "../../core/turn.ts";
-import { callerLeft, tellableCodes } from "../failures.ts";
+import { tellableCodes } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
 export function guardAdapter(adapter: Adapter): Adapter {

@@ -1,8 +1,8 @@
 /** A conversation, line by line: what is typed or piped goes in, the answer comes out as it is said. */
+import { callerLeft } from "../../core/errors.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { callerLeft } from "../../http/client.ts";
 import type { Event } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";

@@ -1,13 +1,15 @@
 /** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
 import { type Address, shownSuffix } from "./address.ts";
-import type { Chain } from "../place/chain.ts";
 import { noPath, type Path, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
+import { readThread } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
+import type { GatewayParts } from "../gateway.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
-import type { Queue } from "../place/queue.ts";
+import type { PlaceParts } from "../place/place.ts";
+import { findStray, strayOutput } from "../place/tools.ts";
 import { resolveReferences } from "./references.ts";
-import { checkSize, type SizeLimits } from "../size.ts";
-import type { Conversation, Metadata, PathTurn, SessionStore, StoredTurn } from "../store.ts";
+import { checkSize } from "../size.ts";
+import type { Conversation, Metadata, PathTurn, StoredTurn } from "../store.ts";
 import type { Reference } from "../turn.ts";
 
 /** For an owner that has no such conversation, whoever else may have it, everything here throws the same `not_found`. */
@@ -45,18 +47,8 @@ export interface ItemPlace extends Address {
   readonly isWhole: boolean;
 }
 
-export interface ConversationParts {
-  readonly store: SessionStore;
-  readonly queue: Queue;
-  readonly chain: Chain;
-  /** Asked whenever they count: they may change. */
-  readonly limits: () => SizeLimits & {
-    readonly maxReferencedCharacters: number;
-    readonly maxTurnsPerThread: number;
-  };
-  readonly now: () => Date;
-  readonly newSessionId: () => string;
-}
+export interface ConversationParts
+  extends Pick<GatewayParts, "store" | "limits" | "now" | "newSessionId">, Pick<PlaceParts, "queue" | "chain"> {}
 
 /** How often items are added anew because a turn that was found by its history came between. */
 const maxAttempts = 3;
@@ -66,10 +58,6 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
 
   async function read(owner: string, conversationId: string): Promise<Conversation> {
     return (await store.readConversation(owner, conversationId)) ?? unknownConversation(conversationId);
-  }
-
-  async function readPath({ tip }: Conversation): Promise<Path> {
-    return tip === undefined ? noPath : store.readPath(tip);
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
@@ -117,7 +105,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       if (!(await store.deleteSession(owner, conversationId))) unknownConversation(conversationId);
     },
     async places(owner, conversationId) {
-      return turnsOf(await readPath(await read(owner, conversationId))).flatMap(placesOf);
+      return turnsOf(await readThread(store, await read(owner, conversationId))).flatMap(placesOf);
     },
     async append(owner, conversationId, addition, signal) {
       await read(owner, conversationId);
@@ -127,7 +115,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       try {
         for (let attempt = 0; attempt < maxAttempts; attempt++) {
           const conversation = await read(owner, conversationId);
-          const path = await readPath(conversation);
+          const path = await readThread(store, conversation);
           const shown = toShown(conversation, path, addition.turnId, items);
           const isKept = await store.commit({
             turns: [shown],
@@ -146,7 +134,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       const leave = await queue.enter(turnId, signal);
       try {
         const conversation = await read(owner, conversationId);
-        const turn = turnsOf(await readPath(conversation)).find(({ id }) => id === turnId);
+        const turn = turnsOf(await readThread(store, conversation)).find(({ id }) => id === turnId);
         const item = turn?.[side][index];
         if (turn === undefined || item === undefined || isRemoved(item)) return undefined;
         const left = turn[side].with(index, removed);
@@ -178,17 +166,9 @@ const itemsParam = "items";
 
 /** An output without its call would make every later turn of the conversation fail. */
 function checkOutputs(path: Path, items: readonly Item[]): void {
-  const called = new Set<string>();
-  for (const item of talkFrom(path, 0)) if (item.type === "tool-call") called.add(item.callId);
-  for (const item of items) {
-    if (item.type === "tool-call") called.add(item.callId);
-    if (item.type !== "tool-output" || called.has(item.callId)) continue;
-    throw new GatewayError(
-      "tool_call_mismatch",
-      `No tool call found for function call output with call_id ${item.callId}.`,
-      { param: itemsParam },
-    );
-  }
+  const called = talkFrom(path, 0).filter((item) => item.type === "tool-call");
+  const stray = findStray([...called, ...items]);
+  if (stray !== undefined) throw strayOutput(stray, itemsParam);
 }
 
 function unknownConversation(conversationId: string): never {

@@ -1,10 +1,10 @@
 /** Makes events of an adapter's deltas: it alone opens and closes items, and it alone ends a turn. */
 import type { Delta } from "../delta.ts";
-import { GatewayError } from "../errors.ts";
+import { callerLeft, GatewayError } from "../errors.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
-import type { Event, OutputItem } from "../event.ts";
+import type { Event, Events, OutputItem } from "../event.ts";
 import { createPiecesRecorder } from "./pieces.ts";
-import type { Answer, Finish, Notes, Usage } from "../turn.ts";
+import { type Answer, type Finish, isCutOff, type Notes, type Usage } from "../turn.ts";
 
 /** How a turn ends outside the stream. */
 export interface Ending {
@@ -23,11 +23,7 @@ export interface Ending {
  * Yields a batch of events for each batch of deltas; the first one holds `turn-start`, the last one `turn-end`.
  * A failure before the first delta is thrown; a later one closes what is open and ends the turn as failed.
  */
-export async function* frame(
-  turnId: string,
-  deltas: AsyncIterable<readonly Delta[]>,
-  ending: Ending,
-): AsyncGenerator<readonly Event[], void, void> {
+export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delta[]>, ending: Ending): Events {
   const script = createScript(turnId);
   let events: Event[] = [{ type: "turn-start" }];
   let told = false;
@@ -54,9 +50,7 @@ export async function* frame(
     yield events;
   } finally {
     if (told && answer === undefined) {
-      const failure = ending.explain(
-        new GatewayError("client_closed", "The caller left before the end of the answer."),
-      );
+      const failure = ending.explain(callerLeft());
       script.closeAll(events, false);
       await ending.abandon?.(script.toAnswer(failure, ending.now()));
     }
@@ -199,7 +193,7 @@ function createScript(turnId: string) {
     hear,
     closeAll(events: Event[], whole: boolean): void {
       if (whole && waiting.length > 0) release(events);
-      close(events, whole && !isShort(finish));
+      close(events, whole && !isCutOff(finish));
     },
     toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
       const called = items.some((item) => item.type === "tool-call");
@@ -207,14 +201,9 @@ function createScript(turnId: string) {
       const common = { finish: reason, items, usage, notes, endedAt, brokenOff, pieces: pieces.toPieces() };
       if (failure?.code === "cancelled") return { ...common, status: "cancelled", error: undefined };
       if (failure !== undefined) return { ...common, status: "failed", error: failure };
-      return { ...common, status: isShort(reason) ? "incomplete" : "completed", error: undefined };
+      return { ...common, status: isCutOff(reason) ? "incomplete" : "completed", error: undefined };
     },
   };
 }
 
 type CallDelta = Extract<Delta, { type: "tool-call" }>;
-
-/** The model was cut off before it had said everything. */
-function isShort(finish: Finish): boolean {
-  return finish === "length" || finish === "content-filter";
-}

@@ -1,6 +1,6 @@
 /** Tells a turn that is kept again, event by event, exactly as it was told the first time. */
 import { GatewayError } from "../errors.ts";
-import type { Event, OutputItem } from "../event.ts";
+import type { Event, Events, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
 import { countLate, cutExtra, cutItem } from "./pieces.ts";
 import type { About } from "../ports.ts";
@@ -26,7 +26,7 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
 const eventsAtOnce = 500;
 
 /** The same, a part at a time. */
-export async function* tellAgain(turn: StoredTurn): AsyncGenerator<readonly Event[], void, void> {
+export async function* tellAgain(turn: StoredTurn): Events {
   const events = replayTurn(turn);
   for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
 }

@@ -1,6 +1,6 @@
 /** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
 import { toGatewayError } from "../errors.ts";
-import type { Event } from "../event.ts";
+import type { Event, Events } from "../event.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { endFailed, type Keepsake, toLoneTurn } from "../keep.ts";
@@ -32,7 +32,7 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     const about: Writable<About> = { ...unplaced, id: turnId, createdAt: now(), model: ask.model, session, truncation };
     const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
-    async function* tell(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
+    async function* tell(signal: AbortSignal): Events {
       const queued: readonly Event[] = [{ type: "turn-queued" }];
       elsewhere.tell(turnId, queued);
       yield queued;

@@ -1,6 +1,6 @@
 /** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
 import { GatewayError } from "../errors.ts";
-import type { Event } from "../event.ts";
+import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
 import { createOverheard } from "../frame/overheard.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
@@ -19,7 +19,7 @@ export interface Elsewhere {
   /** Whether another gateway runs it. */
   isThere(turn: StoredTurn): boolean;
   /** All of its events, those told already and those to come. */
-  follow(turn: StoredTurn, signal: AbortSignal): AsyncGenerator<readonly Event[], void, void>;
+  follow(turn: StoredTurn, signal: AbortSignal): Events;
   /** Has a turn called off, wherever it runs; if it is meant. */
   callOff(owner: string, turnId: string, isMeant?: (turn: StoredTurn) => boolean): Promise<void>;
 }

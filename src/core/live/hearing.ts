@@ -1,10 +1,9 @@
 /** Who hears how a turn ends: the caller that has begun it or, where that one is gone, the witness. */
-import { type GatewayError, toGatewayError } from "../errors.ts";
-import type { Event } from "../event.ts";
+import { toGatewayError } from "../errors.ts";
+import type { Event, Events } from "../event.ts";
 import type { Reply } from "../gateway.ts";
 import type { About } from "../ports.ts";
-import type { Usage } from "../turn.ts";
-import type { Witness } from "../witness.ts";
+import type { EndedAlone, Witness } from "../witness.ts";
 import { leaveOnReturn } from "../leaving.ts";
 import { join, type LiveTurn, type Source } from "./live.ts";
 import { wasCancelled } from "./recall.ts";
@@ -26,12 +25,7 @@ export interface HearingParts {
   readonly witness: Pick<Witness, "endedAlone"> | undefined;
 }
 
-interface End {
-  readonly about: About | undefined;
-  readonly usage?: Usage | undefined;
-  readonly failure?: GatewayError | undefined;
-  readonly ms: number;
-}
+type End = Omit<EndedAlone, "turnId" | "owner">;
 
 export function createHearing({ turnId, owner, now, witness }: HearingParts): Hearing {
   const since = +now();
@@ -55,7 +49,7 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
     tell();
   }
 
-  async function* listen(about: About, events: Reply["events"]): Reply["events"] {
+  async function* listen(about: About, events: Events): Events {
     try {
       for await (const batch of events) {
         const last = batch.at(-1);
@@ -69,7 +63,7 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
     }
   }
 
-  async function* hear(events: Reply["events"]): Reply["events"] {
+  async function* hear(events: Events): Events {
     try {
       for await (const batch of events) {
         isHeard ||= batch.at(-1)?.type === "turn-end";

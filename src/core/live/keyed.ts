@@ -1,28 +1,23 @@
 /** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
-import type { InBackground } from "./background.ts";
+import type { BackgroundParts, InBackground } from "./background.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
-import type { AskedKey, BeginTurn, Caller, Reply, Resumption } from "../gateway.ts";
+import type { Events } from "../event.ts";
+import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import { endFailed, isKept, type Keepsake, toLoneTurn } from "../keep.ts";
 import { type Follow, join, type Source } from "./live.ts";
-import type { Elsewhere } from "./elsewhere.ts";
-import type { Joinable, Live, Lives } from "./lives.ts";
+import type { Joinable, Live } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
 import type { About } from "../ports.ts";
-import type { SessionStore, StoredTurn } from "../store.ts";
+import type { StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
-export interface KeyedParts {
-  readonly store: SessionStore;
-  readonly lives: Lives;
-  readonly elsewhere: Elsewhere;
-  readonly begin: BeginTurn;
+export interface KeyedParts extends BackgroundParts {
   readonly inBackground: InBackground;
   /** Looks up the items that a request only names. */
   readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
   /** For how long a key is good. */
   readonly keyMs: () => number;
-  readonly now: () => Date;
 }
 
 /** The answer to the first request with this key, from its beginning: running, or kept. */
@@ -66,7 +61,7 @@ export function createKeyed(parts: KeyedParts): Once {
     const { about, events } = await begin(ask, caller, "by key");
     const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
 
-    async function* tell(): Reply["events"] {
+    async function* tell(): Events {
       try {
         for await (const batch of events) {
           elsewhere.tell(turnId, batch);

@@ -1,6 +1,6 @@
 /** A turn that goes on without its caller: what it says is kept in a log that anyone may follow from the beginning. */
 import { GatewayError, toGatewayError } from "../errors.ts";
-import type { Event, OutputItem } from "../event.ts";
+import type { Event, Events, OutputItem } from "../event.ts";
 import type { About } from "../ports.ts";
 import type { Reply } from "../gateway.ts";
 import type { Answer } from "../turn.ts";
@@ -25,7 +25,7 @@ export interface LiveTurn {
 }
 
 /** Every event from the first on, and those to come; ends early when the signal aborts. */
-export type Follow = (signal: AbortSignal) => AsyncGenerator<readonly Event[], void, void>;
+export type Follow = (signal: AbortSignal) => Events;
 
 /** Where a turn's events come from: a stream that is pulled once and logged, or one that everyone can follow as it is. */
 export type Source = Pick<Reply, "about" | "events"> | { readonly about: About; readonly follow: Follow };
@@ -33,15 +33,13 @@ export type Source = Pick<Reply, "about" | "events"> | { readonly about: About; 
 export interface LogLimits {
   readonly maxEvents: number;
   readonly maxCharacters: number;
-  /** How long a turn may go on that nobody follows; an hour unless told. */
-  readonly maxUnattendedMs?: number | undefined;
+  /** How long a turn may go on that nobody follows. */
+  readonly maxUnattendedMs: number;
 }
-
-const hourMs = 3_600_000;
 
 /** Starts the turn at once; it is pulled to its end whether anybody follows or not, but not for ever. */
 export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: LogLimits, now: () => Date): LiveTurn {
-  const { maxUnattendedMs = hourMs } = limits;
+  const { maxUnattendedMs } = limits;
   const controller = new AbortController();
   const log = createLog(limits, now);
   controller.signal.addEventListener("abort", log.callOff);
@@ -66,7 +64,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
     }
   }
 
-  async function pull(events: Reply["events"]): Promise<void> {
+  async function pull(events: Events): Promise<void> {
     for await (const batch of events) {
       for (const event of batch) {
         if (event.type === "turn-start") status = "running";
@@ -185,7 +183,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
       failure = thrown;
       announce();
     },
-    async *follow(signal: AbortSignal): AsyncGenerator<readonly Event[], void, void> {
+    async *follow(signal: AbortSignal): Events {
       const follower = { at: 0 };
       // One listener for the whole stream: one for each wait makes a long answer take the square of its length.
       signal.addEventListener("abort", announce);

@@ -3,12 +3,12 @@ import { shownSuffix } from "../conversation/address.ts";
 import { GatewayError } from "../errors.ts";
 import type { OutputItem } from "../event.ts";
 import type { Item } from "../item.ts";
-import type { Elsewhere } from "./elsewhere.ts";
+import type { BackgroundParts } from "./background.ts";
 import type { Follow } from "./live.ts";
-import type { Live, Lives } from "./lives.ts";
+import type { Live } from "./lives.ts";
 import type { About } from "../ports.ts";
 import { isExact, tellAgain, toAbout, toAnswer } from "../frame/replay.ts";
-import type { SessionStore, StoredTurn } from "../store.ts";
+import type { StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
 export interface Recall {
@@ -46,13 +46,11 @@ export function wasCancelled(): GatewayError {
   return new GatewayError("cancelled", "The turn was cancelled.");
 }
 
-export interface RecallParts {
-  readonly store: SessionStore;
-  readonly lives: Lives;
-  readonly elsewhere: Elsewhere;
-}
-
-export function createRecall({ store, lives, elsewhere }: RecallParts): Recall {
+export function createRecall({
+  store,
+  lives,
+  elsewhere,
+}: Pick<BackgroundParts, "store" | "lives" | "elsewhere">): Recall {
   async function recall(owner: string, turnId: string): Promise<Recalled | undefined> {
     const live = lives.find(owner, turnId);
     if (live !== undefined) return recallLive(live);

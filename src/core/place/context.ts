@@ -6,7 +6,7 @@ import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import { notesOf } from "./shown.ts";
 import type { PathTurn } from "../store.ts";
-import { findStray, pairTools, withoutOpen } from "./tools.ts";
+import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -73,11 +73,7 @@ function steering({ path, input }: Place, { settings }: Ask<Item>): readonly Ite
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
 function checkTools(items: readonly Item[], { by }: Place, { itemsParam }: Ask<Item>): readonly Item[] {
   const { items: paired, open, stray } = pairTools(items);
-  if (stray !== undefined) {
-    throw new GatewayError("tool_call_mismatch", `No tool call found for function call output with call_id ${stray}.`, {
-      param: itemsParam,
-    });
-  }
+  if (stray !== undefined) throw strayOutput(stray, itemsParam);
   if (by === "hint") return withoutOpen(paired, open);
   const [first] = open;
   if (first?.type !== "tool-call" || by === "nothing") return paired;

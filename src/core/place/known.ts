@@ -2,7 +2,7 @@
  * How much of a shown history the session's current thread has already, found by comparing words with words: that costs a
  * tenth of hashing them, and most callers show exactly what they have just heard.
  */
-import type { Item } from "../item.ts";
+import type { Content, Item } from "../item.ts";
 import type { Path } from "./path.ts";
 import type { Shown } from "./shown.ts";
 import type { PathTurn } from "../store.ts";
@@ -112,10 +112,8 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
   );
 }
 
-type Text = Parameters<typeof canonOf>[0];
-
 /** The same words, in whatever parts, with whatever blanks at their lines' ends. */
-export function isSameText(ours: Text, theirs: Text): boolean {
+export function isSameText(ours: Content, theirs: Content): boolean {
   const [one, other] = [canonOf(ours), canonOf(theirs)];
   return one === other || squeeze(one) === squeeze(other);
 }

@@ -165,7 +165,7 @@ async function continueConversation(
 }
 
 /** What was said in a session's current thread. */
-async function readThread(store: SessionStore, { tip }: Session): Promise<Path> {
+export async function readThread(store: SessionStore, { tip }: Pick<Session, "tip">): Promise<Path> {
   return tip === undefined ? noPath : store.readPath(tip);
 }
 

@@ -1,4 +1,5 @@
 /** Calls of tools and their outputs, as models expect to see them: each output right behind its call. */
+import { GatewayError } from "../errors.ts";
 import { type Exchange, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
@@ -47,6 +48,12 @@ export function findStray(items: readonly Item[]): string | undefined {
     if (item.type === "tool-output" && !called.has(item.callId)) return item.callId;
   }
   return undefined;
+}
+
+/** What is said of such an output. */
+export function strayOutput(callId: string, param: string): GatewayError {
+  const message = `No tool call found for function call output with call_id ${callId}.`;
+  return new GatewayError("tool_call_mismatch", message, { param });
 }
 
 /** How many of the items stand as they should, when so many of them do. What is open or odd ends it, and all behind it. */

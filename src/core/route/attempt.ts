@@ -3,7 +3,7 @@ import { saidTooMuch, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
 import type { Lane } from "./lane.ts";
-import type { Turn, Usage } from "../turn.ts";
+import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
 import type { Attempt, Witness } from "../witness.ts";
 
 /** The deltas of a lane that is asked now. One that says too much is left, and its turn fails. */
@@ -17,7 +17,7 @@ export function attempt(
   let said = 0;
   let asked = witness?.asked(lane.name, turn);
   let usage: Usage | undefined;
-  let isShort = false;
+  let finish: Finish = "stop";
 
   function end(outcome: Attempt["outcome"], code?: Attempt["code"]): void {
     // An adapter that is called off may end as it likes.
@@ -33,7 +33,7 @@ export function attempt(
     for (const delta of batch) {
       said += sizeOf(delta);
       if (delta.type === "usage") usage = delta.usage;
-      else if (delta.type === "finish") isShort = delta.reason === "length" || delta.reason === "content-filter";
+      else if (delta.type === "finish") finish = delta.reason;
     }
   }
 
@@ -53,7 +53,7 @@ export function attempt(
       try {
         const step = await deltas.next();
         if (step.done === true) {
-          end(isShort ? "incomplete" : "completed");
+          end(isCutOff(finish) ? "incomplete" : "completed");
           return step;
         }
         hear(step.value);

@@ -2,7 +2,7 @@
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
-import type { Finish, Turn } from "../turn.ts";
+import { type Finish, isCutOff, type Turn } from "../turn.ts";
 
 /** Asks for a summary of the turn's conversation and tells it as one compaction; `stream` asks the adapter. */
 export async function* summarise(
@@ -24,7 +24,7 @@ export async function* summarise(
   // An empty summary in the place of a conversation would be its loss, and so would half of one.
   if (summary.trim() === "")
     throw new GatewayError("adapter_protocol", "The model gave no summary of the conversation.");
-  if (finish === "length" || finish === "content-filter")
+  if (isCutOff(finish))
     throw new GatewayError("adapter_protocol", "The model's summary of the conversation was cut off.");
   yield [{ type: "compaction", summary }];
 }

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
 import type { Place } from "../place/place.ts";
 import type { Adapter } from "../ports.ts";
-import type { Ask, Settings } from "../turn.ts";
+import type { Ask, Settings, Truncation } from "../turn.ts";
 import { countItems, type Fitted, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {
@@ -13,7 +13,7 @@ export interface FitParts {
 }
 
 /** What the caller wants; a session that a hint found goes on for ever, so there the window moves by itself. */
-export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]): "auto" | "disabled" {
+export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]): Truncation {
   return ask.truncation ?? (by === "hint" ? "auto" : "disabled");
 }
 
@@ -22,7 +22,7 @@ export async function fitContext(
   { adapter, tokenCounter }: FitParts,
   ask: Ask<Item>,
   items: readonly Item[],
-  truncation: "auto" | "disabled",
+  truncation: Truncation,
 ): Promise<Fitted> {
   const tokens = adapter.contextWindow?.(ask.model);
   if (tokens === undefined || (truncation === "disabled" && ask.truncation === undefined)) return { items, omitted: 0 };
@@ -45,7 +45,7 @@ export async function fitContext(
  * A conversation that may be cut leaves the model as much room as most answers take, or as the caller allows; but who allows all
  * that there is does not mean that everything shall be forgotten for it.
  */
-function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: "auto" | "disabled"): number {
+function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: Truncation): number {
   if (truncation === "disabled") return maxOutputTokens ?? 0;
   if (maxOutputTokens !== undefined) return Math.min(maxOutputTokens, Math.floor(tokens / 2));
   return Math.min(Math.floor(tokens / 4), usualAnswer);

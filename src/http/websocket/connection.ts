@@ -1,9 +1,8 @@
 /** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
-import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
-import { callerLeft } from "../client.ts";
 import { type Holdings, toHeldBytes } from "../held.ts";
 import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";

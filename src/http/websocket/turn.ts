@@ -1,24 +1,22 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
 import type { FastifyRequest } from "fastify";
-import { GatewayError, toGatewayError } from "../../core/errors.ts";
-import type { Event } from "../../core/event.ts";
+import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
+import type { Event, Events } from "../../core/event.ts";
 import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
-import { type About, type Protocol, unplaced, type Voice } from "../../core/ports.ts";
+import { type About, unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask, Trace, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
-import { callerLeft } from "../client.ts";
 import { readHint } from "../hint.ts";
 import type { Journal } from "../journal.ts";
 import { parseBody } from "../parse.ts";
 import { readTrace } from "../trace.ts";
-import type { TurnParts } from "../turn.ts";
+import type { Terms } from "../terms.ts";
 import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
-export interface SocketTurnParts extends Omit<TurnParts, "report"> {
-  readonly protocol: Protocol;
+export interface SocketTurnParts extends Omit<Terms, "settings"> {
   /** The token of the connection, if it is good for another turn now. */
   readonly admit: (request: FastifyRequest) => Token;
   readonly journal: Journal;
@@ -111,7 +109,7 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   const { value } = parseBody(frame.text, parts.limits);
   course.lane = readLane(value);
   const { body, generates } = readCreate(value);
-  const { ask, voice } = parts.protocol.parse(body, owner);
+  const { ask, voice } = parts.protocols.responses.parse(body, owner);
   course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
   const begin = generates ? answer : prepare;
   const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal, trace });
@@ -175,7 +173,7 @@ async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }:
   return { about: { ...unplaced, id, createdAt, model, truncation }, events: once(emptyTurn(createdAt)) };
 }
 
-async function* once(events: readonly Event[]): Reply["events"] {
+async function* once(events: readonly Event[]): Events {
   yield events;
 }
 
