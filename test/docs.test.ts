@@ -142,7 +142,7 @@ async function follow(page: string, context: TestContext): Promise<void> {
       await reader.check(text);
     } else {
       assert.ok(
-        ["console", "python", "nginx"].includes(kind),
+        ["console", "python", "nginx", "ini", "mjs", "dockerfile", "yaml"].includes(kind),
         `a block of ${page} is of the kind '${kind}', which nobody runs`,
       );
     }

@@ -1,0 +1,98 @@
+/** The unit and the telemetry of docs/operating.md, as they stand there: what systemd is told to run, and the spans of the last turn. */
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { suite, test, type TestContext } from "node:test";
+import { makeFolder } from "../gateway.ts";
+import { root, toConfig, writeConfig } from "./program.ts";
+import { tellWell } from "./talk.ts";
+
+const page = readFileSync(join(root, "docs/operating.md"), "utf8");
+const unit = blockOf("ini").replaceAll("/srv/portico/", root);
+const [program = "", ...args] = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.split(" ") ?? [];
+const verifier = "systemd-analyze";
+const skip = spawnSync(verifier, ["--version"]).status === 0 ? false : "no systemd here";
+
+suite("the unit", () => {
+  test("systemd has nothing to say against it", { skip }, (context) => {
+    const file = join(makeFolder(context), "portico.service");
+    writeFileSync(file, unit);
+    const { stderr } = spawnSync(verifier, ["verify", file], { encoding: "utf8" });
+    // What it says of the machine's own units is not ours.
+    const said = stderr.split("\n").filter((line) => line.includes("portico.service"));
+    assert.deepEqual(said, []);
+  });
+
+  test("what it starts answers, reads its configuration again, and ends well", async (context) => {
+    const service = startService(context);
+    assert.equal((await tellWell(await service.address, { on: "chat", say: "hello" })).text, "hello");
+    service.kill("SIGHUP");
+    await service.said(/^Reloaded/m);
+    assert.equal(await service.stop(), 0);
+  });
+});
+
+test("the spans of the last turn go out before a gateway with telemetry ends", async (context) => {
+  const folder = makeFolder(context);
+  const [api, sdk] = ["@opentelemetry/api", "@opentelemetry/sdk-trace-base"].map((name) => import.meta.resolve(name));
+  // The SDK for Node is not among our packages: this one gathers spans as it does, and prints them.
+  writeFileSync(
+    join(folder, "sdk.mjs"),
+    `import { trace } from "${api}";
+    import { BasicTracerProvider, BatchSpanProcessor, ConsoleSpanExporter } from "${sdk}";
+    const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(new ConsoleSpanExporter())] });
+    export class NodeSDK {
+      start() { trace.setGlobalTracerProvider(provider); }
+      shutdown() { return provider.shutdown(); }
+    }`,
+  );
+  const telemetry = join(folder, "telemetry.mjs");
+  writeFileSync(telemetry, blockOf("mjs").replace("@opentelemetry/sdk-node", "./sdk.mjs"));
+  const service = startService(context, { NODE_OPTIONS: `--import ${telemetry}` });
+  await tellWell(await service.address, { on: "responses", say: "hello" });
+  assert.equal(await service.stop(), 0);
+  await service.said(/name: 'POST \/v1\/responses'/);
+});
+
+function blockOf(kind: string): string {
+  const [, text = ""] = new RegExp(`^\`\`\`${kind}\\n(.*?)^\`\`\`$`, "ms").exec(page) ?? [];
+  return text;
+}
+
+/** Runs the unit's own command, with a folder of the test's in the place of those of the machine. */
+function startService(context: TestContext, env: NodeJS.ProcessEnv = {}) {
+  const folder = makeFolder(context);
+  const config = writeConfig(folder, toConfig());
+  const own = args.map((arg) => arg.replace("/etc/portico/portico.json", config));
+  const environment = { HOME: folder, OLLAMA_HOST: "127.0.0.1:1", ...env };
+  const child = spawn(program, own, { cwd: folder, env: environment, stdio: ["ignore", "pipe", "ignore"] });
+  const ended = once(child, "close");
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+  context.after(() => {
+    child.kill("SIGKILL");
+    return ended;
+  });
+
+  async function said(pattern: RegExp): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = pattern.exec(output);
+      if (found !== null) return found;
+      assert.equal(child.stdout.readableEnded, false, `It never said ${String(pattern)}: ${output}`);
+      await Promise.race([once(child.stdout, "data"), ended]);
+    }
+  }
+
+  return {
+    said,
+    address: said(/listens on (\S+)\n/).then(([, address = ""]) => address),
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    async stop(): Promise<unknown> {
+      child.kill("SIGTERM");
+      const [code] = await ended;
+      return code;
+    },
+  };
+}
