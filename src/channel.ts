@@ -1,7 +1,7 @@
 /** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
-import { type GatewayError, toGatewayError } from "./core/errors.ts";
+import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
 import { wasCancelled } from "./core/live/recall.ts";
 import type { Caller as Asker, Gateway, Reply } from "./core/gateway.ts";
@@ -11,7 +11,6 @@ import type { Seeker } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
 import type { EndedAlone } from "./core/witness.ts";
 import { readHint } from "./http/hint.ts";
-import { drainingError } from "./http/turns.ts";
 import { type Message, readMessage } from "./message.ts";
 import { unnamedOwner } from "./parts.ts";
 

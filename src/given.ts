@@ -3,6 +3,7 @@ import { adapterOptions } from "./adapters/index.ts";
 import { isObject } from "./config/path.ts";
 import { misfit, problem, type Problem } from "./config/problem.ts";
 import type { AdapterOptions } from "./config/schema.ts";
+import { closeAll } from "./core/closing.ts";
 import type { Adapter } from "./core/ports.ts";
 
 /** By the names that the settings call them. */
@@ -67,7 +68,5 @@ export async function findGiven(name: string, given: GivenAdapters): Promise<Ada
 /** Each of them once, and all of them, whichever fails. */
 export async function closeGiven(given: GivenAdapters): Promise<void> {
   const { guardAdapter } = await import("./adapters/module/guard.ts");
-  const adapters = new Set(Object.values(given));
-  const closings = await Promise.allSettled(Array.from(adapters, async (adapter) => guardAdapter(adapter).close?.()));
-  for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
+  await closeAll(Array.from(new Set(Object.values(given)), guardAdapter));
 }

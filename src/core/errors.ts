@@ -121,6 +121,12 @@ export function callerLeft(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
 }
 
+/** Why nothing begins any more in a gateway that closes, and why what took too long to end was called off. */
+export function drainingError(): GatewayError {
+  const remedy = "Send the request again; another instance or the restarted one will take it.";
+  return new GatewayError("draining", `The gateway is shutting down. ${remedy}`, { retryAfterSeconds: 5 });
+}
+
 /** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;

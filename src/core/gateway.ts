@@ -5,7 +5,7 @@ import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { GatewayError, toGatewayError } from "./errors.ts";
+import { drainingError, GatewayError, toGatewayError } from "./errors.ts";
 import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
@@ -225,7 +225,7 @@ export function createGateway(parts: GatewayParts): Gateway {
 
   return {
     async answer(ask, caller) {
-      if (isClosing) throw new GatewayError("draining", "The gateway is closed.", { retryAfterSeconds: 5 });
+      if (isClosing) throw drainingError();
       checkSize(ask, limits(), ask.settings.tools);
       // What it names may be gone when a request is repeated, so a key is looked for first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);

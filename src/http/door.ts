@@ -3,7 +3,7 @@ import { chmodSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import fastify, { type FastifyReply, type FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
-import { GatewayError } from "../core/errors.ts";
+import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createFailureCount, type Token } from "./auth.ts";
@@ -23,7 +23,7 @@ import { removeDeadSocket } from "./socket.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { type Decisions, type Lasting, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
-import { createTurns, drainingError } from "./turns.ts";
+import { createTurns } from "./turns.ts";
 import { holdWhole } from "./unread.ts";
 import { createWebSockets, switchedOff } from "./websocket.ts";
 

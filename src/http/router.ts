@@ -59,7 +59,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   }
   const allowed = Object.keys(route.methods);
   const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
-    refuseUnrouted(routeAt(readPath(request), [route]), routes, request, reply);
+    refuseUnrouted(findRoute(request, [route]), routes, request, reply);
   const refused = methodNames.filter((method) => !allowed.includes(method));
   const { sockets } = route;
   if (sockets !== undefined) {
@@ -94,7 +94,7 @@ function refuseMethod({ path, methods }: Route, { method }: FastifyRequest, repl
   );
 }
 
-/** The route of a request that Fastify has found none for: it knows the usual methods only. */
+/** The route at a request's path, whatever its method: Fastify knows the usual methods only, and takes a slash too many for none. */
 export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
   return routeAt(readPath(request), routes);
 }

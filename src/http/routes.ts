@@ -1,6 +1,6 @@
 /** Every path that the door knows, in one table. */
 import type { FastifyRequest } from "fastify";
-import { GatewayError } from "../core/errors.ts";
+import { drainingError, GatewayError } from "../core/errors.ts";
 import { toModel, toModelList } from "../protocols/models.ts";
 import { compact } from "./compact.ts";
 import { createConsole } from "./console.ts";
@@ -13,7 +13,7 @@ import { cancelResponse, deleteResponse, listInputItems, retrieveResponse } from
 import type { Route } from "./router.ts";
 import { countInputTokens } from "./tokens.ts";
 import { answerTurn } from "./turn.ts";
-import { drainingError, type Turns } from "./turns.ts";
+import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
 
 export interface RouteParts extends DoorParts {

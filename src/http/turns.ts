@@ -1,5 +1,5 @@
 /** The turns that run now: how many there may be, how much they hold, and how they are called off. */
-import { GatewayError } from "../core/errors.ts";
+import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Stay } from "../core/gateway.ts";
 import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
@@ -132,15 +132,5 @@ function tooManyOfToken(most: number): GatewayError {
     "rate_limit_exceeded",
     `This token may have ${most} turns running at the same time. Wait for one to end.`,
     { retryAfterSeconds: 1 },
-  );
-}
-
-export function drainingError(): GatewayError {
-  return new GatewayError(
-    "draining",
-    "The gateway is shutting down. Send the request again; another instance or the restarted one will take it.",
-    {
-      retryAfterSeconds: 5,
-    },
   );
 }

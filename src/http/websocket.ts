@@ -1,10 +1,9 @@
 /** The WebSocket form of the responses endpoint: upgrades are taken or refused here, and connections let go in the end. */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { GatewayError } from "../core/errors.ts";
+import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { toRouteUrl } from "./paths.ts";
-import { drainingError } from "./turns.ts";
 import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
 import { createUpgrades } from "./websocket/upgrades.ts";
 

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Event, Events, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
 import { countLate, cutExtra, cutItem } from "./pieces.ts";
-import type { About } from "../ports.ts";
+import { type About, unplaced } from "../ports.ts";
 import type { StoredFailure, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
@@ -78,14 +78,8 @@ export const interrupted: StoredFailure = {
 
 /** A running turn that nobody works on any more. */
 export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
-  const told = turn.told ?? {
-    history: undefined,
-    contextItems: undefined,
-    omittedItems: 0,
-    truncation: "disabled",
-    finish: "stop",
-    notes: {},
-  };
+  const { history, contextItems, omittedItems, truncation } = unplaced;
+  const told = turn.told ?? { history, contextItems, omittedItems, truncation, finish: "stop", notes: {} };
   return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
 }
 

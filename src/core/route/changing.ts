@@ -1,4 +1,5 @@
 /** A route that can be changed while turns are on their way: they arrive as they set out, and whoever comes later goes the new way. */
+import { closeAll } from "../closing.ts";
 import type { Delta } from "../delta.ts";
 import type { Route } from "./route.ts";
 
@@ -43,10 +44,7 @@ export function createChangingRoute(first: Route): ChangingRoute {
       await old.empty();
       await old.close().finally(() => ways.delete(old));
     },
-    async close() {
-      const closings = await Promise.allSettled(Array.from(ways, (way) => way.close()));
-      for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
-    },
+    close: () => closeAll(ways),
   };
 }
 

@@ -1,5 +1,6 @@
 /** The way of a turn to an adapter: the lane that its model names, again where that is safe, then the lanes behind it. */
 import type { BreakerState } from "./breaker.ts";
+import { closeAll } from "../closing.ts";
 import { type Chance, travel } from "./journey.ts";
 import { createStations, type Lane, type Station, stationOf } from "./lane.ts";
 import { createModelTable, isWholeName } from "./models.ts";
@@ -47,11 +48,7 @@ export function createRoute(parts: RouteParts): Route {
     },
     countTokens: (turn, signal) => countTokens(pick(turn.model).lane, turn, signal),
     models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
-    async close() {
-      const adapters = new Set(lanes.map(({ adapter }) => adapter));
-      const closings = await Promise.allSettled(Array.from(adapters, async (adapter) => adapter.close?.()));
-      for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
-    },
+    close: () => closeAll(new Set(lanes.map(({ adapter }) => adapter))),
     states: () =>
       Array.from(stations.values(), ({ lane, breaker }) => ({
         name: lane.name,

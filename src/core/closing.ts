@@ -1,0 +1,5 @@
+/** Closes all of them, whichever fails; then throws what failed first. */
+export async function closeAll(all: Iterable<{ close?(): Promise<void> }>): Promise<void> {
+  const closings = await Promise.allSettled(Array.from(all, async (each) => each.close?.()));
+  for (const closing of closings) if (closing.status === "rejected") throw closing.reason;
+}
