@@ -1,7 +1,6 @@
 /** `portico chat`: a conversation at the terminal, in the sessions that every client shares. */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { resolve } from "node:path";
 import { toNaming } from "../channel.ts";
 import type { Config } from "../config/config.ts";
 import type { Loaded } from "../config/load.ts";
@@ -14,7 +13,7 @@ import { type Arguments, type Command, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
-import type { Terminal } from "./terminal.ts";
+import { type Terminal, toPath } from "./terminal.ts";
 
 const usualSession = "terminal";
 
@@ -127,10 +126,20 @@ async function chooseModel(
   try {
     return await findModel(() => partner.models(), "Name one with --model.", exampleModel);
   } catch (thrown) {
-    terminal.complain(toPlain(thrown instanceof Error ? thrown.message : String(thrown)));
+    const why = thrown instanceof Error && isOfAll(thrown.cause) ? thrown.cause : thrown;
+    terminal.complain(toPlain(why instanceof Error ? why.message : String(why)));
     return undefined;
   }
 }
+
+/** Who cannot be reached, or takes nothing now, would be no other with a model's name. */
+function isOfAll(failure: unknown): boolean {
+  if (!(failure instanceof GatewayError)) return false;
+  const isNetwork = failure.cause instanceof Error && "code" in failure.cause;
+  return failure.code === "adapter_error" ? isNetwork : comesLater.has(failure.code);
+}
+
+const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rate_limit", "overloaded"]);
 
 /** `unknown` where somebody answers, and this user cannot find out whether it is the gateway: its store is not ours to open. */
 type Found = { readonly address: string } | "nobody" | "unknown";
@@ -155,8 +164,8 @@ async function findGateway({ http, sessions }: Config, terminal: Terminal): Prom
 }
 
 /** The generated token on a run without a file; else the one that opens the endpoints. */
-function readToken(file: string | undefined, config: Config, { folder }: Terminal): string | undefined {
-  if (file !== undefined) return readTokenFile(resolve(folder, file));
+function readToken(file: string | undefined, config: Config, terminal: Terminal): string | undefined {
+  if (file !== undefined) return readTokenFile(toPath(file, terminal));
   if (config.file === undefined) return findToken(config.dataDir)?.token;
   return config.http.authToken ?? config.auth.token;
 }

@@ -1,9 +1,9 @@
 /** `portico init`: writes a commented config file with a fresh token. */
 import { writeFileSync } from "node:fs";
-import { resolve } from "node:path";
 import { createToken } from "../config/token.ts";
 import type { Command } from "./command.ts";
 import { nameOf } from "./help.ts";
+import { toPath } from "./terminal.ts";
 
 export const init: Command = {
   summary: "Write a commented config file with a fresh token.",
@@ -13,7 +13,7 @@ export const init: Command = {
   notes: ["FILE is ./portico.json when absent. A file that exists is never overwritten."],
   async run({ positionals }, terminal) {
     const name = positionals[0] ?? "portico.json";
-    const file = resolve(terminal.folder, name);
+    const file = toPath(name, terminal);
     try {
       writeFileSync(file, composeFile(createToken()), { mode: 0o600, flag: "wx" });
     } catch (thrown) {
@@ -27,11 +27,21 @@ export const init: Command = {
 };
 
 function explain(thrown: unknown, file: string): string {
-  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
   if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
-  if (code === "ENOENT") return `${file} cannot be written, because its folder does not exist.`;
-  return `${file} cannot be written: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+  return `${file} cannot be written (${code}): ${remedies.get(code) ?? `check its folder, or ${elsewhere}`}.`;
 }
+
+const elsewhere = "name a file in another folder, as in `portico init FILE`";
+const closed = `you may not write in its folder; let its owner do it, or ${elsewhere}`;
+
+const remedies: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "its folder does not exist; make it"],
+  ["EACCES", closed],
+  ["EPERM", closed],
+  ["EROFS", `its disk may only be read; ${elsewhere}`],
+  ["ENOSPC", "its disk is full; make room there"],
+]);
 
 function composeFile(token: string): string {
   return `// Portico's configuration: JSON in which comments and trailing commas are allowed.

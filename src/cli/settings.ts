@@ -1,11 +1,10 @@
 /** Finds the config file, reads it, and loads it. */
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import { type Loaded, loadConfig, type Source } from "../config/load.ts";
 import { ConfigError, type Problem } from "../config/problem.ts";
 import { createToken } from "../config/token.ts";
 import type { House } from "./house.ts";
-import type { Terminal } from "./terminal.ts";
+import { type Terminal, toPath } from "./terminal.ts";
 
 /** The options of the command line that change the settings. */
 export interface SettingsOptions {
@@ -16,7 +15,7 @@ export interface SettingsOptions {
 
 /** Throws a ConfigError with everything that is wrong. */
 export async function readSettings(options: SettingsOptions, terminal: Terminal, house: House): Promise<Loaded> {
-  const source = readSource(findFile(options.config, terminal), terminal.folder);
+  const source = readSource(findFile(options.config, terminal), terminal);
   const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
@@ -24,7 +23,7 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
     readText: (file) => readFileSync(file, "utf8"),
     modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
     now: terminal.now(),
-    overrides: { bind: toBind(options.bind, terminal.folder), port: toPort(options.port) },
+    overrides: { bind: toBind(options.bind, terminal), port: toPort(options.port) },
   });
   const name = (problems: readonly Problem[]) => problems.map((problem) => nameOption(problem, options));
   try {
@@ -57,28 +56,35 @@ export function listProblems(problems: readonly Problem[], indent: string): stri
   return problems.map(({ path, message }) => `${indent}${path}: ${message}`).join("\n");
 }
 
-function findFile(given: string | undefined, { folder, env }: Terminal): string | undefined {
-  const named = given ?? (env.PORTICO_CONFIG === "" ? undefined : env.PORTICO_CONFIG);
-  if (named !== undefined) return resolve(folder, named);
-  const usual = resolve(folder, "portico.json");
-  return existsSync(usual) ? usual : undefined;
+function findFile(given: string | undefined, terminal: Terminal): string | undefined {
+  const { PORTICO_CONFIG: usual } = terminal.env;
+  const named = given ?? (usual === "" ? undefined : usual);
+  if (named !== undefined) return toPath(named, terminal);
+  const file = toPath("portico.json", terminal);
+  return existsSync(file) ? file : undefined;
 }
 
-function readSource(file: string | undefined, folder: string): Source {
-  if (file === undefined) return { folder, generatedToken: createToken() };
+function readSource(file: string | undefined, terminal: Terminal): Source {
+  if (file === undefined) return { folder: terminal.folder, generatedToken: createToken() };
   try {
     return { file, text: readFileSync(file, "utf8") };
   } catch (thrown) {
-    const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-    const message = `the config file cannot be read (${reason}); write one with \`portico init\`, or name another with --config`;
+    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    const remedy = remedies.get(code) ?? "let the gateway's user read it";
+    const message = `the config file cannot be read (${code}); ${remedy}, or name another with --config`;
     throw new ConfigError([{ path: file, message }]);
   }
 }
 
+const remedies: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "write one with `portico init`"],
+  ["EISDIR", "it is a folder: name the file in it"],
+]);
+
 /** A path on the command line starts from the current folder, not from the file's. */
-function toBind(bind: string | undefined, folder: string): string | undefined {
+function toBind(bind: string | undefined, terminal: Terminal): string | undefined {
   const path = bind?.startsWith("unix:") ? bind.slice("unix:".length) : "";
-  return path === "" ? bind : `unix:${resolve(folder, path)}`;
+  return path === "" ? bind : `unix:${toPath(path, terminal)}`;
 }
 
 /** What is no number stays as it is, for the schema to refuse. */

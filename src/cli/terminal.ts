@@ -1,9 +1,11 @@
 /** What a command meets outside: the streams, the environment, the clock, the signals. */
+import { isAbsolute, resolve } from "node:path";
+import { ConfigError } from "../config/problem.ts";
 
 export type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 export interface Terminal {
-  /** The folder that relative paths of arguments start from. */
+  /** The folder that relative paths of arguments start from. It may have been deleted, and is only looked at where it counts. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   now(): Date;
@@ -38,7 +40,9 @@ export function createTerminal(): Terminal {
     process.exit(1);
   });
   return {
-    folder: process.cwd(),
+    get folder() {
+      return findFolder();
+    },
     env: process.env,
     now: () => new Date(),
     print: (line) => void process.stdout.write(`${line}\n`),
@@ -60,4 +64,19 @@ export function createTerminal(): Terminal {
     outlastOutput: () => void (needsOutput = false),
     exit: (code) => process.exit(code),
   };
+}
+
+/** An argument that names a file. */
+export function toPath(name: string, terminal: Pick<Terminal, "folder">): string {
+  return isAbsolute(name) ? resolve(name) : resolve(terminal.folder, name);
+}
+
+function findFolder(): string {
+  try {
+    return process.cwd();
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    const message = `was deleted, or may not be entered (${code}); change to another one, or name files by absolute paths`;
+    throw new ConfigError([{ path: "the current folder", message }]);
+  }
 }

@@ -1,5 +1,5 @@
 /** Text and environment in, one complete configuration out, or everything that is wrong with it. */
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import { type Config, toConfig } from "./config.ts";
 import { findDangers, findOpenSecret } from "./dangers.ts";
 import { type Detected, detectAdapter, type Environment } from "./detect.ts";
@@ -53,7 +53,8 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   );
   const { value, problems, shown } = resolveReferences(written, {
     env: surroundings.env,
-    readSecret: (file) => surroundings.readText(resolve(folder, file)),
+    folder,
+    readText: surroundings.readText,
   });
   const complete = fillDefaults(fileSchema, value);
   const found = [

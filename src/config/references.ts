@@ -1,4 +1,5 @@
 /** Replaces `${ENV_NAME}` in any string and `{"file": "..."}` at any secret by what they stand for. */
+import { resolve as toAbsolute } from "node:path";
 import { isObject, isSecret, formatPath, type Path } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 
@@ -16,11 +17,12 @@ export const unresolved = Symbol("unresolved");
 
 export interface ReferenceSources {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The text of a file that a secret stands in; relative paths are the reader's to resolve. */
-  readonly readSecret: (file: string) => string;
+  /** Where relative paths start from. */
+  readonly folder: string;
+  readonly readText: (file: string) => string;
 }
 
-export function resolveReferences(file: unknown, { env, readSecret }: ReferenceSources): Resolved {
+export function resolveReferences(file: unknown, { env, folder, readText }: ReferenceSources): Resolved {
   const problems: Problem[] = [];
   const written = new Map<string, unknown>();
 
@@ -60,16 +62,19 @@ export function resolveReferences(file: unknown, { env, readSecret }: ReferenceS
       problems.push(misfit([...path, "file"], reference.file, "the path of a file"));
       return unresolved;
     }
-    const file = expand(reference.file, [...path, "file"]);
-    if (file === unresolved) return unresolved;
+    const name = expand(reference.file, [...path, "file"]);
+    if (name === unresolved) return unresolved;
+    const file = toAbsolute(folder, name);
     try {
       // Editors and `echo` end a file with a line, which is no part of the secret.
-      return readSecret(file).trim();
+      const secret = readText(file).trim();
+      if (secret !== "") return secret;
+      problems.push(problem(path, `refers to the file ${file}, which is empty; write the secret into it`));
     } catch (thrown) {
       const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
       problems.push(problem(path, `refers to the file ${file}, which cannot be read (${reason})`));
-      return unresolved;
     }
+    return unresolved;
   }
 
   return {

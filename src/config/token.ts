@@ -1,6 +1,17 @@
 /** The general token of a run without a config file: made once, kept for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { ConfigError } from "./problem.ts";
@@ -14,7 +25,7 @@ export interface KeptToken {
 
 /** Reads the token of the data folder, or makes folder and token. */
 export function keepToken(dataDir: string): KeptToken {
-  return explained(dataDir, "kept", (file) => readToken(file) ?? writeToken(dataDir, file));
+  return findToken(dataDir) ?? explained(dataDir, "kept", (file) => writeToken(dataDir, file));
 }
 
 /** The token of the data folder, if one was made. */
@@ -28,7 +39,7 @@ export function replaceToken(dataDir: string): KeptToken {
     const token = createToken();
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
     try {
-      writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+      writeDraft(draft, token, file);
       renameSync(draft, file);
     } catch (thrown) {
       rmSync(draft, { force: true });
@@ -36,6 +47,18 @@ export function replaceToken(dataDir: string): KeptToken {
     }
     return { token, file, isNew: true };
   });
+}
+
+/** As root it belongs to whom the old one belonged, whose gateway could not read it otherwise. */
+function writeDraft(draft: string, token: string, old: string): void {
+  const descriptor = openSync(draft, "wx", 0o600);
+  try {
+    const { uid, gid } = statSync(old);
+    if (process.geteuid?.() === 0 && uid !== 0) fchownSync(descriptor, uid, gid);
+    writeFileSync(descriptor, `${token}\n`, { flush: true });
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Takes a token back that was just made. */
@@ -49,22 +72,28 @@ export function createToken(): string {
 }
 
 /** What the system says about the token's file becomes a problem that the operator can mend. */
-function explained<T>(dataDir: string, what: "kept" | "read", work: (file: string) => T): T {
+function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: string) => T): T {
   const file = join(dataDir, "token");
   try {
     return work(file);
   } catch (thrown) {
     if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
     const code = String(thrown.code);
-    const message = `the generated token cannot be ${what} here (${code}); ${toRemedy(code, what)}, or run with a config file`;
+    const message = `the generated token cannot be ${what} (${code}); ${remedies.get(code) ?? usual[what]}, or run with a config file`;
     throw new ConfigError([{ path: file, message }]);
   }
 }
 
-function toRemedy(code: string, what: "kept" | "read"): string {
-  if (code === "ENOSPC" || code === "EDQUOT") return "make room on its disk";
-  return what === "kept" ? "make the folder writable" : "make the file readable";
-}
+const remedies: ReadonlyMap<string, string> = new Map([
+  ["ENOSPC", "make room on its disk"],
+  ["EDQUOT", "make room on its disk"],
+  ["ENOTDIR", "move away what stands in the place of its folder"],
+]);
+
+const usual = {
+  kept: "let the gateway's user write in its folder",
+  read: "let the gateway's user read the file and enter its folder",
+};
 
 function readToken(file: string): KeptToken | undefined {
   let token: string;

@@ -1,10 +1,11 @@
 /** Turns in one SQLite file: durable when a commit resolves, in one fsync for all commits of an event-loop tick. */
+import type { DatabaseSync } from "node:sqlite";
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
 import { createFileCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
-import { findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
+import { cannotOpen, findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createDeletion } from "./sqlite/deletion.ts";
 import { createEnds } from "./sqlite/ends.ts";
 import { createGround } from "./sqlite/ground.ts";
@@ -29,8 +30,17 @@ const defaultRecentSize = 32 * 1024 * 1024;
 
 /** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
 export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
-  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
   const database = openDatabase(options.file);
+  try {
+    return createStoreOf(database, options);
+  } catch (thrown) {
+    database.close();
+    throw cannotOpen(options.file, thrown);
+  }
+}
+
+function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): SessionStore {
+  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
   const checkpoints = createCheckpoints(database, file, warn);

@@ -1,6 +1,6 @@
 /** Gathers an archive in a temporary file before any of it is taken in: it may be larger than memory and come slowly. */
-import { DatabaseSync } from "node:sqlite";
 import type { ArchiveRecord } from "../core/store.ts";
+import { createTemporary } from "./temporary.ts";
 
 export interface Staging {
   add(record: ArchiveRecord): void;
@@ -16,14 +16,17 @@ export interface StagedRow {
 }
 
 export function createStaging(toStaged: (record: ArchiveRecord) => readonly unknown[]): Staging {
-  // A database without a name lives in a temporary file that goes with it.
-  const database = new DatabaseSync("");
+  const { database, use } = createTemporary("Nothing was taken in: the archive cannot be gathered", "import it again.");
   database.exec("CREATE TABLE staged (type TEXT, record TEXT) STRICT");
   const add = database.prepare("INSERT INTO staged VALUES (?, ?)");
   const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");
   return {
-    add: (record) => void add.run(record.type, JSON.stringify(toStaged(record))),
-    read: () => read.iterate() as Iterable<unknown> as Iterable<StagedRow>,
+    add: (record) => void use(() => add.run(record.type, JSON.stringify(toStaged(record)))),
+    // To read the first rows, the last ones that were added may have to leave memory for the file.
+    *read() {
+      const rows = read.iterate() as Iterator<unknown> as Iterator<StagedRow>;
+      for (let row = use(() => rows.next()); row.done !== true; row = use(() => rows.next())) yield row.value;
+    },
     close: () => database.close(),
   };
 }

@@ -1,6 +1,6 @@
 /** The command adapter with real programs: what they are told, and what they may say. */
 import assert from "node:assert/strict";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
@@ -151,11 +151,15 @@ test("a program that a signal ends fails the answer", async () => {
   assert.match((await failureOf(answerOf("kill -SEGV $$"))).message, /was ended by SIGSEGV/);
 });
 
-test("a program that is not there is told by its name", async () => {
-  const adapter = createCommand({ argv: ["portico-no-such-program"] }, environment);
+test("a program that has gone meanwhile is told by its name", async (context) => {
+  const folder = makeFolder(context);
+  const file = join(folder, "portico-gone-program");
+  writeFileSync(file, "#!/bin/sh\n", { mode: 0o755 });
+  const adapter = createCommand({ argv: ["portico-gone-program"] }, { ...environment, PATH: folder });
+  rmSync(file);
   const failure = await failureOf(collect(adapter, turnOf("Hello")));
   assert.equal(failure.code, "adapter_error");
-  assert.match(failure.message, /portico-no-such-program was not found/);
+  assert.match(failure.message, /portico-gone-program was not found/);
 });
 
 test("what can be known to fail fails when the adapter is made", (context) => {
@@ -166,6 +170,29 @@ test("what can be known to fail fails when the adapter is made", (context) => {
   assert.throws(make({ argv: ["{model}"] }), /without placeholders/);
   assert.throws(make({ argv: ["cat"], cwd: join(folder, "nowhere") }), /no folder/);
   assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
+});
+
+test("a program without a path is looked for on the PATH that it will have, when the adapter is made", (context) => {
+  const folder = makeFolder(context);
+  const make = (options: Partial<Options>, path?: string) => () =>
+    createCommand({ argv: ["portico-agent"], cwd: folder, ...options }, { PATH: path });
+  const file = join(folder, "portico-agent");
+  const paths = `/nowhere:${folder}`;
+  assert.throws(make({}, paths), {
+    message: `argv[0]: there is no program portico-agent that may be run on its PATH (${paths}). Install it, or give its path.`,
+  });
+  mkdirSync(file);
+  assert.throws(make({}, paths), /no program portico-agent/);
+  rmdirSync(file);
+  writeFileSync(file, "#!/bin/sh\n", { mode: 0o644 });
+  assert.throws(make({}, paths), /no program portico-agent/);
+  chmodSync(file, 0o755);
+  assert.doesNotThrow(make({}, paths));
+  assert.doesNotThrow(make({}, ""));
+  assert.doesNotThrow(make({ env: [], set_env: { PATH: "." } }, "/nowhere"));
+  assert.throws(make({ set_env: { PATH: "/nowhere" } }, paths), /on its PATH \(\/nowhere\)/);
+  assert.throws(make({ env: [] }, paths), /and it is given no PATH\. Install it/);
+  assert.doesNotThrow(make({ argv: ["sh"], env: [] }));
 });
 
 test("a command without a program is a problem of the configuration, which names its key", async () => {

@@ -1,12 +1,27 @@
 /** What the upstream client makes of odd codes and odd pieces, without a socket. */
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { test } from "node:test";
+import { checkServerIdentity } from "node:tls";
 import { toNetworkFailure } from "../../src/adapters/http/failure.ts";
 import { readWhole } from "../../src/adapters/http/whole.ts";
+import { certificate } from "../certificate.ts";
 
 test("a failure whose code is a word that every object knows is told like any unknown one", () => {
   const failure = toNetworkFailure(Object.assign(new Error("x"), { code: "constructor" }), "127.0.0.1:80");
   assert.equal(failure.message, "The upstream at 127.0.0.1:80 cannot be reached (constructor).");
+});
+
+test("a certificate for other names is told with them, and one that is out of time as such", () => {
+  const error = checkServerIdentity("models.example", new X509Certificate(certificate).toLegacyObject());
+  assert.ok(error !== undefined);
+  assert.equal(
+    toNetworkFailure(error, "models.example:443").message,
+    "The upstream at models.example:443 offers no TLS that we accept (ERR_TLS_CERT_ALTNAME_INVALID). " +
+      "Its certificate is for DNS:localhost, IP Address:127.0.0.1; its URL must have such a name.",
+  );
+  const late = Object.assign(new Error("expired"), { code: "CERT_HAS_EXPIRED" });
+  assert.match(toNetworkFailure(late, "models.example:443").message, /\(CERT_HAS_EXPIRED\)\. .*must be renewed, or/);
 });
 
 test("an answer may arrive in more pieces at once than a call can have arguments", async () => {

@@ -272,7 +272,7 @@ test("What goes wrong is told in the gateway's own words.", async (context) => {
   assert.match((await failing("FAIL after 1 one two")).error!, /The echo adapter failed/);
   await assert.rejects(
     failing("Hello", { address: "http://127.0.0.1:1" }),
-    /^GatewayError: The gateway at 127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\.$/,
+    /^GatewayError: The gateway at 127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check that it runs, and its URL\.$/,
   );
 });
 
@@ -357,6 +357,26 @@ test("Where no list of models can be had, chat says that a model must be named."
   const absent = await chat(context, folder, "Hello\n");
   assert.deepEqual([absent.code, absent.stdout], [1, ""]);
   assert.match(absent.stderr, /^No model is named, .*no such page.* Name one with --model\.\n$/);
+});
+
+test("Where a model's name would not help, none is asked for.", async (context) => {
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "mine"), token);
+  const busy = await startUpstream(answerJson({ error: { message: "Too many requests. Wait 3 s.", code: "x" } }, 429));
+  context.after(() => busy.close());
+  const ask = async (address: string) => {
+    const { code, stderr } = await chat(context, folder, "Hello\n", "--url", address, "--token-file", "mine");
+    assert.equal(code, 1);
+    return stderr;
+  };
+  assert.equal(
+    await ask("http://127.0.0.1:1"),
+    "The gateway at 127.0.0.1:1 refuses connections (ECONNREFUSED). Check that it runs, and its URL.\n",
+  );
+  assert.equal(await ask(busy.url), "Too many requests. Wait 3 s.\n");
+  writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: "http://127.0.0.1:1" } } }));
+  const local = await chat(context, folder, "Hello\n");
+  assert.equal(local.stderr, "The upstream at 127.0.0.1:1 refuses connections (ECONNREFUSED).\n");
 });
 
 test("An adapter that lists no models is asked by its own name.", async (context) => {

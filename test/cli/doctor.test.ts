@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -22,11 +23,12 @@ import { knowsToken } from "../../src/cli/knock.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { keepToken } from "../../src/config/token.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { surroundings } from "../config/house.ts";
 import { portico } from "./screen.ts";
-import { whileClosed } from "./stranger.ts";
+import { giveAway, noStranger, runAsStranger, whileClosed } from "./stranger.ts";
 
 /** The lines of `portico doctor` in a folder with these settings, by what they are about. */
 async function examine(folder: string, gateway: object, ...args: readonly string[]) {
@@ -146,7 +148,9 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   const damaged = Buffer.from(whole);
   damaged.fill(0xff, Math.floor(damaged.length / 2));
   writeFileSync(file, damaged);
-  assert.match(await judge(), /^problem .*portico\.db (is damaged|cannot be read): .*; /);
+  assert.match(await judge(), /^problem .*portico\.db is damaged: .*; /);
+  writeFileSync(file, whole.subarray(0, Math.floor(whole.length / 2)));
+  assert.match(await judge(), /^problem .*portico\.db is damaged: .*malformed; go back to a backup, or move it away, /);
 
   writeFileSync(file, whole);
   const database = new DatabaseSync(file);
@@ -159,6 +163,59 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   writeFileSync(file, "no database, but long enough to be taken for one".repeat(100));
   assert.match(await judge(), /cannot be read: .*not a database; /);
 });
+
+test("What a first start left that found no room is made at the next one.", async (context) => {
+  const folder = makeFolder(context);
+  const file = join(folder, ".portico/portico.db");
+  mkdirSync(join(folder, ".portico"));
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
+  database.close();
+  assert.ok(statSync(file).size > 0);
+  const { code, lineOf } = await examine(folder, {});
+  assert.equal(code, 0);
+  assert.equal(lineOf("store"), `ok       store: ${file} is made at the first start`);
+  await createSqliteStore({ file }).close();
+});
+
+test(
+  "A store that may be read and not written is a problem, as it is to a start.",
+  { skip: noStranger },
+  async (context) => {
+    const folder = makeFolder(context);
+    const data = join(folder, ".portico");
+    const file = join(data, "portico.db");
+    const store = createSqliteStore({ file });
+    await keepThread(store, 1);
+    await store.claim();
+    await store.close();
+    await examine(folder, {});
+    for (const name of ["", "portico.json", ...readdirSync(data).map((name) => join(".portico", name)), ".portico"])
+      giveAway(join(folder, name));
+    const judge = async () => (await runAsStranger(folder, "doctor")).stdout;
+    assert.match(await judge(), /^ok {7}store: /m);
+    for (const closed of [file, `${file}-gateway`]) {
+      chmodSync(closed, 0o400);
+      const remedy = "let the gateway's user read and write it, and ask as that user";
+      assert.ok(
+        (await judge()).includes(
+          `problem  store: ${closed} may not be read and written by this user (EACCES); ${remedy}\n`,
+        ),
+      );
+      const { code, stderr } = await runAsStranger(folder, "start");
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^Portico could not start: The session store .*\.db(?:-gateway)? cannot be opened: .*may read and write it/,
+      );
+      chmodSync(closed, 0o600);
+    }
+    chmodSync(data, 0o500);
+    const lines = await judge();
+    chmodSync(data, 0o700);
+    assert.match(lines, /^problem {2}store: .*\.portico may not be read and written by this user/m);
+  },
+);
 
 test("The port is free, or has our own gateway on it, ready or not, or a stranger.", async (context) => {
   const folder = makeFolder(context);
@@ -327,6 +384,7 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
     down: to("http://127.0.0.1:1", token),
     nameless: to("http://nobody.invalid", token),
     agent: { type: "command", argv: ["/no/such/program"] },
+    typed: { type: "command", argv: ["portico-no-such-program"] },
   };
   const folder = makeFolder(context);
   const { code, printed, lineOf } = await examine(folder, { adapters, default_adapter: "well" });
@@ -337,10 +395,31 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
   assert.match(lineOf("adapter down")!, /^problem .*127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check/);
   assert.match(lineOf("adapter nameless")!, /^problem .*nobody\.invalid/);
   assert.match(lineOf("adapter agent")!, /^problem .*\/no\/such\/program/);
+  assert.match(
+    lineOf("adapter typed")!,
+    /^problem .*no program portico-no-such-program .*Install it, or give its path/,
+  );
   assert.ok(!printed.includes("sk-wrong"));
   const offline = await examine(folder, { adapters: { down: adapters.down } }, "--offline");
   assert.equal(offline.code, 0);
   assert.match(offline.lineOf("adapter down")!, /^ok .*type openai, ready$/);
+});
+
+test("Of a server whose TLS does not fit it is said what to change, and not to look at the network.", async (context) => {
+  const plain = await listen(
+    context,
+    createHttpServer((_request, response) => response.end()),
+  );
+  const sealed = createHttpsServer({ cert: certificate, key: privateKey }, (_request, response) => response.end());
+  const port = await listen(context, sealed);
+  const adapters = {
+    plain: { type: "openai", base_url: `https://127.0.0.1:${plain}/v1` },
+    own: { type: "openai", base_url: `https://localhost:${port}/v1` },
+  };
+  const { code, lineOf } = await examine(makeFolder(context), { adapters, default_adapter: "own" });
+  assert.equal(code, 1);
+  assert.match(lineOf("adapter plain")!, /^problem .*no TLS that we accept .* write http:\/\/ in its URL\.$/);
+  assert.match(lineOf("adapter own")!, /^problem .*no TLS that we accept .* variable NODE_EXTRA_CA_CERTS\.$/);
 });
 
 test("What a server says neither steers the terminal nor passes for a line of the doctor's.", async (context) => {

@@ -2,7 +2,17 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +21,8 @@ import { text } from "node:stream/consumers";
 import test, { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { compiled } from "../compiled.ts";
+import { makeFolder } from "../gateway.ts";
+import { noStranger, runAsStranger } from "./stranger.ts";
 
 const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
 const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
@@ -289,13 +301,71 @@ test("check finds the file through PORTICO_CONFIG and lists warnings.", async ()
 test("A config file that is named but not there is a problem.", async () => {
   const { code, stderr } = await portico(newFolder(), ["check", "--config", "gone.json"]);
   assert.equal(code, 1);
-  assert.match(stderr, /gone\.json: the config file cannot be read \(ENOENT\)/);
+  assert.match(stderr, /gone\.json: the config file cannot be read \(ENOENT\); write one with `portico init`, or name/);
 });
+
+test("A config file that is a folder, or that may not be read, is a problem with a remedy of its own.", async (context) => {
+  const folder = makeFolder(context);
+  const named = await portico(folder, ["check", "--config", "."]);
+  assert.equal(named.code, 1);
+  assert.match(named.stderr, /the config file cannot be read \(EISDIR\); it is a folder: name the file in it, or name/);
+  if (noStranger !== false) return context.diagnostic(noStranger);
+  write(folder, { gateway: {} });
+  chmodSync(folder, 0o755);
+  chmodSync(join(folder, "portico.json"), 0);
+  const closed = await runAsStranger(folder, "check");
+  assert.equal(closed.code, 1);
+  assert.match(
+    closed.stderr,
+    /portico\.json: the config file cannot be read \(EACCES\); let the gateway's user read it, /,
+  );
+});
+
+test("init says what to do where it may not write.", { skip: noStranger }, async (context) => {
+  const folder = makeFolder(context);
+  chmodSync(folder, 0o555);
+  const { code, stderr } = await runAsStranger(folder, "init");
+  assert.equal(code, 1);
+  assert.equal(
+    stderr,
+    `${join(folder, "portico.json")} cannot be written (EACCES): you may not write in its folder; ` +
+      "let its owner do it, or name a file in another folder, as in `portico init FILE`.\n",
+  );
+  const nowhere = await runAsStranger(folder, "init", "gone/portico.json");
+  assert.match(nowhere.stderr, /portico\.json cannot be written \(ENOENT\): its folder does not exist; make it\.\n$/);
+});
+
+test(
+  "In a folder that was deleted only what needs it fails, and says so.",
+  { skip: process.platform === "win32" && "a folder in use stays" },
+  async (context) => {
+    const folder = makeFolder(context);
+    const gone = join(folder, "gone");
+    write(folder, { gateway: { http: { auth_token: token }, adapters: { echo: { type: "echo" } } } });
+    const runThere = (...args: readonly string[]) => {
+      const script = 'mkdir "$1" && cd "$1" && rmdir "$1" && shift && exec "$@"';
+      const child = spawn("sh", ["-c", script, "sh", gone, process.execPath, executable, ...args], { env });
+      const said = [text(child.stdout), text(child.stderr)] as const;
+      return Promise.all([once(child, "close").then(([code]: unknown[]) => code), ...said]);
+    };
+    assert.deepEqual(await runThere("check"), [
+      1,
+      "",
+      "The configuration has a problem:\n  the current folder: was deleted, or may not be entered (ENOENT); " +
+        "change to another one, or name files by absolute paths\n",
+    ]);
+    const [code, , stderr] = await runThere("check", "--config", join(folder, "portico.json"));
+    assert.equal(code, 0, stderr);
+    assert.equal((await runThere("--version"))[0], 0);
+    assert.equal((await runThere("doctor", "--config", join(folder, "portico.json")))[0], 0);
+  },
+);
 
 test("check makes every adapter on trial, and names the one that cannot be made.", async () => {
   const folder = newFolder();
   const adapters = {
     agent: { type: "command", argv: ["/no/such/program"] },
+    typed: { type: "command", argv: ["portico-no-such-program", "-p"] },
     mine: { type: "module", path: "gone.mjs" },
     fine: { type: "echo" },
   };
@@ -303,7 +373,11 @@ test("check makes every adapter on trial, and names the one that cannot be made.
   const { code, stdout, stderr } = await portico(folder, ["check"]);
   assert.equal(code, 1);
   assert.equal(stdout, "");
-  assert.match(stderr, /^The configuration has 2 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/);
+  assert.match(stderr, /^The configuration has 3 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/);
+  assert.match(
+    stderr,
+    /^ {2}gateway\.adapters\.typed: .*no program portico-no-such-program .*Install it, or give its/m,
+  );
   assert.match(stderr, /^ {2}gateway\.adapters\.mine: There is no file .*gone\.mjs/m);
 });
 
@@ -339,9 +413,16 @@ test("A Node that is too old is told in one sentence.", async () => {
     preload,
     'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "12.22.12" } });',
   );
-  const { code, stdout, stderr } = await portico(root, ["--version"], { NODE_OPTIONS: `--require ${preload}` });
+  const run = (more = {}) => portico(root, ["--version"], { NODE_OPTIONS: `--require ${preload}`, ...more });
+  const { code, stdout, stderr } = await run();
   assert.equal(code, 1);
   assert.equal(stdout, "");
+  // Who has run `npm start` is not sent back to it.
+  assert.equal(
+    (await run({ npm_package_name: "portico", npm_lifecycle_event: "start" })).stderr,
+    "Portico needs Node 24 or newer, and this is Node 12.22.12: install Node 24, or let this checkout bring its own with " +
+      "`npm ci --include=dev`, whose install scripts must be allowed to run.\n",
+  );
   assert.equal(
     stderr,
     "Portico needs Node 24 or newer, and this is Node 12.22.12: install Node 24, or run `npm start` in a checkout, which brings its own.\n",

@@ -1,5 +1,8 @@
 /** Another user of the machine, for whom what is closed stays closed. */
-import { chmodSync, statSync } from "node:fs";
+import { execFile, spawnSync } from "node:child_process";
+import { chmodSync, chownSync, statSync } from "node:fs";
+import { compiled } from "../compiled.ts";
+import { type Ended, executable } from "../whole/program.ts";
 
 /** A user who has nothing here; on most systems its name is nobody. */
 const nobody = 65_534;
@@ -16,4 +19,30 @@ export async function whileClosed<Result>(path: string, act: () => Result | Prom
     if (isRoot) process.seteuid?.(0);
     chmodSync(path, mode);
   }
+}
+
+const asStranger = process.geteuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
+
+/** Why nothing can be run as somebody for whom modes count; false where it can be. */
+export const noStranger =
+  process.platform === "win32"
+    ? "there are no such modes"
+    : spawnSync(process.execPath, [executable, "--version"], asStranger).status !== 0 && "a stranger may not run it";
+
+/** Makes something the stranger's own. */
+export function giveAway(path: string): void {
+  if (process.geteuid?.() === 0) chownSync(path, nobody, nobody);
+}
+
+/** Runs `portico ARGS` in a folder, in a process of its own. Whoever is root, whom nothing is closed to, lets nobody run it. */
+export function runAsStranger(folder: string, ...args: readonly string[]): Promise<Ended> {
+  const env = { PATH: process.env["PATH"], HOME: "/nowhere", OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
+  const { promise, resolve } = Promise.withResolvers<Ended>();
+  const child = execFile(
+    process.execPath,
+    [executable, ...args],
+    { cwd: folder, env, timeout: 20_000, ...asStranger },
+    (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
+  );
+  return promise;
 }

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { longToken, problemsOf, withHttp } from "./house.ts";
 
-const httpKeys = "bind, port, socket_mode, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
+const httpKeys =
+  "bind, port, socket_mode, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 const redisForm =
@@ -383,7 +384,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a secret file that is not there",
     withHttp({ auth_token: { file: "gone" } }),
-    "gateway.http.auth_token: refers to the file gone, which cannot be read (ENOENT)",
+    "gateway.http.auth_token: refers to the file /etc/portico/gone, which cannot be read (ENOENT)",
   ],
   [
     "a secret file without a path",
@@ -411,6 +412,17 @@ for (const [mistake, file, ...expected] of mistakes) {
     );
   });
 }
+
+test("A secret file that is empty is named, with its folder.", async () => {
+  for (const text of ["", " \n"]) {
+    assert.deepEqual(await problemsOf(withHttp({ auth_token: { file: "secret" } }), { readText: () => text }), [
+      {
+        path: "gateway.http.auth_token",
+        message: "refers to the file /etc/portico/secret, which is empty; write the secret into it",
+      },
+    ]);
+  }
+});
 
 test("All problems of a file are told at once.", async () => {
   const many = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`x${index}`, index]));

@@ -1,12 +1,24 @@
 /** The token that a run without a config file makes. */
 import assert from "node:assert/strict";
-import fs, { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
 import { ConfigError } from "../../src/config/problem.ts";
 import { forgetToken, keepToken, replaceToken } from "../../src/config/token.ts";
+import { whileClosed } from "../cli/stranger.ts";
+
+const noModes = process.platform === "win32" && "there are no such modes";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-token-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -55,6 +67,33 @@ test("A data folder that cannot be made is a problem that names the file.", () =
   );
 });
 
+test("A token that another user has is told as one that cannot be read.", { skip: noModes }, async () => {
+  const { file } = keepToken(join(folder, "others"));
+  chmodSync(folder, 0o755);
+  chmodSync(join(folder, "others"), 0o777);
+  await whileClosed(file, () =>
+    assert.throws(
+      () => keepToken(join(folder, "others")),
+      (thrown) =>
+        thrown instanceof ConfigError &&
+        thrown.message ===
+          `${file}: the generated token cannot be read (EACCES); ` +
+            "let the gateway's user read the file and enter its folder, or run with a config file",
+    ),
+  );
+});
+
+const notRoot = process.geteuid?.() !== 0 && "only root can give a file away";
+
+test("A token that root replaces stays its owner's.", { skip: notRoot }, () => {
+  const { file } = keepToken(join(folder, "given"));
+  chownSync(file, 65_534, 65_533);
+  const { token } = replaceToken(join(folder, "given"));
+  const { uid, gid, mode } = statSync(file);
+  assert.deepEqual([uid, gid, mode & 0o777], [65_534, 65_533, 0o600]);
+  assert.equal(readFileSync(file, "utf8"), `${token}\n`);
+});
+
 test("On a full disk the remedy is room, and nothing is left that would stand in the way of the next start.", (context) => {
   const { token: before } = keepToken(join(folder, "replaced"));
   const full = context.mock.method(fs, "writeFileSync", () => {
@@ -63,9 +102,7 @@ test("On a full disk the remedy is room, and nothing is left that would stand in
   syncBuiltinESMExports();
   const isExplained = (thrown: unknown) =>
     thrown instanceof ConfigError &&
-    /\/token: the generated token cannot be kept here \(ENOSPC\); make room on its disk, or run with/.test(
-      thrown.message,
-    );
+    /\/token: the generated token cannot be kept \(ENOSPC\); make room on its disk, or run with/.test(thrown.message);
   try {
     assert.throws(() => keepToken(join(folder, "full")), isExplained);
     assert.throws(() => replaceToken(join(folder, "replaced")), isExplained);

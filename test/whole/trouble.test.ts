@@ -3,11 +3,16 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, renameSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import type { Worker } from "node:worker_threads";
+import { writeArchive } from "../../src/archive/write.ts";
+import type { Item } from "../../src/core/item.ts";
 import { openPortico } from "../../src/index.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
 import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
+import { makeTurn } from "../stores/making.ts";
 import { executable, runProgram, toConfig, writeConfig } from "./program.ts";
 import { endpoints, startModel, tell, tellWell } from "./talk.ts";
 
@@ -142,6 +147,73 @@ test(
     assert.equal(await ask(long), 200);
     const { code } = await program.stop();
     assert.equal(code, 0);
+  },
+);
+
+/** An archive of some megabytes, more than SQLite gathers in memory. */
+async function writeLarge(folder: string): Promise<string> {
+  const store = createMemoryStore();
+  const input: readonly Item[] = [{ type: "message", role: "user", content: "long ".repeat(20_000) }];
+  for (let count = 0; count < 80; count += 1) await store.commit({ turns: [makeTurn({ input })] });
+  const file = join(folder, "large.jsonl");
+  await writeFile(file, writeArchive(store.exportRecords()));
+  return file;
+}
+
+const notGathered =
+  /^Nothing was taken in: the archive cannot be gathered in the temporary folder (\S+): .*\. Make room there, or name another folder in the environment variable TMPDIR, and import it again\.$/;
+
+test(
+  "an archive for which the temporary folder has no room is refused by the command line, with the name of the folder",
+  { skip: noLimits },
+  async (context) => {
+    const folder = makeFolder(context);
+    writeConfig(folder, toConfig());
+    const archive = await writeLarge(folder);
+    const temporary = makeFolder(context);
+    const portico = (limit: string, ...args: readonly string[]) =>
+      spawnSync(limiter, [`--fsize=${limit}`, process.execPath, executable, "sessions", ...args], {
+        cwd: folder,
+        env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: temporary },
+        encoding: "utf8",
+      });
+    const { status, stderr } = portico("1000000", "import", archive);
+    assert.equal(status, 1);
+    assert.equal(notGathered.exec(stderr.trimEnd())?.[1], temporary, stderr);
+    assert.equal(portico("unlimited", "list", "--outside").stderr, "Nothing is kept outside of sessions.\n");
+    assert.equal(portico("unlimited", "import", archive).stdout, "Took in 0 sessions and 80 turns.\n");
+  },
+);
+
+test(
+  "an archive for which the temporary folder has no room is refused over HTTP as what may be done later",
+  { skip: noLimits },
+  async (context) => {
+    const folder = makeFolder(context);
+    const general = `${token}-general`;
+    const program = runProgram(
+      context,
+      folder,
+      "start",
+      "--config",
+      writeConfig(folder, toConfig({ auth: { token: general } })),
+    );
+    const address = await program.address();
+    const body = await readFile(await writeLarge(folder));
+    const send = () =>
+      fetch(`${address}/operator/import`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${general}`, "content-type": "application/x-ndjson" },
+        body,
+      });
+    limitFiles(program.child.pid, 1_000_000);
+    const refused = await send();
+    const { error } = (await refused.json()) as { readonly error: Readonly<Record<string, string>> };
+    assert.deepEqual([refused.status, error["code"]], [503, "store_unavailable"]);
+    assert.match(String(error["message"]), notGathered);
+    limitFiles(program.child.pid, "unlimited");
+    assert.equal((await send()).status, 200);
+    assert.equal((await program.stop()).code, 0);
   },
 );
 

@@ -1,6 +1,6 @@
 /** The command adapter: a program of this machine answers, one process for each turn. */
 import { accessSync, constants, statSync } from "node:fs";
-import { basename, resolve } from "node:path";
+import { basename, delimiter, resolve } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
@@ -21,8 +21,8 @@ export function createCommand(
 ): Adapter {
   const { input, output, max_concurrent: maxConcurrent, total_timeout_ms: totalMs } = chosen;
   const cwd = resolve(chosen.cwd);
-  const [program, ...rest] = checkCommand(chosen.argv, cwd);
   const env = toEnvironment(chosen.env, chosen.set_env ?? {}, environment);
+  const [program, ...rest] = checkCommand(chosen.argv, cwd, env["PATH"]);
   const limits = {
     firstByteMs: chosen.first_byte_timeout_ms,
     idleMs: chosen.idle_timeout_ms,
@@ -79,7 +79,11 @@ export function createCommand(
 }
 
 /** What can be known to fail is told when the adapter is made, not at the first turn. */
-function checkCommand(argv: readonly string[], cwd: string): readonly [program: string, ...rest: string[]] {
+function checkCommand(
+  argv: readonly string[],
+  cwd: string,
+  path: string | undefined,
+): readonly [program: string, ...rest: string[]] {
   const [program = "", ...rest] = argv;
   if (program === "" || hasPlaceholder(program)) {
     throw new Error("argv[0] must name a program, without placeholders: a caller must not choose what runs.");
@@ -93,14 +97,34 @@ function checkCommand(argv: readonly string[], cwd: string): readonly [program: 
     }
   }
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`cwd: there is no folder ${cwd}.`);
-  if (!program.includes("/")) return [program, ...rest];
+  if (!program.includes("/")) {
+    // It goes by its name, so that one which is installed anew elsewhere is found there. Windows looks for more than the name.
+    if (process.platform !== "win32") checkPath(program, cwd, path);
+    return [program, ...rest];
+  }
   const file = resolve(cwd, program);
+  if (!isProgram(file)) throw new Error(`argv[0]: there is no program ${file} that may be run.`);
+  return [file, ...rest];
+}
+
+/** Looks where the system will look: along the program's own PATH, in which nothing stands for the folder that it runs in. */
+function checkPath(program: string, cwd: string, path: string | undefined): void {
+  const folders = path?.split(delimiter) ?? foldersWithoutPath;
+  if (folders.some((folder) => isProgram(resolve(cwd, folder, program)))) return;
+  const where = path === undefined ? "and it is given no PATH" : `on its PATH (${path})`;
+  throw new Error(`argv[0]: there is no program ${program} that may be run ${where}. Install it, or give its path.`);
+}
+
+/** Those of the C libraries, taken together. */
+const foldersWithoutPath: readonly string[] = ["/usr/local/bin", "/bin", "/usr/bin"];
+
+function isProgram(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
-  } catch (cause) {
-    throw new Error(`argv[0]: there is no program ${file} that may be run.`, { cause });
+    return statSync(file).isFile();
+  } catch {
+    return false;
   }
-  return [file, ...rest];
 }
 
 const shells: ReadonlySet<string> = new Set(["sh", "bash", "dash", "zsh", "ksh", "ash"]);

@@ -19,8 +19,38 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
     const message = `Connection lost: the upstream at ${address} ended before its answer was whole (${code}).`;
     return new GatewayError("adapter_error", message, { cause });
   }
-  const what = reasons.get(code) ?? (untrusted.test(code) ? "offers no TLS that we accept" : "cannot be reached");
+  if (isTlsFault(error)) {
+    const message = `The upstream at ${address} offers no TLS that we accept (${code}). ${toTlsRemedy(error, code)}`;
+    return new GatewayError("adapter_error", message, { cause });
+  }
+  const what = reasons.get(code) ?? "cannot be reached";
   return new GatewayError("adapter_error", `The upstream at ${address} ${what} (${code}).`, { cause });
+}
+
+/** Somebody answers there, and the two of us cannot agree; the message says what to do about it. */
+export function isTlsFault(error: unknown): boolean {
+  return error instanceof Error && "code" in error && untrusted.test(String(error.code));
+}
+
+function toTlsRemedy(error: Error, code: string): string {
+  const [, remedy = ""] = tlsRemedies.find(([pattern]) => pattern.test(code)) ?? [];
+  return remedy.replace("NAMES", () => namesIn(error));
+}
+
+/** By the first that fits a code. */
+const tlsRemedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/^EPROTO$|WRONG_VERSION_NUMBER|PACKET_LENGTH/, "If it speaks plain HTTP, write http:// in its URL."],
+  [/ALTNAME|HOSTNAME_MISMATCH/, "Its certificate is for NAMES; its URL must have such a name."],
+  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "Its certificate must be renewed, or this machine's clock be set."],
+  [/^ERR_(SSL|TLS)_/, "Check which versions of TLS it speaks, and whether it asks for a client's certificate."],
+  [/./, "If it is yours, name a file with its authority in the environment variable NODE_EXTRA_CA_CERTS."],
+];
+
+/** Node keeps the certificate with the error. */
+function namesIn(error: Error): string {
+  const certificate = "cert" in error ? error.cert : undefined;
+  const isNamed = typeof certificate === "object" && certificate !== null && "subjectaltname" in certificate;
+  return isNamed && typeof certificate.subjectaltname === "string" ? certificate.subjectaltname : "another name";
 }
 
 /** A deadline that has passed. */

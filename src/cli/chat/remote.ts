@@ -117,9 +117,13 @@ async function ours<Value>(work: Promise<Value>): Promise<Value> {
   }
 }
 
-function nameGateway({ code, message }: GatewayError): GatewayError {
-  return new GatewayError(code, message.replace(/\b([Tt])he upstream\b/, "$1he gateway"));
+function nameGateway({ code, message, cause }: GatewayError): GatewayError {
+  const isThere = !(cause instanceof Error && "code" in cause && notThere.has(String(cause.code)));
+  const remedy = isThere ? "" : " Check that it runs, and its URL.";
+  return new GatewayError(code, message.replace(/\b([Tt])he upstream\b/, "$1he gateway") + remedy, { cause });
 }
+
+const notThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND"]);
 
 /** A stream that makes no sense is the gateway's own; a failure that it tells is told in its words, which speak of its upstream. */
 function checkReader(reader: ReplyReader): void {
@@ -140,13 +144,21 @@ function readList(text: string): readonly string[] | undefined {
 
 interface Refusal {
   readonly message: string;
+  readonly status: number;
   readonly code?: unknown;
 }
 
-function toFailure({ message, code }: Refusal): GatewayError {
+function toFailure({ message, status, code }: Refusal): GatewayError {
   if (code === "invalid_api_key") return new GatewayError("adapter_refused", `${message} ${otherToken}`);
-  return new GatewayError(code === "adapter_refused" ? "adapter_refused" : "adapter_error", message);
+  if (code === "adapter_refused") return new GatewayError("adapter_refused", message);
+  return new GatewayError(comesLater.get(status) ?? "adapter_error", message);
 }
+
+/** What is answered later, whatever is asked. */
+const comesLater: ReadonlyMap<number, "adapter_rate_limit" | "overloaded"> = new Map([
+  [429, "adapter_rate_limit"],
+  [503, "overloaded"],
+]);
 
 async function readRefusal(response: UpstreamResponse, address: string): Promise<Refusal> {
   const text = (await readStart(response)).toString("utf8");
@@ -154,12 +166,12 @@ async function readRefusal(response: UpstreamResponse, address: string): Promise
   const body = parseJson(text);
   const error = isObject(body) ? body["error"] : undefined;
   if (isObject(error) && typeof error["message"] === "string") {
-    return { message: error["message"], code: error["code"] };
+    return { message: error["message"], status: response.status, code: error["code"] };
   }
   return strange(address, response.status);
 }
 
 /** Whoever answers in other words is no gateway. */
 function strange(address: string, status: number): Refusal {
-  return { message: `${address} answered with status ${status}, and not as a gateway does. Check the URL.` };
+  return { message: `${address} answered with status ${status}, and not as a gateway does. Check the URL.`, status };
 }

@@ -1,4 +1,5 @@
 /** Whether each adapter can be made and, where it can tell, whether its server answers. */
+import { isTlsFault } from "../../adapters/http/failure.ts";
 import { adapterTypes } from "../../adapters/index.ts";
 import { toPlace } from "../../adapters/type.ts";
 import type { AdapterConfig, Config } from "../../config/config.ts";
@@ -68,6 +69,8 @@ function explain(about: string, thrown: unknown): Finding {
     case "adapter_refused":
       return problemWith(about, message);
     default:
+      // What to do is said already.
+      if (thrown instanceof Error && isTlsFault(thrown.cause)) return problemWith(about, message);
       return problemWith(about, `${message} Check its address and the network.`);
   }
 }

@@ -2,11 +2,13 @@
  * Whether the session store can be read, and is whole; a file is looked at through a connection that cannot write. Where no
  * gateway runs, SQLite leaves an empty `-wal` and a `-shm` beside it: to take them away could harm one that starts just then.
  */
-import { statSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
-import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { corrupt, primaryCodeOf } from "../../stores/sqlite/trouble.ts";
+import { codeOf, type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
 /** Larger files take longer to read than anyone waits here. */
@@ -20,13 +22,40 @@ export async function judgeStore(url: string): Promise<Finding> {
   if (file === undefined) return judgeRedis(url);
   try {
     const found = statSync(file, { throwIfNoEntry: false });
-    if (found === undefined || found.size === 0) return ok(about, `${file} is made at the first start`);
-    return judgeFile(file, found.size);
+    if (found === undefined) return madeAtStart(file);
+    const closed = findClosed(realpathSync(file));
+    if (closed !== undefined) {
+      const remedy = "let the gateway's user read and write it, and ask as that user";
+      return problemWith(about, `${closed.path} may not be read and written by this user (${closed.code}); ${remedy}`);
+    }
+    return found.size === 0 ? madeAtStart(file) : judgeFile(file, found.size);
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    if (primaryCodeOf(thrown) === corrupt) {
+      const remedy = "go back to a backup, or move it away, and the next start makes an empty one";
+      return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
+    }
     const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
     return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
   }
+}
+
+function madeAtStart(file: string): Finding {
+  return ok(about, `${file} is made at the first start`);
+}
+
+/** What this user may not work with, of the file, what stands beside it, and its folder. */
+function findClosed(file: string): { readonly path: string; readonly code: string } | undefined {
+  const files = ["", "-wal", "-shm", "-gateway"].map((ending) => file + ending);
+  const there = files.filter((path) => statSync(path, { throwIfNoEntry: false }) !== undefined);
+  for (const path of [...there, dirname(file)]) {
+    try {
+      accessSync(path, constants.R_OK | constants.W_OK);
+    } catch (thrown) {
+      return { path, code: codeOf(thrown) };
+    }
+  }
+  return undefined;
 }
 
 /** Asked over a connection of its own, which changes nothing there. */
@@ -49,7 +78,10 @@ function judgeFile(file: string, bytes: number): Finding {
   const database = new DatabaseSync(file, { readOnly: true, timeout: busyMs });
   try {
     const first = (query: string): unknown => Object.values(database.prepare(query).get() ?? {})[0];
-    if (first("PRAGMA application_id") !== applicationId) {
+    const mark = first("PRAGMA application_id");
+    // Where a first start found no room, it left a file without mark and without tables.
+    if (mark === 0 && first("SELECT count(*) FROM sqlite_schema") === 0) return madeAtStart(file);
+    if (mark !== applicationId) {
       return problemWith(about, `${file} is a database of another program; name another (gateway.sessions.store)`);
     }
     const version = readVersion(database);

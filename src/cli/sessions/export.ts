@@ -1,13 +1,15 @@
 /** `portico sessions export`: everything, or some sessions, as JSON Lines. */
 import { createWriteStream, rmSync } from "node:fs";
-import { resolve } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { GatewayError } from "../../core/errors.ts";
 import type { ArchiveRecord } from "../../core/store.ts";
 import { exportWanted } from "../../core/wanted.ts";
+import { isLasting } from "../../stores/sqlite/trouble.ts";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
-import { withStore } from "./open.ts";
+import { toPath } from "../terminal.ts";
+import { nameCause, withStore } from "./open.ts";
 import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions export [ID | --user NAME | --hint HINT] [--owner NAME] [--out FILE] [--config FILE]";
@@ -26,36 +28,48 @@ export const exportSessions: Command = {
     "An archive holds what was said, the key by which hints are recognised, and those that open what clients carry:",
     "keep it as secret as the store.",
     "`portico sessions import` takes it in again, here or on another machine.",
+    "Of a store that is damaged, what could be read before the damage stays, without the end that makes it an archive.",
   ],
   async run(given, terminal, house) {
     const { out, user, hint, owner } = given.options;
     const isAll = given.positionals.length === 0 && (user ?? hint ?? owner) === undefined;
     const find = isAll ? undefined : readWish(given, usage);
-    return withStore(given, terminal, house, async ({ store }) => {
+    return withStore(given, terminal, house, async ({ store, file: storeFile }) => {
       const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
-      if (out === undefined) {
-        await writeAll(records, process.stdout, false);
-        return 0;
-      }
-      const file = resolve(terminal.folder, out);
+      const file = out === undefined ? undefined : toPath(out, terminal);
+      let written: Written;
       try {
-        await writeFile(records, file);
+        written = await (file === undefined ? writeAll(records, process.stdout, false) : writeFile(records, file));
       } catch (thrown) {
-        if (!isFileError(thrown)) throw thrown;
+        if (file === undefined || !isFileError(thrown)) throw thrown;
         terminal.complain(explain(thrown, file));
         return 1;
       }
-      terminal.print(`Wrote ${file}, readable by you alone.`);
+      const { failure, hasRecords } = written;
+      if (failure !== undefined) {
+        throw hasRecords ? cutShort(nameCause(failure, storeFile), file ?? "What was written") : failure;
+      }
+      if (file !== undefined) terminal.print(`Wrote ${file}, readable by you alone.`);
       return 0;
     });
   },
 };
 
-/** What could not be written to its end is no archive, and goes. */
-async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): Promise<void> {
+/** How far an export came. */
+interface Written {
+  /** Why the store could be read no further, where that is how it stays. */
+  readonly failure?: GatewayError | undefined;
+  /** Something stands behind the store's own line. */
+  readonly hasRecords: boolean;
+}
+
+/** What could not be written to its end is no archive, and goes; unless it is all that will ever be read of the store. */
+async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): Promise<Written> {
   const stream = createWriteStream(file, { flags: "wx", mode: 0o600 });
   try {
-    await writeAll(records, stream, true);
+    const written = await writeAll(records, stream, true);
+    if (written.failure !== undefined && !written.hasRecords) rmSync(file, { force: true });
+    return written;
   } catch (thrown) {
     if (!isFileError(thrown) || thrown.code !== "EEXIST") rmSync(file, { force: true });
     throw thrown;
@@ -66,9 +80,29 @@ async function writeAll(
   records: AsyncIterable<ArchiveRecord>,
   target: NodeJS.WritableStream,
   end: boolean,
-): Promise<void> {
+): Promise<Written> {
   const { writeArchive } = await import("../../archive/write.ts");
-  await pipeline(Readable.from(writeArchive(records)), target, { end });
+  let failure: GatewayError | undefined;
+  let lines = 0;
+  async function* write(): AsyncGenerator<string> {
+    try {
+      for await (const line of writeArchive(records)) {
+        yield line;
+        lines += 1;
+      }
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError) || !isLasting(thrown.cause)) throw thrown;
+      failure = thrown;
+    }
+  }
+  await pipeline(Readable.from(write()), target, { end });
+  return { failure, hasRecords: lines > 1 };
+}
+
+function cutShort({ code, message, cause }: GatewayError, what: string): GatewayError {
+  const rest = `${what} holds what could be read before that, without an end, so that it passes for no whole archive.`;
+  const remedy = `To take in that much all the same, add the line {"type":"end"} to it.`;
+  return new GatewayError(code, `${message}\n${rest} ${remedy}`, { cause });
 }
 
 function isFileError(thrown: unknown): thrown is NodeJS.ErrnoException {

@@ -1,8 +1,8 @@
 /** `portico sessions import`: takes in what was exported, all of it or nothing. */
 import { createReadStream, statSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
+import { toPath } from "../terminal.ts";
 import { withStore } from "./open.ts";
 
 export const importSessions: Command = {
@@ -18,7 +18,7 @@ export const importSessions: Command = {
   ],
   async run(given, terminal, house) {
     const [name = "-"] = given.positionals;
-    const file = name === "-" ? undefined : resolve(terminal.folder, name);
+    const file = name === "-" ? undefined : toPath(name, terminal);
     const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
     // A pipe with a name will do: `import <(zcat backup.jsonl.gz)`.
     if (file !== undefined && (kind === undefined || kind.isDirectory())) {

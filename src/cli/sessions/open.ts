@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import type { SessionsConfig } from "../../config/config.ts";
 import { maskSecrets } from "../../config/mask.ts";
 import { fileOfStore } from "../../config/store.ts";
+import { GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
 import type { Arguments } from "../command.ts";
 import type { House } from "../house.ts";
@@ -47,9 +48,20 @@ export async function withStore(
   const store = await openStore(url);
   try {
     return await use({ store, file, config: config.sessions });
+  } catch (thrown) {
+    throw thrown instanceof GatewayError ? nameCause(thrown, file) : thrown;
   } finally {
     await store.close();
   }
+}
+
+/** A gateway tells strangers neither its file nor what the system says of it, and has a log for that; there is none here. */
+export function nameCause(failure: GatewayError, file: string | undefined): GatewayError {
+  const { code, message, cause } = failure;
+  if (code !== "store_unavailable" || file === undefined) return failure;
+  if (!(cause instanceof Error) || message.includes(cause.message)) return failure;
+  const where = cause.message.includes(file) ? "" : `${file}: `;
+  return new GatewayError(code, `${message} (${where}${cause.message})`, { cause });
 }
 
 async function isThere(url: string, file: string | undefined): Promise<boolean> {

@@ -34,7 +34,7 @@ export function createArchive(
     try {
       for (const page of isOutside ? [] : readSessions(lastSession, wanted)) {
         read(() => page.forEach((session) => told.addSession(session.id)));
-        yield* page.map(toRecord);
+        yield* read(() => page.map(toRecord));
       }
       // Read after the sessions, so that every tip that was told is among the turns.
       yield* exportTurns(readNumber(statements.lastTurn), wanted, isOutside, told);
@@ -72,7 +72,7 @@ export function createArchive(
     for (let rest = turns; rest.length > 0;) {
       const { taken } = takeWithin(rest, maxStep);
       const find = () => statements.readNumbered.all(toList(taken)) as unknown as TurnRow[];
-      for (const row of read(() => find().filter(tell))) yield { type: "turn", turn: toTurn(row) };
+      for (const turn of read(() => find().filter(tell).map(toTurn))) yield { type: "turn", turn };
       rest = rest.slice(taken.length);
     }
   }

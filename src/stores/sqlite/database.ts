@@ -1,10 +1,11 @@
 /** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
-import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
+import { type Stats, accessSync, constants, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
+import { makeFile, makeFolder } from "./place.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
-import { diskFull, isGone, notDatabase, primaryCodeOf } from "./trouble.ts";
+import { corrupt, diskFull, isGone, notDatabase, primaryCodeOf } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
 export function openDatabase(file: string): DatabaseSync {
@@ -21,14 +22,25 @@ export function openDatabase(file: string): DatabaseSync {
       throw thrown;
     }
   } catch (thrown) {
-    if (thrown instanceof GatewayError) throw thrown;
-    const remedy =
-      primaryCodeOf(thrown) === diskFull
-        ? "Make room on its disk, or name another file for the session store."
-        : "Check that the gateway's user may read and write it and its folder.";
-    throw refusal(file, `cannot be opened: ${reasonOf(thrown)}.`, remedy, thrown);
+    throw cannotOpen(file, thrown);
   }
 }
+
+/** Why a store cannot work with its file. */
+export function cannotOpen(file: string, thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const code = primaryCodeOf(thrown);
+  if (code === corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
+  const remedy =
+    code === diskFull
+      ? "Make room on its disk, or name another file for the session store."
+      : "Check that the gateway's user may read and write it and its folder.";
+  return refusal(file, `cannot be opened: ${reason}.`, remedy, thrown);
+}
+
+const damageRemedy =
+  "Go back to a backup, which is an archive or a copy of the file; or move it away, and the next start makes an empty one.";
 
 /** At the start nobody waits for us yet, so another process may take its time. */
 const openingMs = 10_000;
@@ -52,9 +64,9 @@ const settings = `
 `;
 
 function prepareFile(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) return closeSync(openSync(file, "a", 0o600));
+  if (size === undefined) return makeFile(file);
   // SQLite would make a log that may only be read as well, which stays when the file may be written again.
   accessSync(file, constants.R_OK | constants.W_OK);
   if (size > 0) inspect(file);
@@ -114,8 +126,4 @@ function isThere(path: string, { ino, dev }: Stats): boolean {
 
 function refusal(file: string, what: string, remedy: string, cause?: unknown): GatewayError {
   return new GatewayError("store_unavailable", `The session store ${file} ${what} ${remedy}`, { cause });
-}
-
-function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

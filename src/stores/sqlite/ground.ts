@@ -2,11 +2,11 @@
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { type KeyedHash, createKeyedHash } from "../hash.ts";
-import { unavailable } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
 import { onceForAll } from "./once.ts";
 import { type Recent, createRecent } from "../recent.ts";
+import { cannotRead } from "./trouble.ts";
 
 export interface Ground {
   readonly database: DatabaseSync;
@@ -77,7 +77,7 @@ export function createGround(
       try {
         return look();
       } catch (thrown) {
-        throw unavailable("The session store cannot be read now. Try again in a moment.", thrown);
+        throw cannotRead(thrown);
       }
     },
     freshen,

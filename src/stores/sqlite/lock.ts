@@ -1,7 +1,10 @@
 /** Holds a store's file for one gateway; the system lets go of it when the process ends, however it ends. */
-import { chmodSync, closeSync, openSync, statSync } from "node:fs";
+import { accessSync, chmodSync, constants, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
+import { cannotOpen } from "./database.ts";
+import { makeFile } from "./place.ts";
+import { primaryCodeOf } from "./trouble.ts";
 
 export interface Lock {
   release(): void;
@@ -13,13 +16,13 @@ export interface Lock {
  */
 export function lockFile(file: string): Lock {
   if (file === ":memory:") return { release: () => {} };
-  prepareFile(`${file}-gateway`);
-  const database = new DatabaseSync(`${file}-gateway`, { timeout: 0 });
+  const database = openLock(`${file}-gateway`);
   try {
     // Without a journal there is nothing to clean up after a crash.
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (thrown) {
     database.close();
+    if (primaryCodeOf(thrown) !== busy) throw cannotOpen(`${file}-gateway`, thrown);
     throw new GatewayError(
       "store_unavailable",
       `The session store ${file} is in use by another gateway. Stop that one, or name another file (gateway.sessions.store).`,
@@ -33,13 +36,27 @@ export function lockFile(file: string): Lock {
   };
 }
 
+/** What SQLite says of a file that another process has locked. */
+const busy = 5;
+
+function openLock(file: string): DatabaseSync {
+  try {
+    prepareFile(file);
+    // SQLite would lock one that may only be read for all who read it, too.
+    accessSync(file, constants.R_OK | constants.W_OK);
+    return new DatabaseSync(file, { timeout: 0 });
+  } catch (thrown) {
+    throw cannotOpen(file, thrown);
+  }
+}
+
 /**
  * Whoever may read the file may lock it too, and keep the gateway from starting. One that is there is not opened here: to close
  * it would let go of the lock that another store of this process may have on it.
  */
 function prepareFile(file: string): void {
   const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined) return closeSync(openSync(file, "a", 0o600));
+  if (found === undefined) return makeFile(file);
   if (found.uid !== process.getuid?.() || (found.mode & 0o077) === 0) return;
   try {
     chmodSync(file, 0o600);

@@ -1,6 +1,6 @@
 /** What an export has told so far, in a temporary file, as that may be more than memory should hold. */
-import { DatabaseSync } from "node:sqlite";
 import type { TurnRow } from "../row.ts";
+import { createTemporary } from "../temporary.ts";
 
 export interface Told {
   addSession(sessionId: string): void;
@@ -13,8 +13,8 @@ export interface Told {
 }
 
 export function createTold(): Told {
-  // A database without a name lives in memory as long as it is small, then in a file that goes with it; nothing is ever undone.
-  const database = new DatabaseSync("");
+  const { database, use } = createTemporary("What was exported cannot be noted", "export it again.");
+  // Nothing is ever undone.
   database.exec(`
     PRAGMA journal_mode = OFF;
     CREATE TABLE sessions (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
@@ -25,12 +25,14 @@ export function createTold(): Told {
   const findSession = database.prepare("SELECT 1 FROM sessions WHERE id = ?");
   const findTurn = database.prepare("SELECT 1 FROM turns WHERE id = ?");
   return {
-    addSession: (sessionId) => void addSession.run(sessionId),
+    addSession: (sessionId) => void use(() => addSession.run(sessionId)),
     addTurn([id, , session, parent], outside) {
-      const isWantedOutside = outside === "all" || outside.has(id);
-      const isWanted = session === null ? isWantedOutside : findSession.get(session) !== undefined;
-      if (!isWanted || (parent !== null && findTurn.get(parent) === undefined)) return false;
-      return addTurn.run(id).changes === 1;
+      return use(() => {
+        const isWantedOutside = outside === "all" || outside.has(id);
+        const isWanted = session === null ? isWantedOutside : findSession.get(session) !== undefined;
+        if (!isWanted || (parent !== null && findTurn.get(parent) === undefined)) return false;
+        return addTurn.run(id).changes === 1;
+      });
     },
     close: () => database.close(),
   };

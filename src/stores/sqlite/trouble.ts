@@ -1,4 +1,4 @@
-/** Says why nothing can be written to the file now, and what helps. */
+/** Says why nothing can be written to the file now, or read from it, and what helps. */
 import { GatewayError } from "../../core/errors.ts";
 import { unavailable } from "../refusals.ts";
 
@@ -6,6 +6,19 @@ import { unavailable } from "../refusals.ts";
 export function cannotKeep(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError && thrown.code === "store_unavailable") return thrown;
   return because(troubles.get(primaryCodeOf(thrown) ?? ok) ?? unknownTrouble, thrown);
+}
+
+/** The same of what shall be read. */
+export function cannotRead(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  if (!isLasting(thrown)) return unavailable("The session store cannot be read now. Try again in a moment.", thrown);
+  const why = primaryCodeOf(thrown) === diskFails ? "its disk fails. Check it." : damaged;
+  return unavailable(`The session store cannot be read: ${why}`, thrown);
+}
+
+/** What was read makes no sense, or the disk does not give it: to try again does not help. */
+export function isLasting(thrown: unknown): boolean {
+  return thrown instanceof SyntaxError || lasting.has(primaryCodeOf(thrown) ?? ok);
 }
 
 /** Turns that are kept in a file which its name no longer leads to would be lost. */
@@ -25,22 +38,26 @@ export function primaryCodeOf(thrown: unknown): number | undefined {
 
 export const notDatabase = 26;
 export const diskFull = 13;
+export const corrupt = 11;
+const diskFails = 10;
 const ok = 0;
+const lasting: ReadonlySet<number> = new Set([diskFails, corrupt, notDatabase]);
 
-const itGoesOn = "The gateway goes on by itself";
+const itGoesOn = "a gateway that runs then goes on by itself";
 const busy = "another process holds its file. Try again in a moment.";
-const damaged = "its file is damaged. Stop the gateway, and go back to a backup.";
+const damaged =
+  "its file is damaged. Stop the gateway, save what can be read with `portico sessions export`, and go back to a backup.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
 
 /** By SQLite's primary result codes: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB. */
 const troubles = new Map<number, string>([
   [5, busy],
   [6, busy],
-  [8, `its file may only be read. ${itGoesOn} once it may be written again.`],
-  [10, `its disk fails. ${itGoesOn} once it can be written again.`],
-  [11, damaged],
-  [diskFull, `its disk is full. ${itGoesOn} once there is room again.`],
-  [14, `its file cannot be opened. ${itGoesOn} once it can be.`],
+  [8, `its file may only be read. Let the gateway's user write it; ${itGoesOn}.`],
+  [diskFails, `its disk fails, or a quota is used up. Check both; ${itGoesOn}.`],
+  [corrupt, damaged],
+  [diskFull, `its disk is full. Make room there; ${itGoesOn}.`],
+  [14, `its file cannot be opened. Check it and its folder; ${itGoesOn}.`],
   [notDatabase, damaged],
 ]);
 

@@ -1,0 +1,93 @@
+/** `portico sessions …` on a store whose file is damaged: what is said of it, and what can still be saved. */
+import assert from "node:assert/strict";
+import { appendFileSync, existsSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { createSqliteStore } from "../../src/stores/sqlite.ts";
+import { makeFolder } from "../gateway.ts";
+import { keepBelow, keepThread } from "../stores/making.ts";
+import { toConfig, writeConfig } from "../whole/program.ts";
+import { portico } from "./screen.ts";
+
+const marked = "the words that tell where this turn stands";
+const pageBytes = 4_096;
+
+/** A store with a session of 301 turns, of which the 101st has the words. */
+async function makeStore(context: TestContext) {
+  const folder = makeFolder(context);
+  writeConfig(folder, toConfig({ adapters: { echo: { type: "echo" } } }));
+  const file = join(folder, ".portico/portico.db");
+  const store = createSqliteStore({ file });
+  const thread = await keepThread(store, 100);
+  const before = thread.at(-1)!;
+  const words = await keepBelow(store, before, { input: [{ type: "message", role: "user", content: marked }] });
+  for (let count = 0; count < 200; count += 1) await keepBelow(store, words, {});
+  await store.close();
+  return { folder, file, session: before.session! };
+}
+
+/** Takes away what the page holds in which a text stands, as a disk does that has lost it. */
+function losePage(file: string, text: string): void {
+  const bytes = readFileSync(file);
+  const at = bytes.indexOf(text);
+  assert.ok(at > pageBytes);
+  const start = at - (at % pageBytes);
+  writeFileSync(file, bytes.fill(0, start, start + pageBytes));
+}
+
+const damaged =
+  "The session store cannot be read: its file is damaged. Stop the gateway, " +
+  "save what can be read with `portico sessions export`, and go back to a backup.";
+
+test("what can be read no further is told with its cause, and what was read before can be taken in elsewhere", async (context) => {
+  const { folder, file, session } = await makeStore(context);
+  losePage(file, marked);
+  const cause = `(${file}: database disk image is malformed)`;
+  const shown = await portico(folder, "sessions", "show", session);
+  assert.deepEqual([shown.code, shown.complained], [1, `${damaged} ${cause}`]);
+
+  const out = join(folder, "saved.jsonl");
+  const { code, printed, complained } = await portico(folder, "sessions", "export", "--out", "saved.jsonl");
+  assert.deepEqual([code, printed], [1, ""]);
+  assert.deepEqual(complained.split("\n"), [
+    `${damaged} ${cause}`,
+    `${out} holds what could be read before that, without an end, so that it passes for no whole archive. ` +
+      'To take in that much all the same, add the line {"type":"end"} to it.',
+  ]);
+
+  const there = makeFolder(context);
+  writeConfig(there, toConfig());
+  assert.match((await portico(there, "sessions", "import", out)).complained, /cut off/);
+  appendFileSync(out, '{"type":"end"}\n');
+  const taken = await portico(there, "sessions", "import", out);
+  const [, turns] = /^Took in 1 sessions and (\d+) turns\.$/.exec(taken.printed) ?? [];
+  assert.ok(Number(turns) >= 50 && Number(turns) <= 100, taken.printed);
+});
+
+test("an archive is not left behind where nothing of it could be read", async (context) => {
+  const { folder, file } = await makeStore(context);
+  losePage(file, "conv_");
+  const { code, complained } = await portico(folder, "sessions", "export", "--out", "saved.jsonl");
+  assert.equal(code, 1);
+  assert.ok(complained.startsWith(damaged) && !complained.includes("saved.jsonl"), complained);
+  assert.ok(!existsSync(join(folder, "saved.jsonl")));
+});
+
+const remedy =
+  "Go back to a backup, which is an archive or a copy of the file; or move it away, and the next start makes an empty one.";
+
+for (const [how, harm] of [
+  ["cut off", (file: string) => truncateSync(file, 10 * pageBytes)],
+  ["without the page of its keys", (file: string) => losePage(file, "hint_key")],
+] as const) {
+  test(`a file ${how} cannot be opened, and that it is damaged is told to whoever tries`, async (context) => {
+    const { folder, file } = await makeStore(context);
+    harm(file);
+    const expected = `The session store ${file} is damaged: database disk image is malformed. ${remedy}`;
+    for (const args of [["sessions", "list"], ["sessions", "export"], ["start"]]) {
+      const { code, complained } = await portico(folder, ...args);
+      assert.equal(code, 1);
+      assert.equal(complained.replace("Portico could not start: ", ""), expected);
+    }
+  });
+}

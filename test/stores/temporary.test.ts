@@ -1,0 +1,30 @@
+/** What is too large for memory, where the temporary folder has no room for it. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { makeFolder } from "../gateway.ts";
+
+/** Of Linux, and not of this project. */
+const limiter = "prlimit";
+const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
+
+const program = `
+import { createTold } from ${JSON.stringify(new URL("../../src/stores/sqlite/told.ts", import.meta.url).href)};
+const told = createTold();
+try {
+  for (let count = 0; ; count += 1) told.addSession("conv_" + count);
+} catch (thrown) {
+  console.log(thrown.code, thrown.message);
+}`;
+
+test("an export that cannot note what it has told says where there is no room", { skip: noLimits }, (context) => {
+  const folder = makeFolder(context);
+  const argv = ["--fsize=100000", process.execPath, "--input-type=module", "--eval", program];
+  const { stdout, stderr } = spawnSync(limiter, argv, { env: { TMPDIR: folder }, encoding: "utf8", timeout: 20_000 });
+  assert.equal(
+    stdout,
+    `store_unavailable What was exported cannot be noted in the temporary folder ${folder}: disk I/O error. ` +
+      "Make room there, or name another folder in the environment variable TMPDIR, and export it again.\n",
+    stderr,
+  );
+});
