@@ -8,6 +8,7 @@ import { createModelNames } from "./core/route/models.ts";
 import { createRoute, type Lane, type Route } from "./core/route/route.ts";
 import type { Witness } from "./core/witness.ts";
 import { findGiven, type GivenAdapters, givenType } from "./given.ts";
+import { messageOf } from "./core/errors.ts";
 
 /** All of them or, if one cannot be made, none. */
 export async function createAdapterRoute(
@@ -40,8 +41,7 @@ async function createAdapter(name: string, { type, options }: AdapterConfig, pla
   try {
     return maker.create(options, place);
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new Error(`The adapter '${name}' cannot be used: ${reason}`, { cause: thrown });
+    throw new Error(`The adapter '${name}' cannot be used: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 

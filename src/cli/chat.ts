@@ -6,7 +6,7 @@ import type { Config } from "../config/config.ts";
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
-import { GatewayError } from "../core/errors.ts";
+import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { findModel } from "../model.ts";
 import type { Naming, Partner } from "./chat/partner.ts";
 import { type Arguments, type Command, UsageError } from "./command.ts";
@@ -127,7 +127,7 @@ async function chooseModel(
     return await findModel(() => partner.models(), "Name one with --model.", exampleModel);
   } catch (thrown) {
     const why = thrown instanceof Error && isOfAll(thrown.cause) ? thrown.cause : thrown;
-    terminal.complain(toPlain(why instanceof Error ? why.message : String(why)));
+    terminal.complain(toPlain(messageOf(why)));
     return undefined;
   }
 }
@@ -175,8 +175,7 @@ function readTokenFile(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (thrown) {
-    const reason = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-    throw new ConfigError([{ path: file, message: `the token cannot be read (${reason}); name another file` }]);
+    throw new ConfigError([{ path: file, message: `the token cannot be read (${codeOf(thrown)}); name another file` }]);
   }
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new ConfigError([{ path: file, message: "holds no token: a token is one line of visible ASCII characters" }]);

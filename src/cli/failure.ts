@@ -1,13 +1,14 @@
 /** Says in one sentence why the gateway could not start. */
 import type { HttpConfig } from "../config/config.ts";
+import { codeOf, messageOf } from "../core/errors.ts";
 
 export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): string {
-  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  const code = codeOf(thrown);
   const isListening = thrown instanceof Error && "syscall" in thrown && thrown.syscall === "listen";
-  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const reason = messageOf(thrown);
   if (!isListening) return `Portico could not start: ${reason}`;
   if (bind.startsWith("unix:")) {
-    return `gateway.http.bind: cannot listen on the socket ${bind.slice("unix:".length)} (${String(code)}); choose another path, or remove what stands there.`;
+    return `gateway.http.bind: cannot listen on the socket ${bind.slice("unix:".length)} (${code}); choose another path, or remove what stands there.`;
   }
   switch (code) {
     case "EADDRINUSE":

@@ -2,6 +2,7 @@
 import type { Config } from "../config/config.ts";
 import { problem, type Problem } from "../config/problem.ts";
 import type { AdapterOptions } from "../config/schema.ts";
+import { messageOf } from "../core/errors.ts";
 
 export interface House {
   /** The options of every type of adapter. */
@@ -35,8 +36,7 @@ export const house: House = {
         const maker = await adapterTypes[type]?.load();
         await maker?.create(options, toPlace(file)).close?.();
       } catch (thrown) {
-        const reason = thrown instanceof Error ? thrown.message : String(thrown);
-        problems.push(problem(["gateway", "adapters", name], reason));
+        problems.push(problem(["gateway", "adapters", name], messageOf(thrown)));
       }
     }
     return problems;

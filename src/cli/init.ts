@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { createToken } from "../config/token.ts";
 import type { Command } from "./command.ts";
 import { nameOf } from "./help.ts";
+import { codeOf } from "../core/errors.ts";
 import { toPath } from "./terminal.ts";
 
 export const init: Command = {
@@ -27,7 +28,7 @@ export const init: Command = {
 };
 
 function explain(thrown: unknown, file: string): string {
-  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+  const code = codeOf(thrown);
   if (code === "EEXIST") return `${file} exists and was left as it is; name another file.`;
   return `${file} cannot be written (${code}): ${remedies.get(code) ?? `check its folder, or ${elsewhere}`}.`;
 }

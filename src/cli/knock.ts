@@ -3,6 +3,7 @@ import { createUpstream } from "../adapters/http/upstream.ts";
 import { readWhole } from "../adapters/http/whole.ts";
 import { isObject } from "../adapters/json.ts";
 import type { HttpConfig } from "../config/config.ts";
+import { codeOf, messageOf } from "../core/errors.ts";
 
 type Found = "gateway" | "stranger" | "nobody";
 
@@ -17,8 +18,7 @@ export async function knock(address: string): Promise<Found> {
     return status === 200 && requestId.startsWith("req_") && text === '{"status":"ok"}' ? "gateway" : "stranger";
   } catch (thrown) {
     const cause = thrown instanceof Error ? thrown.cause : undefined;
-    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-    return nobodyThere.has(code) ? "nobody" : "stranger";
+    return nobodyThere.has(codeOf(cause)) ? "nobody" : "stranger";
   }
 }
 
@@ -31,7 +31,7 @@ export async function whyNotReady(address: string): Promise<string | undefined> 
     const error = isObject(body) ? body["error"] : undefined;
     return isObject(error) ? String(error["message"]) : `it answers with status ${status}`;
   } catch (thrown) {
-    return thrown instanceof Error ? thrown.message : String(thrown);
+    return messageOf(thrown);
   }
 }
 

@@ -4,6 +4,7 @@ import { type Loaded, loadConfig, type Source } from "../config/load.ts";
 import { ConfigError, type Problem } from "../config/problem.ts";
 import { createToken } from "../config/token.ts";
 import type { House } from "./house.ts";
+import { codeOf } from "../core/errors.ts";
 import { type Terminal, toPath } from "./terminal.ts";
 
 /** The options of the command line that change the settings. */
@@ -69,7 +70,7 @@ function readSource(file: string | undefined, terminal: Terminal): Source {
   try {
     return { file, text: readFileSync(file, "utf8") };
   } catch (thrown) {
-    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    const code = codeOf(thrown);
     const remedy = remedies.get(code) ?? "let the gateway's user read it";
     const message = `the config file cannot be read (${code}); ${remedy}, or name another with --config`;
     throw new ConfigError([{ path: file, message }]);

@@ -11,6 +11,7 @@ import { configOption, describeProblems, listProblems, readSettings, type Settin
 import type { Terminal } from "./terminal.ts";
 import { readVersion } from "./version.ts";
 import { hearWishes } from "./wishes.ts";
+import { messageOf } from "../core/errors.ts";
 
 export const start: Command = {
   summary: "Run the gateway.",
@@ -110,7 +111,7 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
   try {
     await gateway.running.reload(settings.config);
   } catch (thrown) {
-    terminal.complain(`${thrown instanceof Error ? thrown.message : String(thrown)}\nThe gateway goes on as before.`);
+    terminal.complain(`${messageOf(thrown)}\nThe gateway goes on as before.`);
     return gateway;
   }
   const changed = { ...gateway, settings };
@@ -170,7 +171,7 @@ async function drain({ running, settings }: OpenGateway, why: string, terminal: 
     await running.close();
     return 0;
   } catch (thrown) {
-    terminal.complain(`Portico did not stop cleanly: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    terminal.complain(`Portico did not stop cleanly: ${messageOf(thrown)}`);
     return 1;
   }
 }

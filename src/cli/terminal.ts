@@ -1,6 +1,7 @@
 /** What a command meets outside: the streams, the environment, the clock, the signals. */
 import { isAbsolute, resolve } from "node:path";
 import { ConfigError } from "../config/problem.ts";
+import { codeOf } from "../core/errors.ts";
 
 export type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
@@ -75,8 +76,7 @@ function findFolder(): string {
   try {
     return process.cwd();
   } catch (thrown) {
-    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-    const message = `was deleted, or may not be entered (${code}); change to another one, or name files by absolute paths`;
+    const message = `was deleted, or may not be entered (${codeOf(thrown)}); change to another one, or name files by absolute paths`;
     throw new ConfigError([{ path: "the current folder", message }]);
   }
 }

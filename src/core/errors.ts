@@ -71,6 +71,8 @@ interface ErrorDetails {
   /** The part that is wrong, where only others know its path. */
   readonly part?: Part | undefined;
   readonly retryAfterSeconds?: number | undefined;
+  /** It stays until somebody mends it, whatever others of its code do. */
+  readonly isLasting?: boolean | undefined;
   /** A finer code to show on the wire in place of ours, e.g. the upstream's `context_length_exceeded`. */
   readonly wireCode?: string | undefined;
   readonly cause?: unknown;
@@ -83,6 +85,7 @@ export class GatewayError extends Error {
   readonly param: string | null;
   readonly part: Part | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly isLasting: boolean;
   readonly wireCode: string;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -91,6 +94,7 @@ export class GatewayError extends Error {
     this.param = details.param === undefined ? null : shorten(details.param);
     this.part = details.part;
     this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
+    this.isLasting = details.isLasting === true;
     this.wireCode = details.wireCode ?? code;
   }
 
@@ -125,6 +129,16 @@ export function callerLeft(cause?: unknown): GatewayError {
 export function drainingError(): GatewayError {
   const remedy = "Send the request again; another instance or the restarted one will take it.";
   return new GatewayError("draining", `The gateway is shutting down. ${remedy}`, { retryAfterSeconds: 5 });
+}
+
+/** What anything thrown says of itself. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** What the system calls a failure, e.g. `ENOENT`; anything else as it is. */
+export function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
 }
 
 /** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
-import { GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
+import { codeOf, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
@@ -37,8 +37,7 @@ const lingerMs = 2_000;
 
 /** The framework's own errors in our words; anything else as the core tells it. */
 export function translateError(thrown: unknown): GatewayError {
-  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-  return frameworkErrors.get(code)?.() ?? toGatewayError(thrown);
+  return frameworkErrors.get(codeOf(thrown))?.() ?? toGatewayError(thrown);
 }
 
 const frameworkErrors = new Map<unknown, () => GatewayError>(

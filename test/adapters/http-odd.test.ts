@@ -21,6 +21,7 @@ test("a certificate for other names is told with them, and one that is out of ti
       "Its certificate is for DNS:localhost, IP Address:127.0.0.1; its URL must have such a name.",
   );
   const late = Object.assign(new Error("expired"), { code: "CERT_HAS_EXPIRED" });
+  assert.equal(toNetworkFailure(late, "models.example:443").isLasting, true);
   assert.match(toNetworkFailure(late, "models.example:443").message, /\(CERT_HAS_EXPIRED\)\. .*must be renewed, or/);
 });
 

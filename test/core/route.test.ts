@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
@@ -66,6 +67,9 @@ test("what will not pass in a moment is not asked again", async () => {
     assert.equal((await hear(house)).error?.code, code);
     assert.deepEqual(house.waits, [], code);
   }
+  const untrusted = new GatewayError("adapter_error", "Its certificate has expired.", { isLasting: true });
+  const house = open([lane("main", [{ fail: untrusted }], { retry: {} })]);
+  assert.equal((await hear(house)).error, untrusted);
 });
 
 test("a lane's own failure leads to the lanes behind it, in order and each once", async () => {

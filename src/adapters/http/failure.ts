@@ -21,7 +21,7 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
   }
   if (isTlsFault(error)) {
     const message = `The upstream at ${address} offers no TLS that we accept (${code}). ${toTlsRemedy(error, code)}`;
-    return new GatewayError("adapter_error", message, { cause });
+    return new GatewayError("adapter_error", message, { isLasting: true, cause });
   }
   const what = reasons.get(code) ?? "cannot be reached";
   return new GatewayError("adapter_error", `The upstream at ${address} ${what} (${code}).`, { cause });

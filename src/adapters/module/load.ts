@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import type { Adapter } from "../../core/ports.ts";
+import { codeOf } from "../../core/errors.ts";
 
 /**
  * It is loaded at once, although it is an ES module, so that a gateway with a broken adapter does not start. The default
@@ -37,9 +38,8 @@ function load(file: string): unknown {
   try {
     return createRequire(import.meta.url)(file);
   } catch (cause) {
-    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
     const why =
-      code === "ERR_REQUIRE_ASYNC_MODULE"
+      codeOf(cause) === "ERR_REQUIRE_ASYNC_MODULE"
         ? "it, or what it imports, has an await outside of any function. Move it into the function or into stream."
         : (describeCommonJs(cause) ?? describe(cause));
     throw new Error(`${file} cannot be loaded: ${why}`, { cause });

@@ -8,6 +8,7 @@ import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toPlain } from "../sessions/text.ts";
 import type { Partner, Said } from "./partner.ts";
+import { messageOf } from "../../core/errors.ts";
 
 export interface Conversation {
   readonly input: NodeJS.ReadableStream;
@@ -127,6 +128,5 @@ function spoken({ items }: Answer): string {
 }
 
 function toLine(thrown: unknown): string {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return toPlain(message.replaceAll(/\s+/g, " "));
+  return toPlain(messageOf(thrown).replaceAll(/\s+/g, " "));
 }

@@ -3,7 +3,7 @@ import { isTlsFault } from "../../adapters/http/failure.ts";
 import { adapterTypes } from "../../adapters/index.ts";
 import { toPlace } from "../../adapters/type.ts";
 import type { AdapterConfig, Config } from "../../config/config.ts";
-import { GatewayError } from "../../core/errors.ts";
+import { GatewayError, messageOf } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
 import { type Finding, ok, problemWith, warning } from "./finding.ts";
 
@@ -73,8 +73,4 @@ function explain(about: string, thrown: unknown): Finding {
       if (thrown instanceof Error && isTlsFault(thrown.cause)) return problemWith(about, message);
       return problemWith(about, `${message} Check its address and the network.`);
   }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -27,11 +27,6 @@ export function formatFinding({ level, about, text }: Finding): string {
   return toPlain(`${level.padEnd(7)}  ${about}: ${text.replaceAll(/\s+/g, " ")}`);
 }
 
-/** What the system calls a failure. */
-export function codeOf(thrown: unknown): string {
-  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-}
-
 /** Bytes as people read them. */
 export function formatBytes(bytes: number): string {
   const units = ["bytes", "KB", "MB", "GB", "TB"] as const;

@@ -5,7 +5,8 @@ import type { Config } from "../../config/config.ts";
 import { ConfigError } from "../../config/problem.ts";
 import { fileOfStore } from "../../config/store.ts";
 import { findToken } from "../../config/token.ts";
-import { codeOf, type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { codeOf } from "../../core/errors.ts";
 
 /** What is not there yet is judged by where it would be made. */
 export function judgeFolders({ dataDir, sessions, file }: Config): readonly Finding[] {

@@ -9,7 +9,8 @@ import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
 import { readHolding } from "../holder.ts";
 import { knock, knowsToken, toAddress, whyNotReady } from "../knock.ts";
-import { codeOf, type Finding, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, ok, problemWith, warning } from "./finding.ts";
+import { codeOf } from "../../core/errors.ts";
 
 const about = "port";
 
@@ -24,7 +25,7 @@ export async function judgePort(config: Config): Promise<Finding> {
   if (bind.startsWith("unix:")) return judgeSocket(bind, config);
   const failure = await tryListening(bind, port);
   if (failure === undefined) return ok(about, port === 0 ? "any free one" : `port ${port} of ${bind} is free`);
-  return isInUse(failure) ? judgeTaken(config) : problemWith(about, explainFailure(failure, http));
+  return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problemWith(about, explainFailure(failure, http));
 }
 
 /** Listens for a moment, as nothing else tells whether it may; gives what went wrong. */
@@ -119,10 +120,6 @@ async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   return found === undefined || (await knock(bind)) === "nobody"
     ? ok(about, `the socket ${path} is free`)
     : judgeTaken(config);
-}
-
-function isInUse(failure: unknown): boolean {
-  return failure instanceof Error && "code" in failure && failure.code === "EADDRINUSE";
 }
 
 const inUse = Object.assign(new Error("in use"), { code: "EADDRINUSE", syscall: "listen" });

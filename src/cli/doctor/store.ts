@@ -7,8 +7,9 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import { corrupt, primaryCodeOf } from "../../stores/sqlite/trouble.ts";
-import { codeOf, type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
+import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
 /** Larger files take longer to read than anyone waits here. */
@@ -30,13 +31,13 @@ export async function judgeStore(url: string): Promise<Finding> {
     }
     return found.size === 0 ? madeAtStart(file) : judgeFile(file, found.size);
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    const reason = messageOf(thrown);
     if (primaryCodeOf(thrown) === corrupt) {
       const remedy = "go back to a backup, or move it away, and the next start makes an empty one";
       return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
     }
     const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
-    return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
+    return problemWith(about, `${file} cannot be read: ${messageOf(thrown)}; ${remedy}`);
   }
 }
 
@@ -70,7 +71,7 @@ async function judgeRedis(url: string): Promise<Finding> {
     const text = version === undefined ? `${shown}, made at the first start` : `${shown}, schema version ${version}`;
     return losses.length === 0 ? ok(about, text) : warning(about, `${text}; ${losses.join(" ")}`);
   } catch (thrown) {
-    return problemWith(about, thrown instanceof Error ? thrown.message : String(thrown));
+    return problemWith(about, messageOf(thrown));
   }
 }
 

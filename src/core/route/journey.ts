@@ -151,7 +151,7 @@ function retryMs(
   spentMs: number,
   random: () => number,
 ): number | undefined {
-  if (retry === undefined || !passingFaults.has(failure.code)) return undefined;
+  if (retry === undefined || !passingFaults.has(failure.code) || failure.isLasting) return undefined;
   const { times: maxTimes, baseMs, maxWaitMs } = retry;
   if (times >= maxTimes) return undefined;
   // Half by chance, so that turns that failed together do not come again together.

@@ -4,7 +4,7 @@
  * A store lies in one slot, so a cluster is only another way to find an address. The library's own client for clusters is not used: it
  * follows ASK, and while a slot is being moved a script would then run where only a part of the store is.
  */
-import { GatewayError } from "../../core/errors.ts";
+import { GatewayError, messageOf } from "../../core/errors.ts";
 import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
 import type { Client, MakeClient } from "./client.ts";
 import { type Reply, toList } from "./script.ts";
@@ -156,8 +156,8 @@ function isNoDatabase(thrown: unknown): boolean {
 }
 
 function isAway(place: Place, cause: unknown): Error {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  return new Error(`the node ${nameOf(place)}, to which the cluster leads, cannot be reached (${reason})`, { cause });
+  const why = `the node ${nameOf(place)}, to which the cluster leads, cannot be reached (${messageOf(cause)})`;
+  return new Error(why, { cause });
 }
 
 function hasOneDatabase({ shown, database }: Address): GatewayError {

@@ -2,7 +2,7 @@
 import { type Stats, accessSync, constants, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { GatewayError } from "../../core/errors.ts";
+import { GatewayError, messageOf } from "../../core/errors.ts";
 import { makeFile, makeFolder } from "./place.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
 import { corrupt, diskFull, isGone, notDatabase, primaryCodeOf } from "./trouble.ts";
@@ -29,7 +29,7 @@ export function openDatabase(file: string): DatabaseSync {
 /** Why a store cannot work with its file. */
 export function cannotOpen(file: string, thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const reason = messageOf(thrown);
   const code = primaryCodeOf(thrown);
   if (code === corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
   const remedy =
