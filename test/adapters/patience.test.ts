@@ -28,6 +28,8 @@ const late: Script = (received, response) => {
   setTimeout(() => void answerJson(whole)(received, response), silenceMs);
 };
 
+const silent: Script = () => {};
+
 /** Is silent in the middle for as long. */
 const halting: Script = (_, response) => {
   const text = JSON.stringify(whole);
@@ -36,14 +38,21 @@ const halting: Script = (_, response) => {
   setTimeout(() => response.end(text.slice(20)), silenceMs);
 };
 
+/** Is silent there for good. */
+const stuck: Script = (_, response) => {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.write(JSON.stringify(whole).slice(0, 20));
+};
+
 test("a server that does not stream may be silent until it is done", async () => {
   await using server = await startUpstream(late);
   const adapter = createOpenai({ base_url: server.url, ...hasty }, {});
   assert.equal(await ask(adapter, false), "well");
   server.script = halting;
   assert.equal(await ask(adapter, false), "well");
+  server.script = stuck;
   await assert.rejects(ask(adapter, true), { wireCode: "adapter_idle_timeout" });
-  server.script = late;
+  server.script = silent;
   await assert.rejects(ask(adapter, true), { wireCode: "adapter_first_byte_timeout" });
   await adapter.close?.();
 });
@@ -56,6 +65,7 @@ test("a provider's package may be silent for as long when the whole is asked for
   });
   const adapter = createAdapter(compatible, server.url, hasty);
   assert.equal(await ask(adapter, false), "well");
+  server.script = silent;
   await assert.rejects(ask(adapter, true), { wireCode: "adapter_first_byte_timeout" });
 });
 
