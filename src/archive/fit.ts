@@ -36,7 +36,7 @@ function judgeMemo(memo: string): string | undefined {
   }
 }
 
-/** Each becomes an event when the turn is told again, also one without text; a stretch without any is none of ours. */
+/** Each becomes an event when the turn is told again, also one without text; a stretch without any is a mark at most. */
 function countPieces(pieces: Pieces): number {
   let count = 0;
   for (const stretches of pieces) for (const { lengths } of stretches) count += Math.max(1, lengths.length);
@@ -61,7 +61,8 @@ function suits(stretches: Pieces[number], item: Item): boolean {
 function lengthOf(item: Exclude<Item, { type: "tool-output" }>, kind: ItemDelta["kind"], part: number): number {
   switch (item.type) {
     case "message": {
-      const { content } = item;
+      const { content, extra } = item;
+      if (kind === "extra") return part === 0 && extra !== undefined ? 0 : none;
       if (typeof content === "string") return kind === "text" && part === 0 ? content.length : none;
       const said = content[part];
       if (said?.type === "text" && kind === "annotation") return said.annotations?.length ?? 0;

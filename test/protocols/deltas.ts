@@ -36,7 +36,7 @@ const call: fc.Arbitrary<Delta[]> = fc
     ...pieces.slice(1).map((text): Delta => ({ type: "tool-arguments", index, text })),
   ]);
 
-/** What its dialect says of a message, when it begins. */
+/** What its dialect says of a message, when it begins or at its end. */
 const phase = fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } });
 
 const delta: fc.Arbitrary<Delta> = fc.oneof(
@@ -54,7 +54,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
       { dialect: "responses", fields: { type: "mcp_list_tools", server_label: "wiki", tools: [] } },
     ),
   }),
-  fc.record({ type: fc.constant("message-end" as const) }),
+  fc.record({ type: fc.constant("message-end" as const), extra: phase }),
   fc.record({
     type: fc.constant("finish" as const),
     reason: fc.constantFrom("stop", "length", "content-filter", "tool-calls"),

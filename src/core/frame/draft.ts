@@ -22,7 +22,7 @@ export function beginMessage(known: Extra | undefined): Draft {
     type: "message",
     skeleton: { type: "message", role: "assistant", content: [], ...(known !== undefined && { extra: known }) },
     hear(delta) {
-      if (delta.type === "message-end") extra = delta.extra ?? extra;
+      if (delta.type === "message-end") extra ??= delta.extra;
       let part = parts.at(-1);
       if (delta.type === "annotation" && part?.type === "text") {
         (part.annotations ??= []).push(delta.annotation);

@@ -97,8 +97,9 @@ function createScript(turnId: string) {
 
   function begin(draft: Draft, events: Event[]): void {
     open = draft;
-    pieces.beginItem();
-    events.push({ type: "item-start", index: items.length, item: draft.skeleton });
+    const { skeleton } = draft;
+    pieces.beginItem(skeleton.type === "message" && skeleton.extra !== undefined);
+    events.push({ type: "item-start", index: items.length, item: skeleton });
   }
 
   function tell(delta: Delta, events: Event[]): void {

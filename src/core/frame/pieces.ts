@@ -16,7 +16,8 @@ interface Stretch {
 }
 
 export interface PiecesRecorder {
-  beginItem(): void;
+  /** `isMarked`: what its dialect adds to it is known already, though it is a message, of which that may be told at its end. */
+  beginItem(isMarked: boolean): void;
   hear(delta: Omit<ItemDelta, "type" | "index">): void;
   /** What was recorded; nothing when there were more pieces than may be kept. */
   toPieces(): Pieces | undefined;
@@ -30,8 +31,8 @@ export function createPiecesRecorder(): PiecesRecorder {
   let current: WritableStretch | undefined;
   let count = 0;
   return {
-    beginItem() {
-      items.push([]);
+    beginItem(isMarked) {
+      items.push(isMarked ? [{ kind: "extra", part: 0, lengths: [], logprobs: undefined }] : []);
       current = undefined;
     },
     hear({ kind, part, text, logprobs, extra }) {
@@ -92,6 +93,11 @@ export function* cutItem(
       }
     }
   }
+}
+
+/** Whether what its dialect adds to a message was told when it began. */
+export function isMarked(stretches: readonly Stretch[] | undefined): boolean {
+  return stretches?.[0]?.kind === "extra";
 }
 
 /** How many fields that its dialect adds to a call came after it had begun. */

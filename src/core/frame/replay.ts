@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
-import { countLate, cutExtra, cutItem } from "./pieces.ts";
+import { countLate, cutExtra, cutItem, isMarked, type Pieces } from "./pieces.ts";
 import { type About, unplaced } from "../ports.ts";
 import type { StoredFailure, StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
@@ -14,7 +14,7 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   for (const [at, item] of answer.items.entries()) {
     const index = answer.places?.[at] ?? at;
     const stretches = answer.pieces?.[index];
-    events.push({ type: "item-start", index, item: toSkeleton(item, countLate(stretches)) });
+    events.push({ type: "item-start", index, item: toSkeleton(item, stretches) });
     for (const delta of cutItem(item, index, stretches)) events.push(delta);
     events.push({ type: "item-end", index, item, whole: index !== answer.brokenOff });
   }
@@ -97,22 +97,21 @@ function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
   return item.type !== "tool-output";
 }
 
-/** `late`: so many of the fields that its dialect adds to it were not known when it began. */
-function toSkeleton(item: OutputItem, late: number): OutputItem {
+/** What was known of it when it began. */
+function toSkeleton(item: OutputItem, stretches: Pieces[number] | undefined): OutputItem {
   switch (item.type) {
     case "message":
-      // Also what was known of it only at its end the first time.
       return {
         type: "message",
         role: "assistant",
         content: [],
-        ...(item.extra !== undefined && { extra: item.extra }),
+        ...(item.extra !== undefined && isMarked(stretches) && { extra: item.extra }),
       };
     case "reasoning":
       return { type: "reasoning", summary: [], text: "" };
     case "tool-call": {
       const { extra, ...call } = item;
-      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - late);
+      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - countLate(stretches));
       return { ...call, arguments: "", ...(early !== undefined && { extra: early }) };
     }
     case "compaction":
