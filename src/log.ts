@@ -60,9 +60,10 @@ export function guardLog(log: DoorLog): DoorLog {
   };
 }
 
-function attempt(write: () => void): void {
+function attempt(write: () => unknown): void {
   try {
-    write();
+    const written = write();
+    if (written instanceof Promise) written.catch(() => {});
   } catch {
     // There is no other place to tell it.
   }

@@ -2,6 +2,7 @@
 import type { Content, Part } from "./core/item.ts";
 import {
   type Fields,
+  isObject,
   missing,
   notAllowed,
   pathOf,
@@ -43,8 +44,14 @@ export function readMessage(message: unknown): Message {
 
 function readSignal(fields: Fields): AbortSignal | undefined {
   const { signal } = fields.values;
-  if (signal === undefined || signal === null || signal instanceof AbortSignal) return signal ?? undefined;
+  if (signal === undefined || signal === null) return undefined;
+  if (isSignal(signal)) return signal;
   throw wrongType(pathOf(fields, "signal"), "an AbortSignal", signal);
+}
+
+/** Some programs bring one that is not the platform's own. */
+function isSignal(value: unknown): value is AbortSignal {
+  return isObject(value) && typeof value["aborted"] === "boolean" && typeof value["addEventListener"] === "function";
 }
 
 function readContent(fields: Fields): Content {
@@ -68,8 +75,16 @@ const partFields: Readonly<Record<Part["type"], Readonly<Record<string, Check>>>
   other: { extra: requireObject },
 };
 
+/** Of these one must be there: what it shows. */
+const sources: Partial<Record<Part["type"], readonly string[]>> = {
+  image: ["url", "fileId"],
+  file: ["fileId", "data", "url"],
+};
+
 function checkPart(part: Fields): void {
   const type = requireString(part, "type");
   if (!Object.hasOwn(partFields, type)) notAllowed(pathOf(part, "type"), type, Object.keys(partFields));
   for (const [key, check] of Object.entries(partFields[type as Part["type"]])) check(part, key);
+  const [first, ...others] = sources[type as Part["type"]] ?? [];
+  if (first !== undefined && ![first, ...others].some((key) => readString(part, key))) missing(pathOf(part, first));
 }

@@ -36,6 +36,8 @@ const wrong: readonly (readonly [field: string, message: unknown, told: RegExp])
   ["message.content[0].text", { content: [{ type: "text" }] }, /^Missing required parameter/],
   ["message.content[0].type", { content: [{ type: "image_url" }] }, /'text', 'refusal', 'image', 'audio', 'file'/],
   ["message.content[0].url", { content: [{ type: "image", url: {} }] }, /expected a string, but got an object/],
+  ["message.content[0].url", { content: [{ type: "image", detail: "low" }] }, /^Missing required parameter/],
+  ["message.content[0].fileId", { content: [{ type: "file", name: "a.txt" }] }, /^Missing required parameter/],
   ["message.session", { content: "a", session: 42 }, /expected a string, but got an integer/],
   ["message.owner", { content: "a", owner: {} }, /expected a string, but got an object/],
   ["message.model", { content: "a", model: "" }, /empty string/],
@@ -102,6 +104,14 @@ test("a talk that fails has its cause there, by its turn's id; one that is left 
   );
 });
 
+test("a signal that is not the platform's own calls a turn off too", async (context) => {
+  const { portico } = await open(context);
+  const target = Object.assign(new EventTarget(), { aborted: true });
+  await assert.rejects(portico.talk({ content: "hi", signal: target as unknown as AbortSignal }), {
+    code: "cancelled",
+  });
+});
+
 test("a log that throws takes nothing with it, and one that is none is refused at once", async (context) => {
   const fail = () => {
     throw new Error("the disk is full");
@@ -111,6 +121,9 @@ test("a log that throws takes nothing with it, and one that is none is refused a
   const portico = await openPortico(settings, { ...given, log: { info: fail, error: fail } });
   context.after(() => portico.close());
   assert.equal(await (await portico.talk({ content: "hi" })).text(), "well");
+  const late = await openPortico(settings, { ...given, log: { info: async () => fail(), error: fail } });
+  context.after(() => late.close());
+  assert.equal(await (await late.talk({ content: "hi" })).text(), "well");
   const half = { info: () => {} } as unknown as NonNullable<Parameters<typeof openPortico>[1]>["log"];
   await assert.rejects(openPortico(settings, { ...given, log: half }), /^TypeError: log\.error must be a function/);
 });

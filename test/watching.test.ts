@@ -70,7 +70,7 @@ test("a token that does not open a route is told which one does", async (context
   assert.match((await get("/operator/sessions", "app")).text, /send the general token, gateway\.auth\.token\./);
   assert.match(
     (await get("/v1/models", "general")).text,
-    /Send gateway\.http\.auth_token, or a token of gateway\.http\.tokens/,
+    /Send gateway\.http\.auth_token \(gateway\.auth\.token where there is none\), or a token of gateway\.http\.tokens/,
   );
 });
 
@@ -79,6 +79,8 @@ const misspelled = [
   ["GET", "/operator/sessions?ouside=true", "user, hint, owner, after, limit, outside"],
   ["GET", "/operator/export?sesion=conv_1", "user, hint, owner, session"],
   ["DELETE", "/operator/sessions/conv_1?owner=ann", undefined],
+  ["POST", "/operator/prune?owner=ann", undefined],
+  ["POST", "/operator/import?dry_run=true", undefined],
 ] as const;
 
 for (const [method, path, known] of misspelled) {

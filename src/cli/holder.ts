@@ -2,7 +2,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../config/store.ts";
-import { primaryCodeOf } from "../stores/sqlite/trouble.ts";
+import { primary, primaryCodeOf } from "../stores/codes.ts";
 
 /** `unreadable` where this user may not look at the lock; `no-sign` where the store gives none: one in Redis or in memory. */
 type Holding = "held" | "free" | "unreadable" | "no-sign";
@@ -25,10 +25,6 @@ function isThere(file: string): boolean {
   return statSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** What SQLite says of a file that another process has locked, and of one that it cannot open. */
-const busy = 5;
-const cannotOpen = 14;
-
 function readLock(lock: string): Holding {
   try {
     const database = new DatabaseSync(lock, { readOnly: true, timeout: 0 });
@@ -40,7 +36,7 @@ function readLock(lock: string): Holding {
     return "free";
   } catch (thrown) {
     const code = primaryCodeOf(thrown);
-    if (code === cannotOpen) return "unreadable";
-    return code === busy ? "held" : "free";
+    if (code === primary.cannotOpen) return "unreadable";
+    return code === primary.busy ? "held" : "free";
   }
 }

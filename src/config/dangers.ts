@@ -13,6 +13,7 @@ export function findDangers(file: PlacedFile, now: Date): readonly Problem[] {
   const { gateway } = file;
   return [
     ...judgeBind(gateway.http.bind),
+    ...judgeSocket(gateway.http),
     ...judgeConsole(gateway),
     ...tokensOf(file).flatMap(({ path, value }) => judgeLength(path, value)),
     ...gateway.http.tokens.flatMap((token, index) =>
@@ -37,6 +38,11 @@ function judgeBind(bind: string): readonly Problem[] {
   return [
     problem(["gateway", "http", "bind"], `${bind} can be reached from other machines over plain HTTP; ${remedy}`),
   ];
+}
+
+function judgeSocket({ bind, socket_mode: mode }: Gateway["http"]): readonly Problem[] {
+  if (bind.startsWith("unix:") || mode === "600") return [];
+  return [problem(["gateway", "http", "socket_mode"], "means nothing without a unix socket to listen on")];
 }
 
 /** A page that cannot be reached, or has nothing to show. */

@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import {
   chmodSync,
   closeSync,
-  fchownSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -36,10 +35,11 @@ export function findToken(dataDir: string): KeptToken | undefined {
 /** Puts a new token in the place of the one that was made; whoever reads meanwhile gets one of them whole. */
 export function replaceToken(dataDir: string): KeptToken {
   return explained(dataDir, "kept", (file) => {
+    checkOwner(file);
     const token = createToken();
     const draft = `${file}.${randomBytes(6).toString("hex")}`;
     try {
-      writeDraft(draft, token, file);
+      writeFileSync(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
       renameSync(draft, file);
     } catch (thrown) {
       rmSync(draft, { force: true });
@@ -49,16 +49,12 @@ export function replaceToken(dataDir: string): KeptToken {
   });
 }
 
-/** As root it belongs to whom the old one belonged, whose gateway could not read it otherwise. */
-function writeDraft(draft: string, token: string, old: string): void {
-  const descriptor = openSync(draft, "wx", 0o600);
-  try {
-    const { uid, gid } = statSync(old);
-    if (process.geteuid?.() === 0 && uid !== 0) fchownSync(descriptor, uid, gid);
-    writeFileSync(descriptor, `${token}\n`, { flush: true });
-  } finally {
-    closeSync(descriptor);
-  }
+/** Root could replace anybody's token, by one that its owner's gateway could not read; to give it away would trust that owner's folder. */
+function checkOwner(file: string): void {
+  const uid = statSync(file, { throwIfNoEntry: false })?.uid;
+  if (uid === undefined || uid === process.geteuid?.() || process.geteuid === undefined) return;
+  const message = `the token is of another user (number ${uid}), whose gateway could not read a new one; run this as that user`;
+  throw new ConfigError([{ path: file, message }]);
 }
 
 /** Takes a token back that was just made. */

@@ -91,7 +91,7 @@ export class GatewayError extends Error {
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(shorten(message), { cause: details.cause });
     this.code = code;
-    this.param = details.param === undefined ? null : shorten(details.param);
+    this.param = typeof details.param === "string" ? shorten(details.param) : null;
     this.part = details.part;
     this.retryAfterSeconds = isTime(details.retryAfterSeconds) ? details.retryAfterSeconds : undefined;
     this.isLasting = details.isLasting === true;

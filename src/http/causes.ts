@@ -26,7 +26,8 @@ export function createAdapterJournal(
   const isKnown = createMemory(nowMs);
   return {
     handedOn(adapter, { code, message, cause }) {
-      if (isKnown(`${adapter}: ${message}`)) return;
+      // Servers put numbers of their own into each message.
+      if (isKnown(`${adapter}: ${code}`)) return;
       const fields = { adapter, code, ...(cause !== undefined && { err: cause }) };
       log.error(fields, `The adapter '${adapter}' could not answer, and another was asked: ${message}`);
     },

@@ -91,6 +91,7 @@ export async function exportArchive(request: FastifyRequest, reply: FastifyReply
 
 /** `POST /operator/import`: all of the archive, or nothing. */
 export async function importArchive(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  readQuery(request, []);
   const { operator, limits } = request.terms;
   const [type = ""] = (request.headers["content-type"] ?? "").split(";");
   if (type.trim().toLowerCase() !== "application/x-ndjson") {
@@ -105,8 +106,9 @@ export async function importArchive(request: FastifyRequest, reply: FastifyReply
 }
 
 /** `POST /operator/prune` */
-export async function prune({ terms }: FastifyRequest): Promise<unknown> {
-  const { sessions, turns } = await terms.operator.prune();
+export async function prune(request: FastifyRequest): Promise<unknown> {
+  readQuery(request, []);
+  const { sessions, turns } = await request.terms.operator.prune();
   return { object: "prune", sessions, turns };
 }
 

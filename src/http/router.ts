@@ -163,9 +163,10 @@ export function checkToken(
   { endpoints: enabled }: Pick<HttpSettings, "endpoints">,
 ): void {
   if (!opensAny(token, wanted)) {
+    const own = "a token of gateway.http.tokens whose endpoints have it";
     const remedy = wanted.includes("operator")
-      ? "It is the operator's: send the general token, gateway.auth.token."
-      : "Send gateway.http.auth_token, or a token of gateway.http.tokens whose endpoints have it.";
+      ? `It is the operator's: send the general token, gateway.auth.token${wanted.includes("metrics") ? `, or ${own}` : ""}.`
+      : `Send gateway.http.auth_token (gateway.auth.token where there is none), or ${own}.`;
     throw new GatewayError("endpoint_not_allowed", `This token is valid, but it does not open this route. ${remedy}`);
   }
   const [only, ...others] = wanted;

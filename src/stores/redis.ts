@@ -57,9 +57,11 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   let forget: (() => void) | undefined;
   let doubts: Doubts | undefined;
   let neighbours: RedisNeighbours | undefined;
+  let mark: (() => void) | undefined;
   const lease = createLease(times, () => {
     doubts?.settle();
     neighbours?.settle();
+    mark?.();
   });
   const connection = await open(address, times, (made) => {
     forget?.();
@@ -69,6 +71,8 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     const send = (...command: readonly string[]) => connection.send(command);
     const prepare = () => prepareStore(send, key, address);
     const secrets = await prepare();
+    // Redis may have come back empty, and the command line looks for what marks a store.
+    mark = () => void prepare().catch(() => {});
     const ground = createGround({ connection, lease, prefix, secrets, prepare, now, maxRecentSize });
     forget = ground.forget;
     doubts = createDoubts(ground);

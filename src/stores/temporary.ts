@@ -2,8 +2,8 @@
 import { accessSync, constants } from "node:fs";
 import { tmpdir } from "node:os";
 import { DatabaseSync } from "node:sqlite";
+import { primary, primaryCodeOf } from "./codes.ts";
 import { unavailable } from "./refusals.ts";
-import { primaryCodeOf } from "./sqlite/trouble.ts";
 
 export interface Temporary {
   readonly database: DatabaseSync;
@@ -30,8 +30,8 @@ export function createTemporary(what: string, remedy: string): Temporary {
   };
 }
 
-/** What SQLite says of a folder that cannot be written: IOERR, FULL, CANTOPEN. */
-const ofFolder: ReadonlySet<number> = new Set([10, 13, 14]);
+/** What is said where the folder cannot be written. */
+const ofFolder: ReadonlySet<number> = new Set([primary.diskFails, primary.full, primary.cannotOpen]);
 
 /** SQLite takes the first of these that may be written. */
 function findFolder(): string {

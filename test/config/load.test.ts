@@ -298,6 +298,13 @@ test("A console that nothing listens for, or that has little to show, is told.",
   assert.deepEqual(await warningsOf({ endpoints }, { auth: { token: `${longToken}-general` } }), []);
 });
 
+test("Who may connect to a socket is asked for in vain where none is listened on.", async () => {
+  const warn = async (http: object) =>
+    (await load(withHttp({ socket_mode: "660", ...http }))).warnings.map(({ path, message }) => `${path}: ${message}`);
+  assert.deepEqual(await warn({}), ["gateway.http.socket_mode: means nothing without a unix socket to listen on"]);
+  assert.deepEqual(await warn({ bind: "unix:/run/portico/door.sock" }), []);
+});
+
 test("A file that only refers to its secrets may be read by others.", async () => {
   const { warnings } = await load(withHttp({ auth_token: "${TOKEN}" }), {
     env: { TOKEN: longToken },

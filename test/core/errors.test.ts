@@ -14,3 +14,8 @@ test("a path that somebody else has written is shortened too", () => {
   );
   assert.ok(param?.startsWith("metadata.xxx") && param.length < 5_000);
 });
+
+test("an error may be copied, also one that speaks of no field", () => {
+  const { code, message, param } = new GatewayError("invalid_value", "Bad.");
+  assert.equal(new GatewayError(code, message, { param } as unknown as { param?: string }).param, null);
+});

@@ -73,7 +73,7 @@ test("an adapter that others stand in for has its cause told, that it rests, and
   assert.deepEqual(about().at(-1), ["info", "The adapter 'first' answers again.", { adapter: "first" }]);
 });
 
-test("the same failure is told once a minute", () => {
+test("the same kind of failure is told once a minute", () => {
   const { lines, log } = listen();
   let ms = 0;
   const journal = createAdapterJournal(log, () => ms);
@@ -81,12 +81,13 @@ test("the same failure is told once a minute", () => {
     journal.handedOn(adapter, new GatewayError("adapter_error", message));
   fail("a", "down");
   fail("a", "down");
+  fail("a", "down, as request 2 says");
   fail("b", "down");
-  fail("a", "slow");
+  journal.handedOn("a", new GatewayError("adapter_refused", "refused"));
   ms = 60_000;
   fail("a", "down");
   assert.deepEqual(
     lines.map(([, message]) => message.replace(/^The adapter '(.)'.*: /, "$1 ")),
-    ["a down", "b down", "a slow", "a down"],
+    ["a down", "b down", "a refused", "a down"],
   );
 });

@@ -1,17 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { describe, test, type TestContext } from "node:test";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createFileCheck } from "../../src/stores/sqlite/check.ts";
@@ -231,31 +220,6 @@ describe("the file of a SQLite store that is open", () => {
         /cannot be opened: EACCES.*may read and write it and its folder/,
       );
       assert.deepEqual(readdirSync(dirname(file)), ["sessions.db"]);
-    },
-  );
-
-  test(
-    "that root makes belongs to the user in whose folder it stands",
-    { skip: !isRoot && "only root can" },
-    async () => {
-      const file = newFile();
-      const home = dirname(dirname(file));
-      chownSync(home, 65_534, 65_533);
-      const below = join(home, "data", "below", "sessions.db");
-      const store = createSqliteStore({ file: below });
-      await store.claim();
-      await store.commit({ turns: [makeTurn({})] });
-      const made = [
-        "data",
-        "data/below",
-        ...["", "-wal", "-shm", "-gateway"].map((end) => `data/below/sessions.db${end}`),
-      ];
-      for (const name of made) {
-        const { uid, gid } = statSync(join(home, name));
-        assert.deepEqual([uid, gid], [65_534, 65_533], name);
-      }
-      await store.close();
-      chownSync(home, 0, 0);
     },
   );
 });

@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
-import { corrupt, primaryCodeOf } from "../../stores/sqlite/trouble.ts";
+import { primary, primaryCodeOf } from "../../stores/codes.ts";
 import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
@@ -32,7 +32,7 @@ export async function judgeStore(url: string): Promise<Finding> {
     return found.size === 0 ? madeAtStart(file) : judgeFile(file, found.size);
   } catch (thrown) {
     const reason = messageOf(thrown);
-    if (primaryCodeOf(thrown) === corrupt) {
+    if (primaryCodeOf(thrown) === primary.corrupt) {
       const remedy = "go back to a backup, or move it away, and the next start makes an empty one";
       return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
     }

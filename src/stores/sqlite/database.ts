@@ -1,11 +1,11 @@
 /** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
-import { type Stats, accessSync, constants, realpathSync, statSync } from "node:fs";
+import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError, messageOf } from "../../core/errors.ts";
-import { makeFile, makeFolder } from "./place.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
-import { corrupt, diskFull, isGone, notDatabase, primaryCodeOf } from "./trouble.ts";
+import { primary, primaryCodeOf } from "../codes.ts";
+import { isGone } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
 export function openDatabase(file: string): DatabaseSync {
@@ -31,9 +31,9 @@ export function cannotOpen(file: string, thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   const reason = messageOf(thrown);
   const code = primaryCodeOf(thrown);
-  if (code === corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
+  if (code === primary.corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
   const remedy =
-    code === diskFull
+    code === primary.full
       ? "Make room on its disk, or name another file for the session store."
       : "Check that the gateway's user may read and write it and its folder.";
   return refusal(file, `cannot be opened: ${reason}.`, remedy, thrown);
@@ -64,9 +64,9 @@ const settings = `
 `;
 
 function prepareFile(file: string): void {
-  makeFolder(dirname(file));
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) return makeFile(file);
+  if (size === undefined) return closeSync(openSync(file, "a", 0o600));
   // SQLite would make a log that may only be read as well, which stays when the file may be written again.
   accessSync(file, constants.R_OK | constants.W_OK);
   if (size > 0) inspect(file);
@@ -92,7 +92,9 @@ function inspect(file: string): void {
       );
     }
   } catch (thrown) {
-    throw primaryCodeOf(thrown) === notDatabase ? refusal(file, "is not a database.", anotherFile, thrown) : thrown;
+    throw primaryCodeOf(thrown) === primary.notDatabase
+      ? refusal(file, "is not a database.", anotherFile, thrown)
+      : thrown;
   } finally {
     database.close();
   }

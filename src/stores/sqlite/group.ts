@@ -3,7 +3,8 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Outcome } from "../check.ts";
 import { isClosed } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
-import { cannotKeep, primaryCodeOf } from "./trouble.ts";
+import { primaryCodeOf } from "../codes.ts";
+import { cannotKeep } from "./trouble.ts";
 
 export interface Group {
   /**

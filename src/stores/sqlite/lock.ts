@@ -1,10 +1,9 @@
 /** Holds a store's file for one gateway; the system lets go of it when the process ends, however it ends. */
-import { accessSync, chmodSync, constants, statSync } from "node:fs";
+import { accessSync, chmodSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
+import { primary, primaryCodeOf } from "../codes.ts";
 import { cannotOpen } from "./database.ts";
-import { makeFile } from "./place.ts";
-import { primaryCodeOf } from "./trouble.ts";
 
 export interface Lock {
   release(): void;
@@ -22,7 +21,7 @@ export function lockFile(file: string): Lock {
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (thrown) {
     database.close();
-    if (primaryCodeOf(thrown) !== busy) throw cannotOpen(`${file}-gateway`, thrown);
+    if (primaryCodeOf(thrown) !== primary.busy) throw cannotOpen(`${file}-gateway`, thrown);
     throw new GatewayError(
       "store_unavailable",
       `The session store ${file} is in use by another gateway. Stop that one, or name another file (gateway.sessions.store).`,
@@ -35,9 +34,6 @@ export function lockFile(file: string): Lock {
     },
   };
 }
-
-/** What SQLite says of a file that another process has locked. */
-const busy = 5;
 
 function openLock(file: string): DatabaseSync {
   try {
@@ -56,7 +52,7 @@ function openLock(file: string): DatabaseSync {
  */
 function prepareFile(file: string): void {
   const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined) return makeFile(file);
+  if (found === undefined) return closeSync(openSync(file, "a", 0o600));
   if (found.uid !== process.getuid?.() || (found.mode & 0o077) === 0) return;
   try {
     chmodSync(file, 0o600);

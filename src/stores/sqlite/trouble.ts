@@ -1,5 +1,6 @@
 /** Says why nothing can be written to the file now, or read from it, and what helps. */
 import { GatewayError } from "../../core/errors.ts";
+import { primary, primaryCodeOf } from "../codes.ts";
 import { unavailable } from "../refusals.ts";
 
 /** Strangers read it at `/readyz`, so it does not name the file; its cause is for the log. */
@@ -12,7 +13,7 @@ export function cannotKeep(thrown: unknown): GatewayError {
 export function cannotRead(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (!isLasting(thrown)) return unavailable("The session store cannot be read now. Try again in a moment.", thrown);
-  const why = primaryCodeOf(thrown) === diskFails ? "its disk fails. Check it." : damaged;
+  const why = primaryCodeOf(thrown) === primary.diskFails ? "its disk fails. Check it." : damaged;
   return unavailable(`The session store cannot be read: ${why}`, thrown);
 }
 
@@ -30,18 +31,8 @@ export function isGone(file: string): GatewayError {
   );
 }
 
-/** The kind of an error of SQLite's; nothing when it is not one. */
-export function primaryCodeOf(thrown: unknown): number | undefined {
-  if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return undefined;
-  return thrown.errcode & 0xff;
-}
-
-export const notDatabase = 26;
-export const diskFull = 13;
-export const corrupt = 11;
-const diskFails = 10;
 const ok = 0;
-const lasting: ReadonlySet<number> = new Set([diskFails, corrupt, notDatabase]);
+const lasting: ReadonlySet<number> = new Set([primary.diskFails, primary.corrupt, primary.notDatabase]);
 
 const itGoesOn = "a gateway that runs then goes on by itself";
 const busy = "another process holds its file. Try again in a moment.";
@@ -49,16 +40,15 @@ const damaged =
   "its file is damaged. Stop the gateway, save what can be read with `portico sessions export`, and go back to a backup.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
 
-/** By SQLite's primary result codes: BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB. */
 const troubles = new Map<number, string>([
-  [5, busy],
-  [6, busy],
-  [8, `its file may only be read. Let the gateway's user write it; ${itGoesOn}.`],
-  [diskFails, `its disk fails, or a quota is used up. Check both; ${itGoesOn}.`],
-  [corrupt, damaged],
-  [diskFull, `its disk is full. Make room there; ${itGoesOn}.`],
-  [14, `its file cannot be opened. Check it and its folder; ${itGoesOn}.`],
-  [notDatabase, damaged],
+  [primary.busy, busy],
+  [primary.locked, busy],
+  [primary.readOnly, `its file may only be read. Let the gateway's user write it; ${itGoesOn}.`],
+  [primary.diskFails, `its disk fails, or a quota is used up. Check both; ${itGoesOn}.`],
+  [primary.corrupt, damaged],
+  [primary.full, `its disk is full. Make room there; ${itGoesOn}.`],
+  [primary.cannotOpen, `its file cannot be opened. Check it and its folder; ${itGoesOn}.`],
+  [primary.notDatabase, damaged],
 ]);
 
 function because(why: string, cause: unknown): GatewayError {

@@ -1,0 +1,19 @@
+/** What SQLite says of a failure: of a store's own file, and of the temporary ones that every store may need. */
+
+/** Its primary result codes. */
+export const primary = {
+  busy: 5,
+  locked: 6,
+  readOnly: 8,
+  diskFails: 10,
+  corrupt: 11,
+  full: 13,
+  cannotOpen: 14,
+  notDatabase: 26,
+} as const;
+
+/** That of an error of SQLite's; nothing when it is not one. */
+export function primaryCodeOf(thrown: unknown): number | undefined {
+  if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return undefined;
+  return thrown.errcode & 0xff;
+}
