@@ -69,7 +69,7 @@ export function createFreeInput(): FreeInput {
 }
 
 /** Whether the JSON object ends in the next piece. Parsing all of it again for each piece would take minutes for a long one. */
-function createObjectScanner(): (piece: string) => boolean {
+export function createObjectScanner(): (piece: string) => boolean {
   let depth = 0;
   let isQuoted = false;
   let isEscaped = false;

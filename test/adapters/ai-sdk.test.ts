@@ -112,6 +112,20 @@ test("a package from the operator's folder is loaded at the first turn, whatever
   assert.match(failure.message, /'house' speaks version v9 .*we know v2, v3, v4/);
 });
 
+test("a package that could not be used once is tried again at the next turn", async (context) => {
+  const source = `
+    let times = 0;
+    const model = { specificationVersion: "v3", provider: "p", doStream: async () => { throw new Error("asked"); } };
+    export function createLate() {
+      times += 1;
+      if (times === 1) throw new Error("The file with the credentials is not there yet.");
+      return () => model;
+    }`;
+  const adapter = createAiSdk({ package: "late" }, {}, installPackage(context, "late", source));
+  assert.match((await failureOf(adapter)).message, /'late' cannot be used with the adapter's options/);
+  assert.match((await failureOf(adapter)).message, /asked/);
+});
+
 test("a package with several makers needs the one to be named", async (context) => {
   const source = `
     const model = { specificationVersion: "v3", provider: "p", doStream: async () => { throw new Error("asked"); } };

@@ -33,6 +33,24 @@ test("a program that says too much is stopped", async () => {
   assert.match(failure.message, /more than 100000 bytes/);
 });
 
+test("a gateway that has no file descriptors left takes the turn later, and then as before", async () => {
+  const program = `
+    import { closeSync, openSync } from "node:fs";
+    import { collect, environment, textOf, turnOf } from ${JSON.stringify(import.meta.resolve("./command-scene.ts"))};
+    import { createCommand } from ${JSON.stringify(import.meta.resolve("./made.ts"))};
+    const adapter = createCommand({ argv: ["cat"], input: "text" }, environment);
+    const ask = () => collect(adapter, turnOf("Hello")).then(textOf, ({ code }) => code);
+    const before = await ask();
+    const taken = [];
+    try { for (;;) taken.push(openSync("/dev/null")); } catch {}
+    const without = await ask();
+    taken.forEach(closeSync);
+    console.log([before, without, await ask()].join());`;
+  const few = spawn("sh", ["-c", 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', node, program]);
+  const [[said]] = await Promise.all([once(few.stdout, "data"), once(few, "exit")]);
+  assert.equal(String(said), "Hello,overloaded,Hello\n");
+});
+
 for (const [limit, script, stream] of [
   ["first_byte", "sleep 60", true],
   ["idle", "echo one; sleep 60", true],

@@ -4,8 +4,11 @@ import { test } from "node:test";
 import { setImmediate as breathe } from "node:timers/promises";
 import { makeSample } from "../../src/adapters/echo/sample.ts";
 import { createEcho } from "./made.ts";
+import { fetchFiles } from "../../src/adapters/ai-sdk/media.ts";
+import { writePrompt } from "../../src/adapters/ai-sdk/prompt.ts";
 import { createCallReader } from "../../src/adapters/openai/chat/calls.ts";
 import type { Delta } from "../../src/core/delta.ts";
+import type { Item, Part } from "../../src/core/item.ts";
 import type { JsonSchema, Tool } from "../../src/core/turn.ts";
 
 /** What takes longer looks at all of something for each of something else. */
@@ -111,4 +114,32 @@ test("an upstream that makes very many calls in one answer is heard in no time",
   }
   assert.ok(performance.now() - since < boundMs);
   assert.equal(deltas.filter(({ type }) => type === "tool-call").length, 60_000);
+});
+
+test("a message, or what a tool gave back, may have any number of parts", () => {
+  const count = 200_000;
+  const texts = many(count, (): Part => ({ type: "text", text: "word" }));
+  const pictures = many(count, (): Part => ({ type: "image", url: "data:image/png;base64,AA==" }));
+  const items: readonly Item[] = [
+    { type: "message", role: "assistant", content: texts },
+    { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" },
+    { type: "tool-output", kind: "function", callId: "c1", output: pictures },
+  ];
+  const lengths = writePrompt(undefined, items, {}).map(({ content }) => content.length);
+  assert.deepEqual(lengths, [count + 1, 1, count + 1]);
+});
+
+test("a request that names its pictures over and over is looked through once for all that are fetched", async () => {
+  const urls = many(200, (index) => `http://127.0.0.1/${index}.png`);
+  const content = [...urls, ...many(60_000, () => urls[0])].map((url) => ({ type: "image", url }) as const);
+  const items: readonly Item[] = [{ type: "message", role: "user", content }];
+  const prompt = writePrompt(undefined, items, {});
+  const rules = { isEnabled: false, maxCount: 200 };
+  const since = worked();
+  const { part } = await fetchFiles(prompt, items, {}, rules, () => {}, new AbortController().signal).then(
+    () => assert.fail("nothing may be fetched"),
+    (thrown: { readonly part: unknown }) => thrown,
+  );
+  assert.ok(worked() - since < boundMs, `it took ${Math.round(worked() - since)} ms`);
+  assert.equal(part, content.at(-1));
 });

@@ -247,6 +247,22 @@ test("a context window that is no number is told of", () => {
   assert.throws(() => adapter.contextWindow?.("m"), { code: "adapter_protocol" });
 });
 
+test("a method that gives something else, or throws, is told of; one that gives nothing is as if it were not there", async () => {
+  const { signal } = new AbortController();
+  const make = (found: unknown) =>
+    guardAdapter({ async *stream() {}, models: async () => found, countTokens: async () => found } as Adapter);
+  const unfit = { code: "adapter_protocol" };
+  for (const found of ["gpt", ["gpt", { id: "mini" }], { data: [] }])
+    await assert.rejects(make(found).models!(), unfit);
+  for (const found of ["7", Number.NaN, -1]) await assert.rejects(make(found).countTokens!(turn, signal), unfit);
+  for (const found of [undefined, null]) {
+    assert.equal(await make(found).models!(), undefined);
+    assert.equal(await make(found).countTokens!(turn, signal), undefined);
+  }
+  const broken = guardAdapter({ async *stream() {}, contextWindow: () => assert.fail("broken") });
+  assert.throws(() => broken.contextWindow?.("m"), { code: "adapter_error" });
+});
+
 test("a stream that is no async generator is told of", async () => {
   const failure = await failureOf(async () => []);
   assert.match(String(failure.cause), /must be an async generator/);

@@ -55,6 +55,26 @@ test("the same holds for a chat caller's own fields, and what is of no custom to
   assert.deepEqual([bare["tools"], bare["tool_choice"]], [undefined, "auto"]);
 });
 
+test("a chat caller's own choice among several tools names them as what they are offered as", () => {
+  const fields = {
+    tools: [{ type: "custom", custom: { name: "shell" } }],
+    tool_choice: {
+      type: "allowed_tools",
+      allowed_tools: {
+        mode: "required",
+        tools: [
+          { type: "custom", custom: { name: "shell" } },
+          { type: "custom", name: "shell" },
+          { type: "function", function: { name: "look" } },
+        ],
+      },
+    },
+  };
+  const { tool_choice } = asked([], { tools: [look, shell], native: { dialect: "chat", fields } });
+  const tools = ["shell", "shell", "look"].map((name) => ({ type: "function", function: { name } }));
+  assert.deepEqual(tool_choice, { type: "allowed_tools", allowed_tools: { mode: "required", tools } });
+});
+
 test("the calls of the history are such functions too, with what a server wants back with them", () => {
   const extra = { dialect: "chat", fields: { extra_content: { signature: "s" } } } as const;
   const items: Item[] = [

@@ -1,7 +1,10 @@
 /** What callers read of an upstream that refuses to answer the gateway, and which words are secrets in it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { toFailure } from "../../src/adapters/ai-sdk/failure.ts";
+import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
 import { createScrubber } from "../../src/adapters/openai/failure.ts";
+import { requireJson } from "../../src/adapters/openai/json.ts";
 import { toRefusalError, toReportedFailure } from "../../src/adapters/http/refusal.ts";
 
 const apiKey = "sk-very-secret-key";
@@ -42,3 +45,28 @@ test("a key that is only there to be there is no secret, and is not cut out of e
   for (const dummy of ["EMPTY", "x"]) assert.equal(createScrubber(dummy, { "x-own": "EMPTY" })(said), said);
   assert.equal(createScrubber("12345678", {})("It is 12345678."), "It is [secret].");
 });
+
+test("a key is not in the log either, be it on the edge of what is quoted there or beside bytes that are no text", () => {
+  const key = "house-key-0123456789abcdef";
+  const own = createScrubber(key, {});
+  const quoted = (length: number) => `${"x".repeat(length - 10)}${key}`;
+  const causes = [
+    causeOf(() => requireJson(quoted(200), own)),
+    causeOf(() => {
+      const reader = createReplyReader(own);
+      reader.read([Buffer.from(`data: ${key}`), Buffer.of(0xff, 0x0a)]);
+      reader.check();
+    }),
+    toFailure(Object.assign(new Error("Broken."), { statusCode: 500, responseBody: quoted(500) }), "there", own).cause,
+  ];
+  for (const cause of causes) assert.doesNotMatch(String(cause), /house-key/);
+});
+
+function causeOf(act: () => unknown): unknown {
+  try {
+    act();
+  } catch (thrown) {
+    return thrown instanceof Error ? thrown.cause : undefined;
+  }
+  return assert.fail("It did not throw.");
+}

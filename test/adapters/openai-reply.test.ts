@@ -140,6 +140,30 @@ test("calls that share one id are told apart by their places, and the second get
   assert.deepEqual(told, ['{"0":1}', '{"1":1}']);
 });
 
+test("calls that share one number, and have one id or none, are told apart by their names and by where they end", () => {
+  const call = (name: string | undefined, text: string, id?: string) => ({
+    tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: text } }],
+  });
+  const read = (...deltas: readonly object[]) =>
+    deltasOf(...deltas.map((delta) => chunk(delta)), chunk({}, "tool_calls")).filter(({ type }) => type !== "finish");
+  const told = (name: string, index: number, ...texts: readonly string[]) => [
+    { type: "tool-call", index, callId: undefined, name, kind: "function" },
+    ...texts.map((text) => ({ type: "tool-arguments", index, text })),
+  ];
+  assert.deepEqual(read(call("look", '{"at":'), call("look", "1}"), call("look", '{"at":2}'), call("hear", "{}")), [
+    ...told("look", 0, '{"at":', "1}"),
+    ...told("look", 1, '{"at":2}'),
+    ...told("hear", 2, "{}"),
+  ]);
+  assert.deepEqual(
+    read(call("look", "", ""), call("look", "{", ""), call(undefined, "}", ""), call("hear", "{}", "")),
+    [...told("look", 0, "{", "}"), ...told("hear", 1, "{}")],
+  );
+  const [first, ...others] = read(call("look", "{}", "c"), call("hear", "{", "c"), call(undefined, "}", "c"));
+  assert.deepEqual(first, { type: "tool-call", index: 0, callId: "c", name: "look", kind: "function" });
+  assert.deepEqual(others, [{ type: "tool-arguments", index: 0, text: "{}" }, ...told("hear", 1, "{", "}")]);
+});
+
 test("calls of a whole answer are told apart by their places, whatever ids and numbers a server gives them", () => {
   const entry = (name: string, more: object) => ({ type: "function", function: { name, arguments: "{}" }, ...more });
   for (const same of [{ id: "same" }, { id: "same", index: 0 }]) {

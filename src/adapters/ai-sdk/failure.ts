@@ -1,7 +1,7 @@
 /** Turns what a provider package throws or tells into our errors; its classes are known by their names, for each package brings its own. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
-import { type Scrub, createScrubber, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
+import { type Scrub, createScrubber, excerpt, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
 import { type JsonObject, isObject, parseJson, textAt } from "../json.ts";
 
 /** `address` stands for the other side where the error names no URL. */
@@ -10,7 +10,7 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
   if (!(thrown instanceof Error)) return toReportedFailure(isObject(thrown) ? readError(thrown) : thrown, scrub);
   const cause = withoutRequest(thrown, scrub);
   const known = codeOfName.get(thrown.name);
-  if (known !== undefined) return new GatewayError(known, scrub(thrown.message).slice(0, 2000), { cause });
+  if (known !== undefined) return new GatewayError(known, excerpt(thrown.message, 2000, scrub), { cause });
   if (garbled.has(thrown.name)) {
     // Their messages quote what came, and so belong into the log alone.
     return new GatewayError("adapter_protocol", "The upstream's answer is none that its package understands.", {
@@ -26,7 +26,7 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
 
 /** The packages' errors hold the whole request, which is not for the log. */
 function withoutRequest(thrown: Error, scrub: Scrub): Error {
-  return new Error(`${thrown.name}: ${scrub(thrown.message).slice(0, 500)}`);
+  return new Error(`${thrown.name}: ${excerpt(thrown.message, 500, scrub)}`);
 }
 
 /** Takes out what the options and the environment hold of secrets, for a provider may quote them. */
@@ -64,7 +64,7 @@ function toAnsweredFailure(thrown: Error, status: number, scrub: Scrub): Gateway
       ...wordsOf(readError(parseJson(text))),
       message: thrown.message,
       retryAfter: textAt(headers, "retry-after"),
-      cause: new Error(`The upstream answered ${status}: ${scrub(text.slice(0, 500))}`),
+      cause: new Error(`The upstream answered ${status}: ${excerpt(text, 500, scrub)}`),
     },
     scrub,
   );

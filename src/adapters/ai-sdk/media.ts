@@ -30,15 +30,16 @@ export async function fetchFiles(
   const older = urlsOf(prompt.slice(0, answered + 1), isNeeded);
   const newer = urlsOf(prompt.slice(answered + 1), isNeeded);
   if (older.size + newer.size === 0) return prompt;
+  const parts = partsByUrl(items);
   const [excess] = [...newer].slice(rules.maxCount);
   if (excess !== undefined) {
-    const part = partOf(items, excess);
+    const part = parts.get(excess);
     throw refuseMedia("the request", `names more than ${rules.maxCount} URLs`, { ...rules, part });
   }
 
   const inner = new AbortController();
   const fetchOne = async (url: string) =>
-    [url, await fetchUrl(url, partOf(items, url), rules, AbortSignal.any([signal, inner.signal]))] as const;
+    [url, await fetchUrl(url, parts.get(url), rules, AbortSignal.any([signal, inner.signal]))] as const;
   const room = rules.maxCount - newer.size;
   const wanted = [...older].filter((url) => !newer.has(url)).slice(room === 0 ? older.size : -room);
   try {
@@ -72,17 +73,18 @@ function urlsOf(messages: LanguageModelV3Prompt, isNeeded: (part: unknown) => pa
   return new Set(parts.filter(isNeeded).map(({ data }) => data.href));
 }
 
-/** The newest part that names this URL. */
-function partOf(items: readonly Item[], url: string): Part | undefined {
-  const contents = items.map((item) =>
-    item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "",
-  );
-  const parts = contents.flatMap((content) => (typeof content === "string" ? [] : content));
-  return parts.findLast((part) => {
-    if (part.type !== "image" && part.type !== "file") return false;
-    const sources = part.type === "image" ? [part.url] : [part.data, part.url];
-    return sources.some((source = "") => /^https?:/i.test(source) && URL.parse(source)?.href === url);
-  });
+/** The newest part that names each URL. To look for them one by one would take seconds in a request of nothing else. */
+function partsByUrl(items: readonly Item[]): ReadonlyMap<string, Part> {
+  const found = new Map<string, Part>();
+  for (const item of items) {
+    const content = item.type === "message" ? item.content : item.type === "tool-output" ? item.output : "";
+    for (const part of typeof content === "string" ? [] : content) {
+      const source = part.type === "image" ? part.url : part.type === "file" ? (part.data ?? part.url) : undefined;
+      const url = source !== undefined && /^https?:/i.test(source) ? URL.parse(source) : null;
+      if (url !== null) found.set(url.href, part);
+    }
+  }
+  return found;
 }
 
 async function fetchUrl(url: string, part: Part | undefined, rules: MediaRules, signal: AbortSignal): Promise<Media> {

@@ -47,7 +47,8 @@ export function writePrompt(
       add({ role: "assistant", content });
       assistant = content;
     }
-    assistant.push(...parts);
+    // One by one: a call takes only so many arguments, and a message may have more parts.
+    for (const part of parts) assistant.push(part);
   }
 
   function giveBack(item: ToolOutput): void {
@@ -60,7 +61,8 @@ export function writePrompt(
     const toolName = names.get(callId) ?? "unknown";
     outputs.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
     const others = partsBesideText(item.output, limits);
-    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` }, ...others);
+    if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
+    for (const part of others) shown.push(part);
   }
 
   function show(): void {

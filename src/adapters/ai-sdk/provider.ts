@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { GatewayError } from "../../core/errors.ts";
+import { makeOnce } from "../../core/made.ts";
 import { type LanguageModel, toLanguageModel } from "./spec.ts";
 
 export interface Provider {
@@ -21,13 +22,8 @@ export interface ProviderChoice {
 /** Throws when the package is not there. It is loaded when the first model is asked for. */
 export function createProvider(choice: ProviderChoice): Provider {
   const file = findPackage(choice.packageName, choice.folder);
-  let loaded: Promise<(name: string) => unknown> | undefined;
-  return {
-    async model(name) {
-      const make = await (loaded ??= loadProvider(file, choice));
-      return toLanguageModel(make(name), choice.packageName);
-    },
-  };
+  const load = makeOnce(() => loadProvider(file, choice));
+  return { model: async (name) => toLanguageModel((await load())(name), choice.packageName) };
 }
 
 function findPackage(packageName: string, folder: string): string {

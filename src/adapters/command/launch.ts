@@ -19,10 +19,19 @@ export function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
     env,
   } = launch;
   try {
-    return spawn(program, rest, { cwd, env, detached: true, windowsHide: true, stdio: ["pipe", "pipe", "pipe"] });
+    const options = { cwd, env, detached: true, windowsHide: true, stdio: "pipe" } as const;
+    const child: ChildProcess = spawn(program, rest, options);
+    if (hasPipes(child)) return child;
+    // Node makes none where there are no descriptors left, and says so a moment later.
+    child.once("error", () => {});
+    throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
   } catch (thrown) {
     throw toLaunchFailure(thrown, launch);
   }
+}
+
+function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams {
+  return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
 /** Reaches the program and everything that it has started. */

@@ -1,6 +1,7 @@
 /** Splits the bytes of server-sent events into the data of whole events; a character cut by a packet's border survives. */
 import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
+import type { Scrub } from "./refusal.ts";
 import { requireUtf8 } from "./utf8.ts";
 
 export interface EventReader {
@@ -15,7 +16,7 @@ const newline = 0x0a;
 const lineSize = 64;
 
 /** `maxEventBytes` bounds what is kept of an event that does not end. */
-export function createEventReader(maxEventBytes: number): EventReader {
+export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventReader {
   /** Bytes after the last line break: decoded only when their line is whole. */
   const tail = createGathering();
   /** The data lines of the event that is not yet whole. */
@@ -26,7 +27,7 @@ export function createEventReader(maxEventBytes: number): EventReader {
 
   /** A mark of the byte order may stand at the very beginning. */
   function toText(bytes: Buffer): string {
-    requireUtf8(bytes);
+    requireUtf8(bytes, scrub);
     const text = bytes.toString("utf8");
     return !hasBegun && text.startsWith("\ufeff") ? text.slice(1) : text;
   }

@@ -1,10 +1,11 @@
 /** Reads the text of an answer to its end, within a bound; or only as much of it as comes soon. */
 import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
+import type { Scrub } from "./refusal.ts";
 import type { UpstreamResponse } from "./upstream.ts";
 import { requireUtf8 } from "./utf8.ts";
 
-export async function readWhole(response: UpstreamResponse, maxBytes: number): Promise<Buffer> {
+export async function readWhole(response: UpstreamResponse, maxBytes: number, scrub?: Scrub): Promise<Buffer> {
   const gathered = createGathering();
   for (;;) {
     const batch = await response.pull();
@@ -17,7 +18,7 @@ export async function readWhole(response: UpstreamResponse, maxBytes: number): P
     }
   }
   const whole = gathered.take();
-  requireUtf8(whole);
+  requireUtf8(whole, scrub);
   return whole;
 }
 

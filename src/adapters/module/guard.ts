@@ -12,8 +12,8 @@ export function guardAdapter(adapter: Adapter): Adapter {
     stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell),
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
-    countTokens: guardCall(adapter.countTokens?.bind(adapter)),
-    models: guardCall(adapter.models?.bind(adapter)),
+    countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must give a number of tokens"),
+    models: guardCall(adapter.models?.bind(adapter), isNames, "models must give a list of names"),
     close: adapter.close && (() => closeInTime(adapter)),
   };
 }
@@ -33,10 +33,14 @@ async function closeInTime(adapter: Adapter): Promise<void> {
 }
 
 function readWindow(adapter: Adapter, model: string): number | undefined {
-  const found: unknown = adapter.contextWindow?.(model);
-  if (found === undefined || found === null) return undefined;
-  if (isCount(found)) return found;
-  throw unfit("contextWindow must give a number of tokens, or nothing", found);
+  try {
+    const found: unknown = adapter.contextWindow?.(model);
+    if (isAbsent(found)) return undefined;
+    if (isCount(found)) return found;
+    throw unfit("contextWindow must give a number of tokens, or nothing", found);
+  } catch (thrown) {
+    throw toFailure(thrown);
+  }
 }
 
 /** A turn that is called off ends at once, also when the adapter does not heed the signal. */
@@ -93,13 +97,18 @@ function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
   throw unfit("stream must be an async generator: async *stream(turn, signal)", stream);
 }
 
+/** Whoever gives nothing is asked as if it had no such method. */
 function guardCall<Arguments extends unknown[], Result>(
   call: ((...given: Arguments) => Promise<Result>) | undefined,
+  fits: (found: unknown) => boolean,
+  what: string,
 ): ((...given: Arguments) => Promise<Result>) | undefined {
   if (call === undefined) return undefined;
   return async (...given) => {
     try {
-      return await call(...given);
+      const found = (await call(...given)) ?? (undefined as Result);
+      if (isAbsent(found) || fits(found)) return found;
+      throw unfit(what, found);
     } catch (thrown) {
       throw toFailure(thrown);
     }
@@ -130,6 +139,7 @@ function withoutNulls(delta: Fields): Fields {
 
 const isText = ({ text }: Fields) => typeof text === "string";
 const isAbsent = (value: unknown) => value === undefined || value === null;
+const isNames = (value: unknown) => Array.isArray(value) && value.every((name) => typeof name === "string");
 const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
 const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isObject(value["fields"]);
 const mayBeExtra = (value: unknown) => isAbsent(value) || isExtra(value);

@@ -92,7 +92,7 @@ export function createOpenai(
         // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
         if (contentTypeOf(response.headers) !== "text/event-stream") {
           await checkContentType(response, scrub);
-          yield wire.readWholeReply(await readWhole(response, maxBytes), scrub, isCustom);
+          yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom);
           return;
         }
         const reader = wire.createReplyReader(scrub, isCustom);
@@ -150,7 +150,7 @@ async function readModels(
   const response = await upstream.send(request, new AbortController().signal);
   try {
     if (response.status !== 200) throw await toRefusal(response, scrub);
-    const list = requireJson((await readWhole(response, 4 * 1024 * 1024)).toString("utf8"), scrub);
+    const list = requireJson((await readWhole(response, 4 * 1024 * 1024, scrub)).toString("utf8"), scrub);
     const entries: readonly unknown[] | undefined =
       isObject(list) && Array.isArray(list["data"]) ? list["data"] : undefined;
     if (entries === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");

@@ -1,11 +1,12 @@
 /** Reads the JSON that an upstream must have sent. */
 import { GatewayError } from "../../core/errors.ts";
+import { type Scrub, excerpt } from "../http/refusal.ts";
 import { parseJson } from "../json.ts";
 
-export function requireJson(text: string, scrub: (text: string) => string): unknown {
+export function requireJson(text: string, scrub: Scrub): unknown {
   const value = parseJson(text);
   if (value !== undefined) return value;
   throw new GatewayError("adapter_protocol", "The upstream answered with something that is not JSON.", {
-    cause: new Error(`It begins: ${scrub(text.slice(0, 200))}`),
+    cause: new Error(`It begins: ${excerpt(text, 200, scrub)}`),
   });
 }

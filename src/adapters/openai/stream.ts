@@ -39,7 +39,7 @@ const maxEventBytes = 64 * 1024 * 1024;
 const maxUntoldSize = 4 * maxEventBytes;
 
 export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
-  const events = createEventReader(maxEventBytes);
+  const events = createEventReader(maxEventBytes, scrub);
   let done = false;
   let untoldSize = 0;
   let failure: GatewayError | undefined;

@@ -56,7 +56,7 @@ function collect(items: readonly OutputItem[]) {
       if (part.type === "refusal") refusal += part.text;
       if (part.type !== "text") continue;
       for (const entry of part.logprobs ?? []) (logprobs ??= []).push(entry);
-      annotations.push(...toWireAnnotations(part.annotations ?? [], text.length));
+      for (const note of toWireAnnotations(part.annotations ?? [], text.length)) annotations.push(note);
       text += part.text;
     }
   }

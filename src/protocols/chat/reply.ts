@@ -111,6 +111,8 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
     const added = fieldsOf(extra);
     if (added === undefined) return "";
     const fields = JSON.stringify(added).slice(1, -1);
+    // A field may have been named and left without a value.
+    if (fields === "") return "";
     return `${open}{${callOpen}${fields},${argumentsOpen}""${argumentsClose}}${close}`;
   }
 

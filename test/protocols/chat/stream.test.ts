@@ -248,3 +248,18 @@ test("a batch of events is one write", async () => {
     [3, 1, 2],
   );
 });
+
+test("what is added to a call without a value is not told", async () => {
+  const extra = { dialect: "chat", fields: { signature: undefined } } as const;
+  const { stream } = await play([
+    [
+      { type: "tool-call", index: 0, callId: "c1", name: "look" },
+      { type: "tool-extra", index: 0, extra },
+      { type: "tool-arguments", index: 0, text: "{}" },
+    ],
+  ]);
+  assert.deepEqual(inner(stream).slice(1), [
+    `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`,
+    `"tool_calls"`,
+  ]);
+});

@@ -1,7 +1,7 @@
 /** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
-import { createFreeInput, type FreeInput } from "../../custom.ts";
+import { createFreeInput, createObjectScanner, type FreeInput } from "../../custom.ts";
 import { isObject, objectAt, textAt } from "../../json.ts";
 import { extraOf } from "../native.ts";
 
@@ -10,13 +10,16 @@ interface Call {
   id: string | undefined;
   /** Its id is another call's, so that it needs one of ours. */
   readonly isTwin: boolean;
-  /** Until the call has a name, it has not begun. */
-  begun: boolean;
+  /** Until the call has one, it has not begun. */
+  name: string | undefined;
   /** What came before the name. */
   held: string;
   readonly heldFields: Map<string, unknown>;
   /** Of a function that stands for a custom tool: its input, which is known only when it is whole. */
   input: FreeInput | undefined;
+  /** Whether its arguments end in the next piece. */
+  readonly endsIn: (piece: string) => boolean;
+  isWhole: boolean;
 }
 
 export interface CallReader {
@@ -40,14 +43,16 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   const waiting: Call[] = [];
 
   /** A name together with an id that is new begins another call, even under an index that was used before. */
-  function find(index: unknown, id: string | undefined, named: boolean): Call {
-    const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !named ? last : undefined;
+  function find(index: unknown, id: string | undefined, name: string | undefined): Call {
+    const isNamed = name !== undefined;
+    const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !isNamed ? last : undefined;
     const known = id === undefined || here?.id === id ? here : byId.get(id);
-    const isOther = here !== undefined && here.begun && id !== undefined && named && here.id !== id;
-    // Some servers give all calls of an answer one id, so that only their places tell them apart.
-    const isTwin = known?.begun === true && named && typeof index === "number" && here === undefined;
-    const found = (isTwin ? undefined : known) ?? (isOther ? undefined : here) ?? begin(id, isTwin);
-    if (!found.begun) found.id ??= id;
+    const isOther = here?.name !== undefined && id !== undefined && isNamed && here.id !== id;
+    // Some servers give all calls of an answer one id, so that only their places tell them apart; others one place.
+    const isNext = isNamed && known !== undefined && known === here && isBehind(here, id, name);
+    const isTwin = known?.name !== undefined && isNamed && typeof index === "number" && (here === undefined || isNext);
+    const found = (isTwin ? undefined : known) ?? (isOther || isNext ? undefined : here) ?? begin(id, isTwin);
+    if (found.name === undefined) found.id ??= id;
     if (found.id !== undefined && !byId.has(found.id)) byId.set(found.id, found);
     if (typeof index === "number") byIndex.set(index, found);
     last = found;
@@ -56,7 +61,17 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
 
   function begin(id: string | undefined, isTwin: boolean): Call {
     const number = calls.length;
-    const call: Call = { number, id, isTwin, begun: false, held: "", heldFields: new Map(), input: undefined };
+    const call: Call = {
+      number,
+      id,
+      isTwin,
+      name: undefined,
+      held: "",
+      heldFields: new Map(),
+      input: undefined,
+      endsIn: createObjectScanner(),
+      isWhole: false,
+    };
     calls.push(call);
     return call;
   }
@@ -75,13 +90,14 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
       const custom = objectAt(entry, "custom");
       const body = custom ?? objectAt(entry, "function") ?? {};
       const name = textAt(body, "name");
-      const call = find(place ?? entry["index"], textAt(entry, "id"), name !== undefined);
+      const call = find(place ?? entry["index"], textAt(entry, "id"), name);
       const index = call.number;
       const extra = extraOf(entry, knownOfCall, "chat");
-      if (call.begun && extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
-      if (!call.begun) for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
-      if (!call.begun && name !== undefined) {
-        call.begun = true;
+      if (call.name !== undefined && extra !== undefined) deltas.push({ type: "tool-extra", index, extra });
+      if (call.name === undefined)
+        for (const [key, value] of Object.entries(extra?.fields ?? {})) call.heldFields.set(key, value);
+      if (call.name === undefined && name !== undefined) {
+        call.name = name;
         if (custom === undefined && isCustom(name)) {
           call.input = createFreeInput();
           waiting.push(call);
@@ -92,16 +108,24 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
         deltas.push({ type: "tool-call", index, callId, name, kind, ...(all !== undefined && { extra: all }) });
       }
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
-      call.held = call.begun ? "" : piece;
-      if (call.begun) tell(call, call.input === undefined ? piece : call.input.hear(piece), deltas);
+      call.held = call.name === undefined ? piece : "";
+      if (call.name === undefined) return;
+      // With an id of its own it is known anyway.
+      if (call.id === undefined && custom === undefined) call.isWhole ||= call.endsIn(piece);
+      tell(call, call.input === undefined ? piece : call.input.hear(piece), deltas);
     },
     settle,
     end(deltas) {
       settle(deltas);
-      if (calls.every((call) => call.begun)) return;
+      if (calls.every((call) => call.name !== undefined)) return;
       throw new GatewayError("adapter_protocol", "The upstream called a tool without naming it.");
     },
   };
+}
+
+/** Whether what stands at a call's place, under its id or none, is no piece of it: it has another name, or the call is whole. */
+function isBehind(call: Call, id: string | undefined, name: string): boolean {
+  return call.name !== undefined && (call.name !== name || (id === undefined && call.isWhole));
 }
 
 const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);

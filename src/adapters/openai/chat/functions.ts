@@ -40,11 +40,16 @@ function suitTool(entry: unknown): unknown {
   return { type, function: written };
 }
 
+/** One tool, or several that are allowed. */
 function suitChoice(choice: unknown): unknown {
   const custom = customOf(choice);
-  return custom === undefined ? choice : { type: "function", function: custom };
+  if (custom !== undefined) return { type: "function", function: { name: custom["name"] } };
+  const allowed = isObject(choice) ? objectAt(choice, "allowed_tools") : undefined;
+  const tools = allowed && listAt(allowed, "tools")?.map(suitChoice);
+  return isObject(choice) && tools !== undefined ? { ...choice, allowed_tools: { ...allowed, tools } } : choice;
 }
 
+/** Some clients write its fields beside its type. */
 function customOf(entry: unknown): JsonObject | undefined {
-  return isObject(entry) && entry["type"] === "custom" ? objectAt(entry, "custom") : undefined;
+  return isObject(entry) && entry["type"] === "custom" ? (objectAt(entry, "custom") ?? entry) : undefined;
 }

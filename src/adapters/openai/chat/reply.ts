@@ -56,7 +56,7 @@ function createAnswerReader(
 
   /** Notes that come before their text wait for it. */
   function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
-    annotations.push(...annotationsAt(message));
+    for (const note of annotationsAt(message)) annotations.push(note);
     if (textLength === 0 || annotations.length === 0) return;
     for (const note of annotations.splice(0)) {
       const annotation = completeAnnotation(note, textLength);
