@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import type { SessionStore } from "../../src/core/store.ts";
+import { readAddress } from "../../src/stores/redis/address.ts";
+import { openConnection } from "../../src/stores/redis/connection.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/stores/redis.ts";
 import { findFreePort } from "../gateway.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -233,6 +235,27 @@ export function describeTrouble(server: () => RedisServer): void {
         await server().ask("REPLICAOF", "NO", "ONE");
       }
       await until(works(store));
+    });
+
+    test("a successor that was found meanwhile is not left for what the replica before it has said", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const address = readAddress(`redis://127.0.0.1:${proxy.port}`);
+      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...hasty, copyingMs: 400 });
+      context.after(() => connection.close());
+      await server().ask("REPLICAOF", "127.0.0.1", "1");
+      try {
+        await assert.rejects(connection.send(["SET", "successor", "1"]), { message: /may only be read/ });
+      } finally {
+        await server().ask("REPLICAOF", "NO", "ONE");
+      }
+      proxy.cut();
+      await until(async () => proxy.connections === 2 && connection.isReady());
+      // For longer than the replica would have been left after.
+      for (let waited = 0; waited < 2 * hasty.timeoutMs; waited += 100) {
+        await connection.send(["BLPOP", "nothing", "0.1"]);
+      }
+      assert.equal(proxy.connections, 2);
     });
 
     test("a turn that waits for a replica is kept once when its primary is not one any more for a while", async (context) => {

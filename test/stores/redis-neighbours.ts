@@ -33,6 +33,15 @@ async function openTwo(context: TestContext, server: RedisServer) {
 
 const said = (text: string): Event => ({ type: "item-delta", index: 0, kind: "text", part: 0, text });
 
+/** Hears until so many batches were told. */
+async function gatherHeard(neighbours: Neighbours, name: string, count: number): Promise<void> {
+  let heard = 0;
+  for await (const _ of neighbours.hear(name, never)) {
+    heard += 1;
+    if (heard === count) return;
+  }
+}
+
 export function describeNeighbours(server: () => RedisServer): void {
   describe("gateways on one Redis", () => {
     test("have a name one after the other, in the order in which they came", async (context) => {
@@ -68,6 +77,20 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal(await other.neighbours.isTaken("thread"), true);
       leave();
       (await other.neighbours.enter("thread", never))();
+    });
+
+    test("ask whether a name is taken without hearing what was told under it", async (context) => {
+      const own = await startRedis();
+      context.after(() => own.remove());
+      const [one] = await openStores(context, [own.url()]);
+      const sent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await own.ask("INFO", "stats"))?.[1]);
+      const leave = await one!.neighbours.enter("long", never);
+      for (let times = 0; times < 100; times += 1) one!.neighbours.tell("long", [said("x".repeat(10_000))]);
+      await gatherHeard(one!.neighbours, "long", 100);
+      const before = await sent();
+      assert.equal(await one!.neighbours.isTaken("long"), true);
+      assert.ok((await sent()) - before < 100_000);
+      leave();
     });
 
     test("leave the line when they have waited long enough, and let the next one in", async (context) => {

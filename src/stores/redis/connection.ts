@@ -171,11 +171,12 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (code === "READONLY") leaveReplica(thrown);
   }
 
-  /** Whoever has become a replica may have a successor under the same name. */
+  /** Whoever has become a replica may have a successor under the same name, unless that one has been found by then. */
   function leaveReplica(reason: unknown): void {
+    const replica = client;
     leaving ??= setTimeout(() => {
       leaving = undefined;
-      connectAnew(reason);
+      if (replica === client) connectAnew(reason);
     }, timeoutMs).unref();
   }
 

@@ -96,8 +96,12 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     };
   }
 
-  async function listen(words: string, from: number): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
-    const range = [from, from + saidAtOnce - 1].map(String);
+  async function listen(
+    words: string,
+    from: number,
+    to = from + saidAtOnce - 1,
+  ): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
+    const range = [from, to].map(String);
     const heard = await parts.withNames((hash, key) => run(scripts.hear, [hash(words), ...range, key]));
     const [isTaken, said] = toList(heard);
     return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
@@ -118,7 +122,8 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     },
     enter,
     async isTaken(words) {
-      return (await listen(words, 0)).isTaken;
+      // What was told may be megabytes, and nobody wants it here.
+      return (await listen(words, 1, 0)).isTaken;
     },
     tell(words, events) {
       const name = parts.hash(words);
