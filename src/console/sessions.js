@@ -9,6 +9,9 @@ import { toCount, toDate, toDistance } from "./words.js";
  * Times are texts on the wire.
  * @typedef {Omit<SessionSummary, "createdAt" | "updatedAt"> & { createdAt: string, updatedAt: string }} Summary
  * @typedef {{ readonly data: readonly Summary[], readonly hasMore: boolean }} Page
+ *
+ * Whose sessions are listed, or everybody's, and up to which one.
+ * @typedef {{ readonly owner: string, readonly last?: string | undefined }} Listed
  */
 
 /**
@@ -16,44 +19,59 @@ import { toCount, toDate, toDistance } from "./words.js";
  * @returns {Promise<undefined>}
  */
 export async function openSessions({ root, token, signal, report }) {
-  /** @type {string | undefined} */
-  let last;
-
-  /** @param {string} owner */
-  function read(owner) {
+  /** @param {Listed} behind */
+  function read({ owner, last }) {
     const query = new URLSearchParams({ limit: "50" });
     if (owner !== "") query.set("owner", owner);
     if (last !== undefined) query.set("after", last);
     return /** @type {Promise<Page>} */ (askJson(`operator/sessions?${query}`, token, { signal }));
   }
 
-  const first = await read("");
+  const first = await read({ owner: "" });
   fill(root, "sessions");
   const owner = part(root, "owner", HTMLInputElement);
   const list = part(root, "list", HTMLElement);
   const more = part(root, "more", HTMLButtonElement);
+  /** @type {Listed} */
+  let listed = { owner: "" };
+  /** What was asked for last. */
+  let wanted = listed;
 
-  /** @param {Page} page */
-  function add({ data, hasMore }) {
+  /**
+   * What the reader no longer wants when it comes is left, and nothing is added twice.
+   * @param {Listed} behind
+   */
+  async function show(behind) {
+    wanted = behind;
+    more.disabled = true;
+    try {
+      const page = await read(behind);
+      if (wanted !== behind) return;
+      if (behind.last === undefined) list.replaceChildren();
+      add(page, behind.owner);
+    } catch (thrown) {
+      report(thrown);
+    }
+    more.disabled = false;
+  }
+
+  /**
+   * @param {Page} page
+   * @param {string} of the owner
+   */
+  function add({ data, hasMore }, of) {
     list.append(...data.map(toRow));
-    last = data.at(-1)?.id;
+    listed = { owner: of, last: data.at(-1)?.id };
     more.hidden = !hasMore;
-    say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(owner.value));
+    say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(of));
   }
 
-  /** @param {Page} page */
-  function begin(page) {
-    list.replaceChildren();
-    add(page);
-  }
-
-  more.addEventListener("click", () => read(owner.value).then(add, report));
+  more.addEventListener("click", () => show({ ...listed }));
   part(root, "filter", HTMLFormElement).addEventListener("submit", (event) => {
     event.preventDefault();
-    last = undefined;
-    read(owner.value).then(begin, report);
+    void show({ owner: owner.value });
   });
-  begin(first);
+  add(first, "");
 }
 
 /** @param {Summary} session */

@@ -228,3 +228,10 @@ test("Whoever stops the process stops the answer, and is not asked again.", asyn
   stop();
   assert.equal(await failures, 0);
 });
+
+test("A conversation that was stopped before it began is over at once.", async () => {
+  const partner = createPartner(() => assert.fail("nobody is asked"));
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const talk = { input, output, isInteractive: false, complain() {}, session: "s", model: "m", showsHistory: false };
+  assert.equal(await converse(partner, { ...talk, stopped: AbortSignal.abort() }), 0);
+});

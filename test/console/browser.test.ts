@@ -241,6 +241,32 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     assert.match(text, /\n{"type":"end"}\n$/);
   });
 
+  await context.test(
+    "sessions are listed page by page, each once, and of another owner only when that is wanted",
+    async () => {
+      const names = Array.from({ length: 115 }, (_, index) => `many-${index}`);
+      for (const name of names) await ask("/v1/responses", { model: "echo", input: name }, name);
+      await page.click("#views a", "Sessions");
+      const rows = `document.querySelectorAll(".rows li")`;
+      await page.until(`${rows}.length === 50`);
+      await page.evaluate(
+        `for (let times = 0; times < 3; times += 1) document.querySelector("[data-part=more]").click()`,
+      );
+      await page.until(`${rows}.length === 100`);
+      // What is only typed is no filter yet.
+      await page.type("[data-part=owner]", "nobody");
+      await page.click("[data-part=more]");
+      await page.until(`document.querySelector("[data-part=more]").hidden`);
+      const [listed, different] = (await page.evaluate(
+        `[${rows}.length, new Set([...${rows}].map((row) => row.querySelector("a").href)).size]`,
+      )) as number[];
+      assert.ok(listed! >= names.length);
+      assert.equal(different, listed);
+      await page.click("[data-part=filter] button");
+      await shows("The owner 'nobody' has no session.");
+    },
+  );
+
   await context.test("a gateway that goes away is told, and the page goes on when it is back", async () => {
     await portico.close();
     await page.evaluate(`dispatchEvent(new Event("focus"))`);

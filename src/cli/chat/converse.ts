@@ -28,6 +28,7 @@ export interface Conversation {
 /** Answers until the input ends or someone has enough; tells how many answers failed. */
 export async function converse(partner: Partner, conversation: Conversation): Promise<number> {
   const { input, output, isInteractive, stopped, complain, model } = conversation;
+  if (stopped.aborted) return 0;
   const lines = createInterface({
     input,
     ...(isInteractive && { output }),
@@ -48,7 +49,6 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
   lines.once("close", () => (isOpen = false));
   lines.on("SIGINT", () => (answering === undefined ? lines.close() : answering.abort(callerLeft())));
   stopped.addEventListener("abort", stop, { once: true });
-  if (stopped.aborted) stop();
 
   async function answer(content: string): Promise<void> {
     const { signal } = (answering = new AbortController());
