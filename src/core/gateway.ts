@@ -5,7 +5,7 @@ import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { drainingError, GatewayError, toGatewayError } from "./errors.ts";
+import { callerLeft, drainingError, GatewayError, toGatewayError } from "./errors.ts";
 import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
@@ -130,8 +130,9 @@ export function createGateway(parts: GatewayParts): Gateway {
   let isClosing = false;
   const ended: Pick<SessionStore, "findTurn"> = {
     async findTurn(owner, turnId) {
-      const found = await store.findTurn(owner, turnId);
+      // It may be over when the store has answered.
       const turn = running.get(turnId);
+      const found = await store.findTurn(owner, turnId);
       if (found !== undefined || turn?.owner !== owner) return found;
       await turn.over;
       return store.findTurn(owner, turnId);
@@ -191,9 +192,18 @@ export function createGateway(parts: GatewayParts): Gateway {
       const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
       if (kept && caller.memo !== undefined) running.set(id, { owner, over: over.promise });
       const deltas = ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
+      let hasLeft = false;
+      let isSettling = false;
+      const leaveEarly = () => {
+        hasLeft = true;
+        // What is just being kept has its place until it is: whoever comes next goes on from it.
+        if (!isSettling) leave();
+      };
       const events = frame(id, deltas, {
         async settle(answer) {
           signal.throwIfAborted();
+          if (hasLeft) throw callerLeft();
+          isSettling = true;
           if (!kept) return memory?.keep(extend(place.path, toTurn(chain, keepsake, place, answer)));
           const commit = toCommit(chain, keepsake, place, answer, limits().maxTurnsPerThread);
           if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun })))
@@ -215,7 +225,7 @@ export function createGateway(parts: GatewayParts): Gateway {
         },
         now,
       });
-      return { about, context, events: leaveOnReturn(events, leave, finish) };
+      return { about, context, events: leaveOnReturn(events, leaveEarly, finish) };
     } catch (thrown) {
       leave();
       finish();
@@ -230,6 +240,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       // What it names may be gone when a request is repeated, so a key is looked for first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
+      // Nobody would wait for it, or call it off.
+      if (isClosing) throw drainingError();
       if (ask.background !== true) return begin(resolved, caller);
       return (await inBackground(resolved, caller)).join(caller.signal, ask.stream);
     },

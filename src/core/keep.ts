@@ -1,7 +1,7 @@
 /** Makes of a turn what the store keeps of it, and tells why it was not kept. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
-import { type ErrorCode, GatewayError } from "./errors.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
 import { extend, itemsOf, surplusOf } from "./place/path.ts";
@@ -129,11 +129,28 @@ export async function keepLone(
   answer: Answer,
   begun: boolean,
 ): Promise<void> {
-  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
   const lone = toLoneTurn(keepsake, input, answer);
-  if (isGone && begun) await store.deleteTurn(lone.owner, lone.id);
-  else if (begun) await store.end(lone);
-  else if (!isGone) await store.begin(lone);
+  if (begun) await store.end(lone);
+  else await store.begin(lone);
+  // Looked for only now: what is kept while its session is there goes with it.
+  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
+  if (isGone) await store.deleteTurn(lone.owner, lone.id);
+}
+
+/** Makes a turn known as running. A store that fails now may have kept it all the same, and nobody else would ever end it. */
+export async function beginLone(
+  store: Pick<SessionStore, "begin" | "end">,
+  keepsake: Keepsake,
+  input: readonly Item[],
+  key: IdempotencyKey | undefined,
+  now: () => Date,
+): Promise<void> {
+  try {
+    await store.begin(toLoneTurn(keepsake, input, undefined), key);
+  } catch (thrown) {
+    await endFailed(store, keepsake, input, toGatewayError(thrown), now());
+    throw thrown;
+  }
 }
 
 /** Ends a turn that the store knows as running and that failed before its first word; gives the events that tell so. */

@@ -3,7 +3,7 @@ import { toGatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { endFailed, type Keepsake, toLoneTurn } from "../keep.ts";
+import { beginLone, endFailed, type Keepsake } from "../keep.ts";
 import type { Elsewhere } from "./elsewhere.ts";
 import type { Live, Lives } from "./lives.ts";
 import { findContinued, placedBy } from "../place/place.ts";
@@ -59,7 +59,7 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     const live = lives.start(life, undefined, async (signal) => {
       leaving.push(caller.stay?.());
       leaving.push(await elsewhere.announce(turnId, signal));
-      await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+      await beginLone(store, keepsake, ask.items, key, now);
       return { about, events: tell(signal) };
     });
     void live.turn.ended.then(() => leaving.forEach((leave) => leave?.()));

@@ -4,7 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Events } from "../event.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { endFailed, isKept, type Keepsake, toLoneTurn } from "../keep.ts";
+import { beginLone, endFailed, isKept, type Keepsake } from "../keep.ts";
 import { type Follow, join, type Source } from "./live.ts";
 import type { Joinable, Live } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
@@ -75,7 +75,7 @@ export function createKeyed(parts: KeyedParts): Once {
 
     try {
       names.push(await elsewhere.announce(turnId, signal));
-      await store.begin(toLoneTurn(keepsake, ask.items, undefined), key);
+      await beginLone(store, keepsake, ask.items, key, now);
       // Whoever has waited for the key finds the turn by it now.
       names.shift()?.();
     } catch (thrown) {

@@ -1,5 +1,5 @@
 /** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
-import { GatewayError } from "../errors.ts";
+import { drainingError, GatewayError } from "../errors.ts";
 import type { Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import type { Witness } from "../witness.ts";
@@ -19,7 +19,7 @@ export interface Live extends Joinable {
 }
 
 export interface Lives {
-  /** Starts a turn; throws `overloaded` when too many of its kind run. */
+  /** Starts a turn; throws `overloaded` when too many of its kind run, `draining` when none begins any more. */
   start(life: Omit<Live, "turn" | "join">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
   /** Calls off a turn, whoever owns it. */
@@ -30,7 +30,7 @@ export interface Lives {
   count(): number;
   /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
   forgetOld(): void;
-  /** Lets those that run end until `overdue` resolves, then calls them off. */
+  /** Lets those that run end until `overdue` resolves, then calls them off; none begins any more. */
   close(overdue: Promise<void>): Promise<void>;
 }
 
@@ -63,6 +63,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
   const running = { background: 0, keyed: 0 };
   const remembered = new Map<string, Joinable & { readonly size: number; readonly until: number }>();
   let rememberedSize = 0;
+  let isClosing = false;
 
   function remember(keyName: string, { turn, fingerprint }: Live): void {
     const { placed, follow, ended } = turn;
@@ -97,6 +98,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
 
   return {
     start(life, keyName, begin) {
+      if (isClosing) throw drainingError();
       const current = limits();
       const kind = kindOf(life);
       if (running[kind] >= current.maxRunning) throw tooMany(kind, current.maxRunning);
@@ -123,6 +125,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       return byKey.get(keyName) ?? remembered.get(keyName);
     },
     async close(overdue) {
+      isClosing = true;
       const running = [...byTurn.values()];
       const ended = Promise.all(running.map(({ turn }) => turn.ended));
       await Promise.race([ended, overdue]);

@@ -1,0 +1,28 @@
+/** Something goes wrong, wherever it can: nobody waits for ever, and what is told is what is kept. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+import type { Findings } from "./faults/run.ts";
+import type { Work } from "./faults/thread.ts";
+
+const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
+
+test("a store or an adapter that fails once, or a caller that leaves, costs nobody else anything", async () => {
+  const { runs, findings } = await findOnThread({ seed });
+  assert.deepEqual(findings, []);
+  assert.ok(runs > 5_000, `only ${runs} runs`);
+});
+
+test("nor do two of them at a time", async () => {
+  const pairs = Number(process.env["PORTICO_RUNS"] ?? 2_000) / 2;
+  const { findings } = await findOnThread({ pairs, seed });
+  assert.deepEqual(findings, [], `PORTICO_SEED=${seed}`);
+});
+
+async function findOnThread(workerData: Work): Promise<Findings> {
+  const worker = new Worker(new URL("faults/thread.ts", import.meta.url), { workerData });
+  const [findings] = await once(worker, "message");
+  await worker.terminate();
+  return findings;
+}

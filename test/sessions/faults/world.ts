@@ -1,0 +1,270 @@
+/** A gateway on which something goes wrong, and callers who note what they are told. */
+import type { Delta } from "../../../src/core/delta.ts";
+import { callerLeft, GatewayError } from "../../../src/core/errors.ts";
+import type { Event, Events } from "../../../src/core/event.ts";
+import type { Caller, Gateway, GatewayLimits, Reply } from "../../../src/core/gateway.ts";
+import type { Item } from "../../../src/core/item.ts";
+import type { SessionStore } from "../../../src/core/store.ts";
+import type { Answer, Ask, Turn } from "../../../src/core/turn.ts";
+import { createIds } from "../../../src/ids.ts";
+import { makeGateway } from "../../making.ts";
+import { createTroubledAdapter, createTroubledStore, type How, type Trouble, wait } from "./trouble.ts";
+
+export interface World {
+  readonly gateway: Gateway;
+  /** The store without what goes wrong. */
+  readonly store: SessionStore;
+  newId(): string;
+  /** Asks, and hears the answer to its end, or leaves. It never rejects. */
+  ask(ask: Partial<Ask>, caller?: Partial<Caller>): Promise<Told>;
+  /** Does something else for a caller who may leave; nothing: it failed. */
+  attempt<Result>(work: (signal: AbortSignal, turnId: string) => Promise<Result>): Promise<Result | undefined>;
+  /** What all who asked were told, in the order in which they came. */
+  readonly tolds: readonly Told[];
+  /** The turns that the store keeps, in their order, whether it could say so or not. */
+  readonly kept: readonly string[];
+  /** Those of which it could not. */
+  readonly lost: ReadonlySet<string>;
+  /** The calls that went wrong, those of the adapter too. */
+  readonly struck: readonly { readonly name: string; readonly how: How }[];
+  /** All that was thrown at callers. */
+  readonly failures: readonly unknown[];
+  /** How many turns have a place that they take without their callers. */
+  stays(): number;
+  /** The turns that ended without their callers. */
+  readonly alone: readonly string[];
+  /** What the model was shown for a turn. */
+  seen(turnId: string): readonly Item[];
+  /** What it said to that. */
+  said(turnId: string): readonly Item[];
+}
+
+/** What a caller was told of its turn. */
+export interface Told {
+  readonly id: string;
+  readonly items: readonly Item[];
+  /** It is to be kept. */
+  readonly isWanted: boolean;
+  /** It goes on without its caller. */
+  readonly goesOn: boolean;
+  /** `thrown`: nothing was told before it failed; `begun`: nothing more has to be; `left`: it has not heard the end. */
+  status: Answer["status"] | "thrown" | "begun" | "left";
+  code: string | undefined;
+  text: string;
+  /** The turn that it was told of, which may be that of an earlier request. */
+  about: Reply["about"] | undefined;
+  isRepeated: boolean;
+  /** The caller has left, before its end or just at it. */
+  hasLeft: boolean;
+}
+
+const untold = { code: undefined, text: "", about: undefined, isRepeated: false, hasLeft: false } as const;
+
+/** Who asks now, and may leave. */
+interface Asker {
+  readonly turnId: string;
+  leave(how: How): void;
+}
+
+export const owner = "ann";
+export const user = (content: string): Item => ({ type: "message", role: "user", content });
+export const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
+
+const newId = createIds(() => new Date());
+
+export function createWorld(store: SessionStore, trouble: Trouble, limits: Partial<GatewayLimits> = {}): World {
+  const tolds: Told[] = [];
+  const kept: string[] = [];
+  const lost = new Set<string>();
+  const struck: { name: string; how: How }[] = [];
+  const turns = new Map<string, { readonly turn: Turn; readonly said: Delta[] }>();
+  const askers: Asker[] = [];
+  const alone: string[] = [];
+  const failures: unknown[] = [];
+  let stays = 0;
+  let current: How | undefined;
+
+  function stay(): () => void {
+    stays++;
+    return () => void stays--;
+  }
+
+  const noting: SessionStore = {
+    ...store,
+    async commit(commit) {
+      const isLost = current === "loses its answer";
+      const isKept = await store.commit(commit);
+      for (const { id } of isKept ? commit.turns : []) {
+        kept.push(id);
+        if (isLost) lost.add(id);
+      }
+      return isKept;
+    },
+  };
+
+  function onCall(name: string, how: How | undefined): void {
+    current = how;
+    if (how !== undefined) struck.push({ name, how });
+    const [oldest, newest] = [askers[0], askers.at(-1)];
+    const [first, last] = [trouble.due("oldest caller"), trouble.due("newest caller")];
+    if (first !== undefined) oldest?.leave(first);
+    if (last !== undefined) newest?.leave(last);
+  }
+
+  /** Whoever has begun it leaves; what goes on without is cancelled, or deleted. */
+  async function callOff(turnId: string): Promise<void> {
+    await wait(15);
+    askers.find((asker) => asker.turnId === turnId)?.leave("aborts");
+    const turn = await gateway.cancel(owner, turnId).catch(() => undefined);
+    if (turn?.background === false) await gateway.forget(owner, turnId).catch(() => {});
+  }
+
+  const adapter = createTroubledAdapter({
+    trouble,
+    script,
+    asked: (turn) => void turns.set(turn.id, { turn, said: [] }),
+    said: (turn, batch) => turns.get(turn.id)?.said.push(...batch),
+    struck: (how) => struck.push({ name: "stream", how }),
+    hangs: (turn) => void callOff(turn.id),
+  });
+  const witness = { placed() {}, endedAlone: ({ turnId }: { turnId: string }) => void alone.push(turnId) };
+  const gateway = makeGateway({
+    adapter,
+    store: createTroubledStore(noting, trouble, onCall),
+    limits,
+    witness,
+    newSessionId: () => newId("conv"),
+  });
+
+  /** What the caller does while it is there. */
+  async function during<Result>(asker: Asker, work: () => Promise<Result>): Promise<Result> {
+    askers.push(asker);
+    try {
+      if (trouble.due("caller") !== undefined) asker.leave("aborts");
+      return await work();
+    } finally {
+      askers.splice(askers.indexOf(asker), 1);
+    }
+  }
+
+  async function hear(told: Told, events: Events, leave: (how: How) => void): Promise<void> {
+    for (;;) {
+      const how = trouble.due("caller");
+      if (how === "returns") {
+        leave("returns");
+        return;
+      }
+      if (how === "aborts") leave("aborts");
+      const pulling = events.next();
+      if (how === "returns while it waits") leave("returns");
+      if (how === "aborts and returns") leave("aborts and returns");
+      const step = await pulling;
+      if (step.done === true) return;
+      for (const event of step.value) note(told, event);
+    }
+  }
+
+  async function ask(told: Told, asked: Ask, caller: Omit<Caller, "signal">): Promise<void> {
+    const leaving = new AbortController();
+    let events: Events | undefined;
+    const leave = (how: How): void => {
+      told.hasLeft ||= how !== "returns" || events !== undefined;
+      if (how !== "returns") leaving.abort(callerLeft());
+      if (how !== "aborts") void events?.return();
+    };
+    try {
+      await during({ turnId: told.id, leave }, async () => {
+        const reply = await gateway.answer(asked, { ...caller, signal: leaving.signal });
+        told.about = reply.about;
+        told.isRepeated = reply.isRepeated === true;
+        told.status = asked.background === true && !asked.stream ? "begun" : "left";
+        if (told.status === "begun") return void (await reply.events.return());
+        await hear(told, (events = reply.events), leave);
+      });
+    } catch (thrown) {
+      if (told.status !== "thrown" && told.status !== "left") return;
+      told.status = told.hasLeft && told.goesOn ? "left" : "thrown";
+      told.code = thrown instanceof GatewayError ? thrown.code : String(thrown);
+      failures.push(thrown);
+    }
+  }
+
+  return {
+    gateway,
+    store,
+    newId: () => newId("resp"),
+    async ask(asked, caller = {}) {
+      const whole: Ask = { ...usual, ...asked };
+      const turnId = caller.turnId ?? newId("resp");
+      const items = whole.items.filter((item) => item.type !== "reference");
+      const isWanted = whole.keep === "yes" || (whole.keep === "in-session" && caller.hint !== undefined);
+      const goesOn = whole.background === true || caller.key !== undefined;
+      const told: Told = { id: turnId, items, isWanted, goesOn, status: "thrown", ...untold };
+      tolds.push(told);
+      await ask(told, whole, { owner, hint: undefined, stay, ...caller, turnId });
+      return told;
+    },
+    async attempt(work) {
+      const leaving = new AbortController();
+      const turnId = newId("resp");
+      const leave = (): void => leaving.abort(callerLeft());
+      return during({ turnId, leave }, () => work(leaving.signal, turnId)).catch((thrown) => {
+        failures.push(thrown);
+        return undefined;
+      });
+    },
+    tolds,
+    kept,
+    lost,
+    struck,
+    failures,
+    stays: () => stays,
+    alone,
+    seen: (turnId) => turns.get(turnId)?.turn.items ?? [],
+    said: (turnId) => toItems(turns.get(turnId)?.said ?? []),
+  };
+}
+
+const usual: Ask = {
+  model: "m",
+  items: [user("hi")],
+  itemsParam: "input",
+  settings: { tools: [] },
+  stream: true,
+  keep: "yes",
+};
+
+function note(told: Told, event: Event): void {
+  if (event.type === "item-delta" && event.kind === "text") told.text += event.text;
+  if (event.type !== "turn-end") return;
+  told.status = event.answer.status;
+  told.code = event.answer.error?.code;
+}
+
+/** Calls a tool when it is asked to, and else repeats what it hears, in pieces. */
+function script({ id, items }: Turn): readonly (readonly Delta[])[] {
+  const last = items.at(-1);
+  const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "a tool";
+  if (heard.startsWith("CALL")) {
+    return [
+      [{ type: "tool-call", index: 0, callId: `call_${id}`, name: "f" }],
+      [{ type: "tool-arguments", index: 0, text: "{}" }],
+    ];
+  }
+  return [
+    [{ type: "text", text: "re: " }],
+    [{ type: "text", text: heard.slice(0, 40) }],
+    [{ type: "finish", reason: "stop" }],
+  ];
+}
+
+function toItems(said: readonly Delta[]): readonly Item[] {
+  const text = said.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
+  const written = said.map((delta) => (delta.type === "tool-arguments" ? delta.text : "")).join("");
+  const calls = said.flatMap((delta): Item[] =>
+    delta.type === "tool-call"
+      ? [{ type: "tool-call", kind: "function", callId: delta.callId ?? "", name: delta.name, arguments: written }]
+      : [],
+  );
+  return text === "" ? calls : [assistant(text), ...calls];
+}
