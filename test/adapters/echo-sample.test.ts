@@ -4,6 +4,7 @@ import * as fc from "fast-check";
 import { Check } from "typebox/schema";
 import { samplePattern } from "../../src/adapters/echo/pattern.ts";
 import { makeSample } from "../../src/adapters/echo/sample.ts";
+import { worked } from "../worked.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -281,11 +282,11 @@ function scalars(): fc.Arbitrary<Schema> {
 test("two long lists of values are held against each other in no time", () => {
   const values = (from: number) => Array.from({ length: 50_000 }, (_, index) => from + index);
   const types = (prefix: string) => Array.from({ length: 50_000 }, (_, index) => `${prefix}${index}`);
-  const since = performance.now();
+  const since = worked();
   assert.equal(makeSample({ allOf: [{ enum: values(0) }, { enum: values(49_999) }] }, plain), 49_999);
   assert.equal(
     typeof makeSample({ allOf: [{ type: [...types("a"), "string"] }, { type: [...types("b"), "string"] }] }, plain),
     "string",
   );
-  assert.ok(performance.now() - since < 5_000);
+  assert.ok(worked() - since < 5_000);
 });
