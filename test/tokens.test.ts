@@ -4,6 +4,7 @@ import { beforeEach, suite, test } from "node:test";
 import fc from "fast-check";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { createTokenCounter } from "../src/tokens.ts";
+import { worked } from "./worked.ts";
 
 const ready = createTokenCounter();
 
@@ -16,9 +17,9 @@ suite("the token counter", () => {
     const words = "one two three four five ".repeat(2_000);
     const first = count(words);
     for (let times = 0; times < 10; times++) count(`${times} ${words}`);
-    const began = performance.now();
+    const began = worked();
     assertClose(count("一丁丂七丄丅丆万丈三".repeat(500_000)), (first / words.length) * 5_000_000, 0.05);
-    assert.ok(performance.now() - began < 50, "it was not counted");
+    assert.ok(worked() - began < 50, "it was not counted");
   });
 
   test("counts short texts exactly", () => {
@@ -70,9 +71,9 @@ suite("the token counter", () => {
     test(`counts a long run of ${name} in a moment, and a much longer one in the same time`, () => {
       for (const length of [60_000, 12_000_000]) {
         const text = unit.repeat(length / unit.length);
-        const begun = performance.now();
+        const begun = worked();
         assertClose(count(text), length * tokensPerCharacter, 0.2);
-        const tookMs = performance.now() - begun;
+        const tookMs = worked() - begun;
         // In one piece the shorter runs take up to half a minute, and the longer ones overflow the stack.
         assert.ok(tookMs < 5_000, `it took ${tookMs} ms`);
       }

@@ -5,6 +5,7 @@ import { createReplyReader, readWholeReply } from "../../src/adapters/openai/cha
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { chunk } from "../upstream.ts";
+import { worked } from "../worked.ts";
 
 function deltasOf(...events: readonly unknown[]): readonly Delta[] {
   const reader = createReplyReader((text) => text);
@@ -202,9 +203,9 @@ test("what is added to a call before its name waits for it, the newest of each f
 
 test("thousands of fields before a call's name are read soon", () => {
   const fields = Array.from({ length: 10_000 }, (_, at) => chunk({ tool_calls: [{ index: 0, [`field${at}`]: at }] }));
-  const start = performance.now();
+  const start = worked();
   const [first] = deltasOf(...fields, chunk({ tool_calls: [{ index: 0, function: { name: "f" } }] }));
-  assert.ok(performance.now() - start < 5_000);
+  assert.ok(worked() - start < 5_000);
   assert.ok(first?.type === "tool-call");
   assert.equal(Object.keys(first.extra?.fields ?? {}).length, 10_000);
 });

@@ -12,6 +12,7 @@ import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/frame
 import type { StoredTurn } from "../../src/core/store.ts";
 import { about } from "../protocols/script.ts";
 import { batches } from "../protocols/deltas.ts";
+import { worked } from "../worked.ts";
 
 /** What was told, and the turn as a store would give it back. */
 async function tell(
@@ -73,13 +74,13 @@ suite("a turn told again", () => {
 
   test("is the same, and soon, when a dialect adds thousands of fields to a call one by one", async () => {
     const extra = (key: string) => ({ dialect: "chat", fields: { [key]: 1 } }) as const;
-    const start = performance.now();
+    const start = worked();
     const { events, turn } = await tell([
       [{ type: "tool-call", index: 0, name: "f", extra: extra("first") }],
       Array.from({ length: 10_000 }, (_, at) => ({ type: "tool-extra", index: 0, extra: extra(`field${at}`) })),
     ]);
     const again = replayTurn(turn);
-    assert.ok(performance.now() - start < 5_000);
+    assert.ok(worked() - start < 5_000);
     assert.equal(events.length, 10_004);
     assert.deepEqual(plain(again), plain(events));
   });

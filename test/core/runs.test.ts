@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import { toRuns } from "../../src/core/place/runs.ts";
+import { worked } from "../worked.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
@@ -104,7 +105,7 @@ test("a run ends behind its own last item, whatever stands before the next run",
 
 test("a long text is read in one go, however many blanks it has", () => {
   const blanks = " ".repeat(200_000);
-  const started = performance.now();
+  const started = worked();
   toRuns([user(`${blanks}a${blanks}\n`.repeat(2))]);
-  assert.ok(performance.now() - started < 1000);
+  assert.ok(worked() - started < 1000);
 });
