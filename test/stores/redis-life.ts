@@ -126,6 +126,16 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal(await store.findTurn("alice", turn.id), undefined);
     });
 
+    test("what was answered while the gateway itself stood still is heard", async (context) => {
+      const address = readAddress(server().url());
+      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...hasty, copyingMs: 400 });
+      context.after(() => connection.close());
+      const answer = connection.send(["PING"]);
+      await new Promise((resolve) => setImmediate(resolve));
+      for (const since = performance.now(); performance.now() - since < 2 * hasty.timeoutMs;);
+      assert.equal(await answer, "PONG");
+    });
+
     test("a server that stands still is left after a while, and nothing that it did not answer is kept", async (context) => {
       const store = await open(context, { url: server().url(), times: hasty });
       await store.claim();

@@ -62,6 +62,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   let isSearching = false;
   let pending = 0;
   let movedAt = 0;
+  /** The silence that was given a second look. */
+  let doubtedAt = -1;
   let watch: NodeJS.Timeout | undefined;
   let leaving: NodeJS.Timeout | undefined;
   const waiting: (() => void)[] = [];
@@ -145,16 +147,18 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     }
   }
 
-  /** A server that stands still keeps its connections open, so they are left when it answers nothing. */
+  /**
+   * A server that stands still keeps its connections open, so they are left when it answers nothing. But timers come before sockets:
+   * who was held up itself has not yet read what was answered meanwhile, and so looks again after as long as that was.
+   */
   function judge(): void {
     watch = undefined;
     if (pending === 0) return;
     const restMs = movedAt + timeoutMs - performance.now();
-    if (restMs > 0) {
-      watch = setTimeout(judge, restMs + 1);
-      return;
-    }
-    connectAnew(hasNotAnswered(timeoutMs));
+    const isSure = restMs <= 0 && doubtedAt === movedAt;
+    if (isSure) return connectAnew(hasNotAnswered(timeoutMs));
+    if (restMs <= 0) doubtedAt = movedAt;
+    watch = setTimeout(judge, Math.abs(restMs) + 1);
   }
 
   function connectAnew(reason: unknown): void {

@@ -4,7 +4,7 @@ import { toAddress } from "../../../src/core/conversation/address.ts";
 import type { Caller } from "../../../src/core/gateway.ts";
 import type { Item } from "../../../src/core/item.ts";
 import type { Ask } from "../../../src/core/turn.ts";
-import { checkSession, hint, inSession, memo, mustAnswer, type Scene } from "./checks.ts";
+import { checkSession, harmless, hint, inSession, memo, mustAnswer, type Scene } from "./checks.ts";
 import { wait } from "./trouble.ts";
 import { assistant, owner, type Told, user, type World } from "./world.ts";
 
@@ -103,6 +103,7 @@ export const threadScenes: Record<string, Scene> = {
       return async () => {
         if (isDeleted !== true) return;
         assert.equal((await say("next")).code, "not_found");
+        if (world.struck.some(({ name, how }) => name !== "stream" && !harmless.has(how))) return;
         for await (const record of world.store.exportRecords()) {
           // One that was just being begun is told as failed to whoever comes back for it.
           const isOver = record.type === "turn" && record.turn.status === "failed" && record.turn.session === undefined;
