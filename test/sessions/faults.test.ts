@@ -15,7 +15,7 @@ test("a store or an adapter that fails once, or a caller that leaves, costs nobo
 });
 
 test("nor do two of them at a time", async () => {
-  const pairs = Number(process.env["PORTICO_RUNS"] ?? 2_000) / 2;
+  const pairs = Number(process.env["PORTICO_RUNS"] ?? 300);
   const { findings } = await findOnThread({ pairs, seed });
   assert.deepEqual(findings, [], `PORTICO_SEED=${seed}`);
 });

@@ -57,7 +57,7 @@ test("what the store warns of stands in the gateway's log, and not beside it", a
   context.after(() => void process.off("warning", gather));
   const begun = once(process, "worker") as Promise<[Worker]>;
   // More than the log of the file may hold before its thread is begun.
-  assert.equal((await tell(address, { on: "chat", say: "long ".repeat(1_000_000), more: hinted })).status, 200);
+  assert.equal((await tell(address, { on: "chat", say: "long".repeat(1_250_000), more: hinted })).status, 200);
   const [thread] = await begun;
   await thread.terminate();
   const [warning = "", ...rest] = logged();

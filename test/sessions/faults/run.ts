@@ -114,8 +114,8 @@ async function play(
   }
 }
 
-/** A thousand times what a scene takes. */
-const patienceMs = 2_000;
+/** Thousands of times what a scene takes, as the machine may be busy. */
+const patienceMs = 20_000;
 
 async function rest({ gateway }: World): Promise<void> {
   await wait(2);
