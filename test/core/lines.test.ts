@@ -1,7 +1,10 @@
 /** A session's line goes on when whoever was in it came to nothing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GatewayError } from "../../src/core/errors.ts";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { callerLeft, GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { SessionStore } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { say } from "../scripted.ts";
 import { codeOf, drain, open } from "./asking.ts";
@@ -29,4 +32,59 @@ test("a store that fails while a turn waits in its session's line keeps nobody w
   assert.equal(next.about.history, "continued");
   await drain(next);
   assert.equal(gateway.load().waiting, 0);
+});
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const hint = "garden";
+
+test("a turn whose caller leaves while it is being kept has its place until it is, and the next goes on from it", async () => {
+  const kept = createMemoryStore();
+  const gate = Promise.withResolvers<void>();
+  const keeping = Promise.withResolvers<void>();
+  const commit: SessionStore["commit"] = async (turns) => {
+    keeping.resolve();
+    await gate.promise;
+    return kept.commit(turns);
+  };
+  const { answer, adapter } = open([say("ok")], { ...kept, commit });
+  const caller = new AbortController();
+  const first = await answer({ items: [user("one")] }, { hint, signal: caller.signal });
+  const told = drain(first);
+  await keeping.promise;
+  caller.abort(callerLeft());
+  void first.events.return();
+  const next = answer({ items: [user("two")] }, { hint });
+  await nextTick();
+  assert.equal(adapter.turns.length, 1);
+  gate.resolve();
+  await told;
+  const end = (await drain(await next)).at(-1);
+  assert.equal(end?.type === "turn-end" && end.answer.status, "completed");
+  assert.equal(adapter.turns[1]?.items.length, 3);
+});
+
+test("a turn whose caller has left before its end is not kept behind the one that took its place", async () => {
+  const gate = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const { answer, adapter } = open(async function* (turn) {
+    yield say("ok");
+    if (turn.items.length > 1) return;
+    begun.resolve();
+    await gate.promise;
+  });
+  const first = await answer({ items: [user("one")] }, { hint });
+  const told = drain(first);
+  await begun.promise;
+  void first.events.return();
+  const next = await answer({ items: [user("two"), user("three")] }, { hint });
+  gate.resolve();
+  const end = (await told).at(-1);
+  assert.equal(end?.type === "turn-end" && end.answer.error?.code, "client_closed");
+  const nextEnd = (await drain(next)).at(-1);
+  assert.equal(nextEnd?.type === "turn-end" && nextEnd.answer.status, "completed");
+  await drain(await answer({ items: [user("four")] }, { hint }));
+  assert.deepEqual(
+    adapter.turns.at(-1)?.items.map((item) => (item.type === "message" ? item.content : "")),
+    ["two", "three", "ok", "four"],
+  );
 });

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resolveReferences } from "../../src/core/conversation/references.ts";
+import type { SessionStore } from "../../src/core/store.ts";
 import type { Reference } from "../../src/core/turn.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { makeTurn } from "../stores/making.ts";
+import { createSlow, drain, open } from "./asking.ts";
 
 test("a few bytes cannot name a long item so often that it becomes more than a body could be", async () => {
   const store = createMemoryStore();
@@ -16,4 +18,28 @@ test("a few bytes cannot name a long item so often that it becomes more than a b
     resolveReferences(store, turn.owner, { ...ask, items: Array.from({ length: times }, () => reference) }, 10_000);
   assert.equal((await resolve(9)).items.length, 9);
   await assert.rejects(resolve(10), { code: "body_too_large", status: 413, param: "input" });
+});
+
+test("an item of a turn that is over when the store has looked for it is found", async () => {
+  const kept = createMemoryStore();
+  const { script, begun, go } = createSlow();
+  const gate = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const findTurn: SessionStore["findTurn"] = async (owner, turnId) => {
+    const found = await kept.findTurn(owner, turnId);
+    asked.resolve();
+    await gate.promise;
+    return found;
+  };
+  const { answer } = open(script, { ...kept, findTurn });
+  const memo = () => "{}";
+  const turnId = `resp_${"c".repeat(48)}`;
+  const told = drain(await answer({}, { memo, turnId }));
+  await begun;
+  const naming = answer({ items: [{ type: "reference", id: `msg_${"c".repeat(48)}0000` }] }, { memo });
+  await asked.promise;
+  go();
+  await told;
+  gate.resolve();
+  await drain(await naming);
 });

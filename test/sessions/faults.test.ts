@@ -9,9 +9,11 @@ import type { Work } from "./faults/thread.ts";
 const seed = Number(process.env["PORTICO_SEED"] ?? 20_261_116);
 
 test("a store or an adapter that fails once, or a caller that leaves, costs nobody else anything", async () => {
-  const { runs, findings } = await findOnThread({ seed });
+  // `PORTICO_STRIDE=1` tries every place.
+  const stride = Number(process.env["PORTICO_STRIDE"] ?? 3);
+  const { runs, findings } = await findOnThread({ stride, seed });
   assert.deepEqual(findings, []);
-  assert.ok(runs > 5_000, `only ${runs} runs`);
+  assert.ok(runs > 5_000 / stride, `only ${runs} runs`);
 });
 
 test("nor do two of them at a time", async () => {

@@ -15,13 +15,13 @@ export interface Findings {
 
 const scenes = Object.entries({ ...threadScenes, ...liveScenes });
 
-/** Everything once: each scene for each thing that can go wrong in it, from its first call or step to its last. */
-export async function findEach(open: () => SessionStore): Promise<Findings> {
+/** Each scene for each thing that can go wrong in it, from its first call or step to its last, or at every so many of them. */
+export async function findEach(open: () => SessionStore, stride: number): Promise<Findings> {
   const findings: string[] = [];
   let runs = 0;
   for (const scene of scenes) {
     for (const kind of allKinds) {
-      for (let at = 1, isThrough = false; !isThrough; at++) {
+      for (let at = 1 + (runs % stride), isThrough = false; !isThrough; at += stride) {
         const trouble = createTrouble(...kind, at);
         findings.push(...(await play(open(), scene, trouble, [[...kind, at]])));
         isThrough = !trouble.hasStruck;

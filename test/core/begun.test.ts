@@ -1,0 +1,96 @@
+/** Turns that the store knows before they are over: they end there too, whatever it fails at. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Item } from "../../src/core/item.ts";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createMemoryStore } from "../../src/stores/memory.ts";
+import { say } from "../scripted.ts";
+import { codeOf, createSlow, drain, key, open } from "./asking.ts";
+import { createNeighbourhood } from "./neighbourhood.ts";
+
+const memo = () => "{}";
+const hint = "garden";
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const isAway = () => new GatewayError("store_unavailable", "The store is away for a moment.");
+
+/** Keeps a turn that begins, and cannot say so, for as long as `isLost`. */
+function losing(store: SessionStore) {
+  const state = { isLost: true };
+  const begin: SessionStore["begin"] = async (turn, key) => {
+    await store.begin(turn, key);
+    if (state.isLost) throw isAway();
+  };
+  return { state, store: { ...store, begin } };
+}
+
+suite("a turn whose beginning the store could not confirm", () => {
+  const turnId = `resp_${"a".repeat(48)}`;
+
+  test("does not run for ever, though nobody works on it", async () => {
+    const { store } = losing(createMemoryStore());
+    const { answer, gateway } = open([say("ok")], store);
+    const asked = answer({ background: true, stream: false }, { memo, turnId });
+    assert.equal(await codeOf(asked), "store_unavailable");
+    assert.equal((await store.findTurn("ann", turnId))?.status, "failed");
+    assert.deepEqual(gateway.load(), { waiting: 0, live: 0 });
+  });
+
+  test("leaves its key free", async () => {
+    for (const background of [true, false]) {
+      const { store, state } = losing(createNeighbourhood()().store);
+      const { answer } = open([say("ok")], store);
+      assert.equal(await codeOf(answer({ background }, { memo, turnId, key })), "store_unavailable");
+      assert.equal((await store.findTurn("ann", turnId))?.status, "failed");
+      state.isLost = false;
+      const again = await answer({ background }, { memo, key });
+      assert.notEqual(again.isRepeated, true);
+      await drain(again);
+    }
+  });
+});
+
+suite("a turn that comes to nothing", () => {
+  test("is ended, though the store cannot tell then whether its session is there", async () => {
+    const kept = createMemoryStore();
+    await beginSession(kept);
+    let isHindered = false;
+    const readSession: SessionStore["readSession"] = async (id) => {
+      if (isHindered) throw isAway();
+      return kept.readSession(id);
+    };
+    const { script, begun } = createSlow();
+    const { answer, gateway } = open(script, { ...kept, readSession });
+    const { about } = await answer({ background: true, stream: false }, { hint, memo });
+    await begun;
+    isHindered = true;
+    await gateway.cancel("ann", about.id);
+    assert.equal((await kept.findTurn("ann", about.id))?.status, "cancelled");
+  });
+
+  test("leaves nothing when its session is deleted while it is kept", async () => {
+    const kept = createMemoryStore();
+    const session = await beginSession(kept);
+    const begin: SessionStore["begin"] = async (turn) => {
+      await kept.deleteSession("ann", session);
+      await kept.begin(turn);
+    };
+    const { script, begun } = createSlow();
+    const { answer } = open(script, { ...kept, begin });
+    const caller = new AbortController();
+    const left = await answer({ items: [user("two")] }, { hint, memo, signal: caller.signal });
+    const told = drain(left);
+    await begun;
+    caller.abort(new GatewayError("client_closed", "gone"));
+    await told;
+    assert.equal(await kept.findTurn("ann", left.about.id), undefined);
+  });
+});
+
+/** The id of a session in which something was said. */
+async function beginSession(store: SessionStore): Promise<string> {
+  const { answer } = open([say("ok")], store);
+  const { about, events } = await answer({ items: [user("one")] }, { hint, memo });
+  for await (const _ of events);
+  return about.session ?? "";
+}
