@@ -1,6 +1,6 @@
 /**
- * Runs every test. A process for each file is what most of the time would go into, so those that keep to themselves share
- * one; those that start programs, or measure their own memory, have one each, side by side with it.
+ * Runs every test, in three processes side by side. A process for each file is what most of the time would go into, so
+ * nearly all of them share two; those that load the machine or measure their own memory have one each, in turn.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
@@ -8,10 +8,13 @@ import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const sharing = /^test\/((adapters|config|core|http|protocols)\/|sdk)/;
+const lonely = /^test\/(sessions\/property|stores\/redis|whole\/(background|crash))/;
+const parts = /^test\/((adapters|cli|config|core|http|protocols)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
-const { shared = [], apart = [] } = Object.groupBy(files, (file) => (sharing.test(file) ? "shared" : "apart"));
+const { apart = [], ...shared } = Object.groupBy(files, (file) =>
+  lonely.test(file) ? "apart" : parts.test(file) ? "parts" : "whole",
+);
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
   const options = [
@@ -30,8 +33,8 @@ function start(args: readonly string[], tests: readonly string[], output: "inher
   return { ended, told: child.stdout === null ? undefined : buffer(child.stdout) };
 }
 
-const one = start(["--test-isolation=none"], shared, "pipe");
-const others = start(["--test-concurrency=3"], apart, "inherit");
-const codes = await Promise.all([one.ended, others.ended]);
-process.stdout.write((await one.told) ?? "");
+const sharing = Object.values(shared).map((tests) => start(["--test-isolation=none"], tests, "pipe"));
+const running = [...sharing, start(["--test-concurrency=1"], apart, "inherit")];
+const codes = await Promise.all(running.map(({ ended }) => ended));
+for (const { told } of sharing) process.stdout.write((await told) ?? "");
 process.exitCode = Math.max(...codes);

@@ -12,7 +12,7 @@ test(
   async (context) => {
     const token = "sk-bench-0123456789abcdef";
     const wanted = { file: join(makeFolder(context), "sessions.db"), token, model: "http://127.0.0.1:9" };
-    const child = fork(join(import.meta.dirname, "../bench/gateway.ts"), [JSON.stringify(wanted)]);
+    const child = fork(join(import.meta.dirname, "../bench/gateway.ts"), [JSON.stringify(wanted)], { execArgv: [] });
     context.after(() => child.kill());
     const [address] = (await Promise.race([once(child, "message"), once(child, "exit")])) as [string];
     const { status } = await fetch(`${address}/v1/chat/completions`, {

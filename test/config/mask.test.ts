@@ -197,10 +197,10 @@ test("The work of hiding grows with the text and no faster.", () => {
     "max_tokens=",
   ];
   for (const piece of [...pieces, ...more]) {
-    const text = piece.repeat(200_000 / piece.length);
+    const text = piece.repeat(50_000 / piece.length);
     const before = process.threadCpuUsage();
     for (const around of [text, `a${text}`, `x key${text}`, `${text}key`]) hideSecrets(around);
     const { user, system } = process.threadCpuUsage(before);
-    assert.ok((user + system) / 1000 < 2_000, `${JSON.stringify(piece)} took ${(user + system) / 1000} ms`);
+    assert.ok((user + system) / 1000 < 500, `${JSON.stringify(piece)} took ${(user + system) / 1000} ms`);
   }
 });

@@ -11,6 +11,7 @@ import { writeArchive } from "../../src/archive/write.ts";
 import type { Item } from "../../src/core/item.ts";
 import { openPortico } from "../../src/index.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
+import { compiled } from "../compiled.ts";
 import { findFreePort, makeFolder, startGateway, token } from "../gateway.ts";
 import { makeTurn } from "../stores/making.ts";
 import { executable, runProgram, toConfig, writeConfig } from "./program.ts";
@@ -174,7 +175,7 @@ test(
     const portico = (limit: string, ...args: readonly string[]) =>
       spawnSync(limiter, [`--fsize=${limit}`, process.execPath, executable, "sessions", ...args], {
         cwd: folder,
-        env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: temporary },
+        env: { PATH: process.env["PATH"], HOME: folder, TMPDIR: temporary, NODE_COMPILE_CACHE: compiled },
         encoding: "utf8",
       });
     const { status, stderr } = portico("1000000", "import", archive);
