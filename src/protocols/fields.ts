@@ -1,5 +1,6 @@
 /** Reads the fields of a JSON body: null means absent, a wrong type or range is an error that names the path and the remedy. */
 import { GatewayError } from "../core/errors.ts";
+import type { Dialect, Extra } from "../core/item.ts";
 
 /** An object of the body together with its path, e.g. `messages[2].content[0]`; the body itself has the path "". */
 export interface Fields {
@@ -123,6 +124,12 @@ export function readOthers({ path, values }: Fields, known: ReadonlySet<string>)
   return Object.fromEntries(keys.map((key) => [key, values[key]]));
 }
 
+/** The same, as what a dialect adds to something; nothing when there is nothing. */
+export function readExtra(fields: Fields, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
+  const others = readOthers(fields, known);
+  return others && { dialect, fields: others };
+}
+
 /** Caller's labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */
 export function readMetadata(fields: Fields, key: string): Readonly<Record<string, string>> | undefined {
   const metadata = readObject(fields, key);
@@ -157,6 +164,8 @@ function isHigh(unit: number): boolean {
 function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
+
+/** What must be an object, and where it stands. */
 export function toFields(value: unknown, path: string): Fields {
   if (isObject(value)) return { path, values: value };
   throw wrongType(path, "an object", value);

@@ -1,7 +1,8 @@
 /** The models a caller may choose from, as both dialects list them. */
+import { toSeconds } from "./time.ts";
 
 export function toModel(id: string, since: Date): unknown {
-  return { id, object: "model", created: Math.floor(since.getTime() / 1000), owned_by: "portico" };
+  return { id, object: "model", created: toSeconds(since), owned_by: "portico" };
 }
 
 export function toModelList(ids: readonly string[], since: Date): unknown {

@@ -4,6 +4,7 @@ import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
+import { toSeconds } from "../time.ts";
 import { toWireAnnotations } from "./annotations.ts";
 import type { Wants } from "./request.ts";
 
@@ -143,9 +144,4 @@ export function toCompletionId(about: About): string {
 /** The turn of such a name; any other name stays as it is. */
 export function toTurnId(id: string): string {
   return id.replace(/^chatcmpl-/, "resp_");
-}
-
-/** A time as the wire counts it. */
-export function toSeconds(date: Date): number {
-  return Math.floor(date.getTime() / 1000);
 }

@@ -4,6 +4,7 @@ import {
   type Fields,
   missing,
   pathOf,
+  readExtra,
   readString,
   requireName,
   requireObject,
@@ -11,7 +12,6 @@ import {
   toFields,
   wrongType,
 } from "../fields.ts";
-import { toExtra } from "./extra.ts";
 
 /** The content of a message that must have one. */
 export function requireContent(message: Fields): Content {
@@ -42,7 +42,7 @@ const partReaders: ReadonlyMap<string, (part: Fields) => Part> = new Map([
 ]);
 
 function readText(part: Fields): Part {
-  return { type: "text", text: requireString(part, "text"), extra: toExtra(part, knownOfText) };
+  return { type: "text", text: requireString(part, "text"), extra: readExtra(part, knownOfText, "chat") };
 }
 
 function readRefusal(part: Fields): Part {

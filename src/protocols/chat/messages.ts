@@ -1,12 +1,13 @@
 /** Reads `messages` into items: a message that carries several things becomes several items, in order. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Content, Extra, Item, Part, Role, ToolCall } from "../../core/item.ts";
+import type { Content, Item, Part, Role, ToolCall } from "../../core/item.ts";
 import {
   type Fields,
   missing,
   notAllowed,
   pathOf,
   readArray,
+  readExtra,
   readObject,
   readObjects,
   readString,
@@ -17,7 +18,6 @@ import {
 } from "../fields.ts";
 import { type Calls, createCalls } from "./calls.ts";
 import { readContent, requireContent } from "./content.ts";
-import { toExtra } from "./extra.ts";
 
 export function readMessages(body: Fields): readonly Item[] {
   const list = readArray(body, "messages") ?? missing("messages");
@@ -74,7 +74,7 @@ function readSaid(role: Role): (message: Fields, reading: Reading) => void {
       role,
       content: requireContent(message),
       name: readName(message),
-      extra: readExtra(message),
+      extra: readExtra(message, knownOfMessage, "chat"),
     });
   };
 }
@@ -84,7 +84,7 @@ function readAssistant(message: Fields, { items, calls: known }: Reading): void 
   const refusal = readString(message, "refusal") || undefined;
   const calls = readCalls(message, known);
   const name = readName(message);
-  const extra = readExtra(message);
+  const extra = readExtra(message, knownOfMessage, "chat");
   const hasWords = refusal !== undefined || (content?.length ?? 0) > 0;
   if (calls.length === 0 || hasWords || name !== undefined || extra !== undefined) {
     items.push({ type: "message", role: "assistant", content: withRefusal(content ?? "", refusal), name, extra });
@@ -111,7 +111,7 @@ function readCalls(message: Fields, known: Calls): readonly ToolCall[] {
 
 function readCall(call: Fields): ToolCall {
   const callId = requireName(call, "id");
-  const extra = toExtra(call, knownOfCall);
+  const extra = readExtra(call, knownOfCall, "chat");
   const custom = readObject(call, "custom");
   if (custom !== undefined) {
     const name = requireName(custom, "name");
@@ -125,7 +125,7 @@ function readCall(call: Fields): ToolCall {
 function readFunctionCall(call: Fields, known: Calls): ToolCall {
   const name = requireName(call, "name");
   const written = readString(call, "arguments") ?? "";
-  const extra = toExtra(call, knownOfFunctionCall);
+  const extra = readExtra(call, knownOfFunctionCall, "chat");
   return { type: "tool-call", kind: "function", callId: known.newId(name, written), name, arguments: written, extra };
 }
 
@@ -133,7 +133,7 @@ function readFunctionCall(call: Fields, known: Calls): ToolCall {
 function readOutput(message: Fields, { items, calls }: Reading): void {
   const callId = requireName(message, "tool_call_id");
   const kind = calls.find(callId)?.kind ?? "function";
-  const extra = toExtra(message, knownOfOutput);
+  const extra = readExtra(message, knownOfOutput, "chat");
   items.push({ type: "tool-output", kind, callId, output: requireContent(message), extra });
 }
 
@@ -149,7 +149,7 @@ function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
     );
   }
   const { kind, callId } = call;
-  const extra = readExtra(message);
+  const extra = readExtra(message, knownOfMessage, "chat");
   items.push({ type: "tool-output", kind, callId, output: readContent(message) ?? "", extra });
 }
 
@@ -173,7 +173,3 @@ const knownOfMessage = new Set([
   "annotations",
   "parsed",
 ]);
-
-function readExtra(message: Fields): Extra | undefined {
-  return toExtra(message, knownOfMessage);
-}

@@ -4,6 +4,7 @@ import type { Event, ItemDelta, OutputItem } from "../../core/event.ts";
 import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About, Voice } from "../../core/ports.ts";
 import type { Answer } from "../../core/turn.ts";
+import { toSeconds } from "../time.ts";
 import { toWireAnnotations } from "./annotations.ts";
 import {
   betweenSections,
@@ -14,7 +15,6 @@ import {
   toFinishReason,
   toFunctionCall,
   toLogprobs,
-  toSeconds,
   toServed,
   toUsage,
 } from "./completion.ts";

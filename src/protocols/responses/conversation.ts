@@ -4,6 +4,7 @@ import type { Item } from "../../core/item.ts";
 import type { Conversation, Metadata } from "../../core/store.ts";
 import type { Reference } from "../../core/turn.ts";
 import { missing, readArray, readBody, readMetadata } from "../fields.ts";
+import { toSeconds } from "../time.ts";
 import { readItems } from "./items.ts";
 import type { Seal } from "./seal.ts";
 
@@ -44,7 +45,7 @@ export function readNewItems(body: unknown, seal: Seal): NewConversation["items"
 }
 
 export function toWireConversation({ id, createdAt, metadata }: Conversation): object {
-  return { id, object: "conversation", created_at: Math.floor(createdAt.getTime() / 1000), metadata };
+  return { id, object: "conversation", created_at: toSeconds(createdAt), metadata };
 }
 
 /** Its items are gone with it. */

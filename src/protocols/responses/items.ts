@@ -1,14 +1,14 @@
 /** Reads input items; one without a type is a message, the way most clients write it. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Extra, Item, Role } from "../../core/item.ts";
+import type { Item, Role } from "../../core/item.ts";
 import type { Reference } from "../../core/turn.ts";
 import {
   type Fields,
   missing,
   pathOf,
   readChoice,
+  readExtra,
   readObjects,
-  readOthers,
   readString,
   requireName,
   requireString,
@@ -74,7 +74,7 @@ function readMessage(item: Fields): Item {
     type: "message",
     role: readChoice(item, "role", roles) ?? missing(pathOf(item, "role")),
     content: readContent(item, "content"),
-    extra: readExtra(item, knownOfMessage),
+    extra: readExtra(item, knownOfMessage, "responses"),
   };
 }
 
@@ -87,7 +87,7 @@ function readCall(item: Fields, kind: "function" | "custom", written: "arguments
     name: requireName(item, "name"),
     ...(namespace !== undefined && { group: namespace }),
     arguments: requireString(item, written),
-    extra: readExtra(item, knownOfCall[kind]),
+    extra: readExtra(item, knownOfCall[kind], "responses"),
   };
 }
 
@@ -124,8 +124,3 @@ const knownOfCall = {
   function: new Set([...leftOut, "call_id", "name", "namespace", "arguments"]),
   custom: new Set([...leftOut, "call_id", "name", "namespace", "input"]),
 } as const;
-
-function readExtra(item: Fields, known: ReadonlySet<string>): Extra | undefined {
-  const others = readOthers(item, known);
-  return others && { dialect: "responses", fields: others };
-}

@@ -1,6 +1,7 @@
 /** Writes the response object as JSON text: every key present, what the request fixed made into text only once. */
 import type { About } from "../../core/ports.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
+import { toSeconds } from "../time.ts";
 import { toResponseError } from "./failure.ts";
 
 /** What a response object repeats of its request, in the words of the wire. */
@@ -132,8 +133,4 @@ export function toWireUsage(usage: Usage): object {
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,
   };
-}
-
-export function toSeconds(date: Date): number {
-  return Math.floor(date.getTime() / 1000);
 }
