@@ -34,9 +34,12 @@ export interface UpstreamResponse {
   leave(): void;
 }
 
+/** A header, or the first of those that go by its name. */
+export function headerOf({ headers }: Pick<UpstreamResponse, "headers">, name: string): string | undefined {
+  return [headers[name]].flat()[0];
+}
+
 export interface Upstream {
-  /** Host and port, the way errors name it. */
-  readonly address: string;
   /** Resolves with the head of the answer. An abort closes the socket at once, whatever it is doing. Nothing is ever sent twice. */
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse>;
   /** Cuts what still runs and closes every connection. */
@@ -48,7 +51,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const route = createRoute(target, options);
   const goOnTogether = createCohort(setImmediate);
   return {
-    address: target.address,
     send: (request, signal) => startExchange(route, target, request, options, goOnTogether, signal),
     close: () => route.destroy(),
   };

@@ -4,6 +4,7 @@ import { type LookupFunction, isIP } from "node:net";
 import { Agent, type Dispatcher, buildConnector, request } from "undici";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
+import { headerOf } from "../http/upstream.ts";
 import { readDataUrl } from "./data-url.ts";
 import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
 import { createReach } from "./reach.ts";
@@ -95,27 +96,23 @@ function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: num
 
 const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-function redirectOf({ statusCode, headers }: Dispatcher.ResponseData): string | undefined {
-  return redirectStatuses.has(statusCode) ? headerOf(headers["location"]) : undefined;
+function redirectOf(answer: Dispatcher.ResponseData): string | undefined {
+  return redirectStatuses.has(answer.statusCode) ? headerOf(answer, "location") : undefined;
 }
 
 async function readMedia(answer: Dispatcher.ResponseData, where: string, limits: MediaLimits): Promise<Media> {
-  const { statusCode, headers, body } = answer;
+  const { statusCode, body } = answer;
   const { maxBytes = defaultMaxBytes } = limits;
   if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`, limits);
-  const type = readType(headerOf(headers["content-type"]) ?? "", where, limits);
-  if ((headerOf(headers["content-encoding"]) ?? "identity") !== "identity") {
+  const type = readType(headerOf(answer, "content-type") ?? "", where, limits);
+  if ((headerOf(answer, "content-encoding") ?? "identity") !== "identity") {
     throw refuseMedia(where, "sends it compressed, though it was not asked to", limits);
   }
-  if (Number(headerOf(headers["content-length"]) ?? 0) > maxBytes) throw tooLarge(where, limits);
+  if (Number(headerOf(answer, "content-length") ?? 0) > maxBytes) throw tooLarge(where, limits);
   const gathered = createGathering();
   for await (const piece of body as AsyncIterable<Buffer>) {
     gathered.add(piece);
     if (gathered.size() > maxBytes) throw tooLarge(where, limits);
   }
   return { bytes: gathered.take(), type };
-}
-
-function headerOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === "string" ? value : value?.[0];
 }

@@ -7,7 +7,7 @@ import {
   toRefusalError,
   wordsOf,
 } from "../http/refusal.ts";
-import type { UpstreamResponse } from "../http/upstream.ts";
+import { headerOf, type UpstreamResponse } from "../http/upstream.ts";
 import { readStart } from "../http/whole.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../json.ts";
 
@@ -15,7 +15,7 @@ export type { Scrub };
 
 /** What an answer with an error status means. */
 export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promise<GatewayError> {
-  const { status, headers } = response;
+  const { status } = response;
   const text = (await readStart(response)).toString("utf8");
   const fields = readError(text);
   return toRefusalError(
@@ -23,8 +23,8 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
       status,
       ...wordsOf(fields ?? {}),
       isPage: fields === undefined && /^\s*</.test(text),
-      retryAfter: headerOf(headers["retry-after"]),
-      cause: toCause(status, headerOf(headers["location"]), text, scrub),
+      retryAfter: headerOf(response, "retry-after"),
+      cause: toCause(status, headerOf(response, "location"), text, scrub),
     },
     scrub,
   );
@@ -42,10 +42,6 @@ const minSecretLength = 8;
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
   const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;
   return new Error(`The upstream answered ${status}${towards}: ${excerpt(text, 500, scrub)}`);
-}
-
-function headerOf(value: string | string[] | undefined): string | undefined {
-  return typeof value === "string" ? value : undefined;
 }
 
 /** The error object of a body: nested, flat, a string, in a list; nothing when it is no JSON at all. */

@@ -7,14 +7,13 @@ import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
-import { type Upstream, type UpstreamResponse, createUpstream } from "../http/upstream.ts";
+import { type Upstream, type UpstreamResponse, createUpstream, headerOf } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
 import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { type ServerWishes, writeRequest as writeChatRequest } from "./chat/request.ts";
 import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
-import { isObject } from "../json.ts";
-import { requireJson } from "./json.ts";
+import { readModelNames, requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
 import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
@@ -90,7 +89,7 @@ export function createOpenai(
       try {
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
         // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
-        if (contentTypeOf(response.headers) !== "text/event-stream") {
+        if (contentTypeOf(response) !== "text/event-stream") {
           await checkContentType(response, scrub);
           yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom);
           return;
@@ -144,30 +143,28 @@ function toHeaders(chosen: Complete<typeof options>): Readonly<Record<string, st
 async function readModels(
   upstream: Upstream,
   headers: Readonly<Record<string, string>>,
-  scrub: (text: string) => string,
+  scrub: Scrub,
 ): Promise<readonly string[]> {
   const request = { method: "GET", path: "/models", headers, totalMs: 5_000 } as const;
   const response = await upstream.send(request, new AbortController().signal);
   try {
     if (response.status !== 200) throw await toRefusal(response, scrub);
-    const list = requireJson((await readWhole(response, 4 * 1024 * 1024, scrub)).toString("utf8"), scrub);
-    const entries: readonly unknown[] | undefined =
-      isObject(list) && Array.isArray(list["data"]) ? list["data"] : undefined;
-    if (entries === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");
-    return entries.flatMap((entry) => (isObject(entry) && typeof entry["id"] === "string" ? [entry["id"]] : []));
+    const body = (await readWhole(response, 4 * 1024 * 1024, scrub)).toString("utf8");
+    const names = readModelNames(requireJson(body, scrub));
+    if (names === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");
+    return names;
   } finally {
     response.leave();
   }
 }
 
-function contentTypeOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
-  const value = headers["content-type"];
-  const [type = ""] = (typeof value === "string" ? value : "").split(";", 1);
+function contentTypeOf(response: UpstreamResponse): string {
+  const [type = ""] = (headerOf(response, "content-type") ?? "").split(";", 1);
   return type.trim().toLowerCase();
 }
 
 async function checkContentType(response: UpstreamResponse, scrub: Scrub): Promise<void> {
-  const type = contentTypeOf(response.headers);
+  const type = contentTypeOf(response);
   if (type === "application/json" || type.endsWith("+json")) return;
   const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "no content type that we know";
   throw new GatewayError(

@@ -1,7 +1,7 @@
 /** Reads the JSON that an upstream must have sent. */
 import { GatewayError } from "../../core/errors.ts";
 import { type Scrub, excerpt } from "../http/refusal.ts";
-import { parseJson } from "../json.ts";
+import { isObject, listAt, parseJson, textAt } from "../json.ts";
 
 export function requireJson(text: string, scrub: Scrub): unknown {
   const value = parseJson(text);
@@ -9,4 +9,10 @@ export function requireJson(text: string, scrub: Scrub): unknown {
   throw new GatewayError("adapter_protocol", "The upstream answered with something that is not JSON.", {
     cause: new Error(`It begins: ${excerpt(text, 200, scrub)}`),
   });
+}
+
+/** The names in a list of models; nothing when it is none. */
+export function readModelNames(list: unknown): readonly string[] | undefined {
+  const entries = isObject(list) ? listAt(list, "data") : undefined;
+  return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
 }

@@ -10,15 +10,16 @@ import { requireJson } from "./json.ts";
 /** What a wire makes of one answer, event by event. */
 export interface AnswerReader {
   hear(event: JsonObject, deltas: Delta[]): void;
-  /** It has said all that belongs to it, and nothing more is waited for. */
-  isOver(): boolean;
-  /** It has said why it ends, so that it may end here. */
-  isFinished(): boolean;
-  /** It has said so last, and alone: what may still come is not worth its failure. */
-  isWhole(): boolean;
+  stage(): Stage;
   /** Tells what had to wait for the end; throws if it may not end so. */
   end(deltas: Delta[]): void;
 }
+
+/**
+ * How far an answer has come. `finished`: it has said why it ends, so that it may end here; `whole`: it has said so last, and alone,
+ * and what may still come is not worth its failure; `over`: nothing more is waited for.
+ */
+type Stage = "open" | "finished" | "whole" | "over";
 
 export interface ReplyReader {
   /** The deltas of one network read. */
@@ -43,6 +44,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
   let done = false;
   let untoldSize = 0;
   let failure: GatewayError | undefined;
+  const isWhole = () => answer.stage() === "whole" || answer.stage() === "over";
 
   function hear(texts: readonly string[], deltas: Delta[]): void {
     for (const text of texts) {
@@ -51,7 +53,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
       if (!isEnd) answer.hear(requireObject(requireJson(text, scrub)), deltas);
       if (deltas.length === toldBefore) untoldSize += text.length;
       if (untoldSize > maxUntoldSize) throw saidNothing();
-      if (isEnd || answer.isOver()) {
+      if (isEnd || answer.stage() === "over") {
         answer.end(deltas);
         done = true;
         return;
@@ -74,7 +76,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     try {
       hear(events.end(), deltas);
     } catch (thrown) {
-      if (!answer.isWhole() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
+      if (!isWhole() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
     }
   }
 
@@ -84,14 +86,14 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
       gather((deltas) => {
         hearRest(deltas);
         if (done) return;
-        if (!answer.isFinished()) throw brokenOff();
+        if (answer.stage() === "open") throw brokenOff();
         answer.end(deltas);
         done = true;
       }),
     check() {
       if (failure !== undefined) throw failure;
     },
-    isWhole: () => answer.isWhole(),
+    isWhole,
     isDone: () => done,
   };
 }

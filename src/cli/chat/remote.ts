@@ -1,9 +1,10 @@
 /** A partner over HTTP: a gateway that runs already, here or on another machine. */
 import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstream.ts";
 import { readStart, readWhole } from "../../adapters/http/whole.ts";
-import { isObject, listAt, parseJson, textAt } from "../../adapters/json.ts";
+import { isObject, parseJson } from "../../adapters/json.ts";
 import * as chat from "../../adapters/openai/chat/reply.ts";
 import { createScrubber } from "../../adapters/openai/failure.ts";
+import { readModelNames } from "../../adapters/openai/json.ts";
 import * as responses from "../../adapters/openai/responses/reply.ts";
 import type { ReplyReader } from "../../adapters/openai/stream.ts";
 import type { Delta } from "../../core/delta.ts";
@@ -53,7 +54,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     const response = await ours(upstream.send(request, new AbortController().signal));
     try {
       if (response.status !== 200) throw toFailure(await readRefusal(response, address));
-      const listed = readList((await ours(readWhole(response, maxListBytes))).toString("utf8"));
+      const listed = readModelNames(parseJson((await ours(readWhole(response, maxListBytes))).toString("utf8")));
       if (listed === undefined) throw toFailure(strange(address, response.status));
       return listed;
     } finally {
@@ -134,12 +135,6 @@ function checkReader(reader: ReplyReader): void {
     if (failure.code === "adapter_protocol") throw nameGateway(failure);
     throw new GatewayError(failure.code, failure.message.replace(/^The upstream failed: /, ""));
   }
-}
-
-function readList(text: string): readonly string[] | undefined {
-  const body = parseJson(text);
-  const entries = isObject(body) ? listAt(body, "data") : undefined;
-  return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));
 }
 
 interface Refusal {

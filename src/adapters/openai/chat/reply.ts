@@ -39,9 +39,8 @@ function createAnswerReader(
   const annotations: Annotation[] = [];
   let textLength = 0;
   let heard = false;
-  let finished = false;
-  /** Some servers say why they end with their first words already. */
-  let isWhole = false;
+  /** It is never over: the usage comes after the end, and [DONE] after the usage. */
+  let stage: "open" | "finished" | "whole" = "open";
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
 
@@ -111,23 +110,20 @@ function createAnswerReader(
           heard = true;
         }
         const isSilent = deltas.length === before;
-        if (!isSilent) isWhole = false;
+        // Some servers say why they end with their first words already.
+        if (!isSilent && stage === "whole") stage = "finished";
         const reason = textAt(choice, "finish_reason");
         if (reason !== undefined) {
           if (breaks.has(reason)) throw gaveUp(reason);
           deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
-          finished = true;
-          isWhole = isSilent;
+          stage = isSilent ? "whole" : "finished";
         }
       }
       const usage = objectAt(body, "usage");
       if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
     },
     hasMessage: () => heard,
-    // The usage comes after the end, and [DONE] after the usage.
-    isOver: () => false,
-    isFinished: () => finished,
-    isWhole: () => isWhole,
+    stage: () => stage,
     end: (deltas) => calls.end(deltas),
   };
 }

@@ -208,9 +208,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
           if (hasError(event)) throw toReportedFailure(event["error"], scrub);
       }
     },
-    isOver: () => over,
-    isFinished: () => over,
-    isWhole: () => over,
+    stage: () => (over ? "over" : "open"),
     end() {
       if (!over) throw brokenOff();
     },
