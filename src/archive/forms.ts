@@ -2,6 +2,7 @@
 import { type TSchema, Type } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { errorCodes } from "../core/errors.ts";
+import { finishes } from "../core/turn.ts";
 
 const name = Type.String({ minLength: 1 });
 /**
@@ -119,7 +120,7 @@ const told = Type.Object({
   omittedItems: counted,
   truncation: Type.Enum(["auto", "disabled"]),
   endedAt: Type.Optional(date),
-  finish: Type.Enum(["stop", "length", "content-filter", "tool-calls"]),
+  finish: Type.Enum([...finishes]),
   notes: Type.Object({ fingerprint: unsaid, serviceTier: unsaid }),
   remarks: Type.Optional(
     Type.Array(

@@ -167,7 +167,9 @@ export interface Answer {
 }
 
 /** Why the model stopped. */
-export type Finish = "stop" | "length" | "content-filter" | "tool-calls";
+export type Finish = (typeof finishes)[number];
+
+export const finishes = ["stop", "length", "content-filter", "tool-calls"] as const;
 
 /** The model was cut off before it had said everything. */
 export function isCutOff(finish: Finish): boolean {

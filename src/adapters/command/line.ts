@@ -1,7 +1,7 @@
 /** Reads one line of a program's JSON Lines: a delta, a whole tool call, or the program's own word that it failed. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Finish } from "../../core/turn.ts";
+import { finishes } from "../../core/turn.ts";
 import { tellableCodes } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields, parseJson } from "../json.ts";
 
@@ -90,8 +90,6 @@ const types: ReadonlySet<string> = new Set([
   "finish",
   "error",
 ]);
-
-const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
 
 function readSpoken(line: string): Fields | undefined {
   const value = parseJson(line);

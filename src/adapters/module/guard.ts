@@ -3,7 +3,7 @@ import type { Delta } from "../../core/delta.ts";
 import { inspect } from "node:util";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
-import type { Finish, Turn, Usage } from "../../core/turn.ts";
+import { finishes, type Turn, type Usage } from "../../core/turn.ts";
 import { tellableCodes } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
@@ -176,7 +176,6 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
 const kinds: ReadonlySet<unknown> = new Set([undefined, null, "function", "custom", "search"]);
 const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
 const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
-const finishes: readonly Finish[] = ["stop", "length", "content-filter", "tool-calls"];
 
 function unfit(what: string, found: unknown): GatewayError {
   return new GatewayError("adapter_protocol", "The adapter's module said something that is no answer.", {
