@@ -19,7 +19,7 @@ export interface Recent {
  * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it. Each turn takes some room
  * beside its items, which of short turns is the most.
  */
-export function createRecent(maxSize: number): Recent {
+export function createRecent(maxSize = usualSize): Recent {
   let newer = createShelf();
   let older = createShelf();
   const paths = createPaths();
@@ -63,6 +63,8 @@ export function createRecent(maxSize: number): Recent {
     },
   };
 }
+
+const usualSize = 32 * 1024 * 1024;
 
 /** What a turn takes in memory beside the characters of its items, about: objects, names, its places in the maps. */
 const turnSize = 1_000;

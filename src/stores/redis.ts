@@ -45,11 +45,10 @@ const usualTimes: RedisTimes = {
   leaseMs: 10_000,
   renewMs: 3_000,
 };
-const defaultRecentSize = 32 * 1024 * 1024;
 
 /** A store in Redis; it is made if it is not there. Throws `store_unavailable` with one sentence when it cannot be opened. */
 export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
-  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
+  const { now = () => new Date(), maxRecentSize, warn = warnProcess } = options;
   const times = { ...usualTimes, ...options.times };
   const address = readAddress(options.url);
   const prefix = toKeyPrefix(address);

@@ -5,6 +5,9 @@ import type { PathTurn, StoredTurn, Told } from "../core/store.ts";
 export const turnColumns =
   "id, owner, session, parent, created, model, status, input, output, usage, digest, exchange, gap, ended, told, pieces, memo";
 
+/** SQL that adds a row. */
+export const addRow = `INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`;
+
 /**
  * Items, usage, pieces and what was told are JSON text, dates are milliseconds since 1970. The pieces have a column of
  * their own, so that they can be let go alone; the memo is text already.

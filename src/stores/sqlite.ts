@@ -26,8 +26,6 @@ export interface SqliteStoreOptions {
   readonly warn?: ((message: string) => void) | undefined;
 }
 
-const defaultRecentSize = 32 * 1024 * 1024;
-
 /** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
 export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
   const database = openDatabase(options.file);
@@ -40,7 +38,7 @@ export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
 }
 
 function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): SessionStore {
-  const { now = () => new Date(), maxRecentSize = defaultRecentSize, warn = warnProcess } = options;
+  const { now = () => new Date(), maxRecentSize, warn = warnProcess } = options;
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
   const checkpoints = createCheckpoints(database, file, warn);

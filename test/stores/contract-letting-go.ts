@@ -7,6 +7,7 @@ import {
   fullTold,
   gather,
   keepBelow,
+  keepLoose,
   keepSession,
   keepThread,
   makeConversation,
@@ -302,6 +303,16 @@ export function describePrune(it: It): void {
     assert.deepStrictEqual(await readTurns(store, leaf.id), [alive, middle, leaf]);
   });
 
+  it("prunes no more of a tree outside of sessions that someone goes on with meanwhile", async (store) => {
+    const thread = await keepLoose(store, 600, at(0));
+    const { more } = await store.prune({ idleBefore: at(1) });
+    // A store that takes all of it at once has nothing left to go on with.
+    if (!more) return;
+    const next = await keepBelow(store, thread[150]!, { createdAt: at(2) });
+    await pruneAll(store, { idleBefore: at(1) });
+    assert.deepStrictEqual(await readTurns(store, next.id), [...thread.slice(0, 151), next]);
+  });
+
   it("prunes what came to nothing by its own age, also beside a session that stays in use", async (store, clock) => {
     clock.time = at(0);
     const [idle, root] = [await keepSession(store, {}), await keepSession(store, {})];
@@ -392,13 +403,7 @@ export function describePrune(it: It): void {
   it("prunes a thread of a thousand turns, in a session and outside of one", async (store, clock) => {
     clock.time = at(0);
     const thread = await keepThread(store, 1_000);
-    let parent: string | undefined;
-    const loose = Array.from({ length: 1_000 }, () => {
-      const turn = makeTurn({ parent, createdAt: at(0) });
-      parent = turn.id;
-      return turn;
-    });
-    await Promise.all(loose.map((turn) => store.commit({ turns: [turn] })));
+    const loose = await keepLoose(store, 1_000, at(0));
     const pruned = await pruneAll(store, { idleBefore: at(1) });
     assert.deepEqual([pruned.sessions, pruned.turns], [1, 2_000]);
     assert.equal(await store.findTurn("alice", thread[0]!.id), undefined);

@@ -26,6 +26,18 @@ export async function keepBelow(
   return turn;
 }
 
+/** Commits a thread outside of sessions. */
+export async function keepLoose(store: SessionStore, length: number, createdAt: Date): Promise<StoredTurn[]> {
+  let parent: string | undefined;
+  const turns = Array.from({ length }, () => {
+    const turn = makeTurn({ parent, createdAt });
+    parent = turn.id;
+    return turn;
+  });
+  await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
+  return turns;
+}
+
 /** The turns of a path, from the root. */
 export async function readTurns(store: SessionStore, turnId: string): Promise<readonly PathTurn[]> {
   return turnsOf(await store.readPath(turnId));

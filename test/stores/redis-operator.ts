@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
-import { makeTurn } from "./making.ts";
+import { keepLoose, makeTurn, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
@@ -34,6 +34,19 @@ export function describeOperator(server: () => RedisServer): void {
       assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
     });
     assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
+  });
+
+  test("a tree outside of sessions that goes in many parts is walked through once", async (context) => {
+    const pruneThread = async (length: number) => {
+      const store = await createRedisStore({ url: server().url(), warn: () => {} });
+      context.after(() => store.close());
+      await keepLoose(store, length, new Date(0));
+      const before = await countCalls(server());
+      assert.equal((await pruneAll(store, { idleBefore: new Date(1) })).turns, length);
+      return ((await countCalls(server())).reads - before.reads) / length;
+    };
+    const [short, long] = [await pruneThread(500), await pruneThread(3_000)];
+    assert.ok(long < 1.5 * short, `${long} reads for each turn of a long thread, ${short} of a short one`);
   });
 }
 

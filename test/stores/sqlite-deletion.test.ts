@@ -7,6 +7,7 @@ import { createFiles, look } from "./files.ts";
 import {
   fullTold,
   gather,
+  keepLoose,
   keepSession,
   keepThread,
   makeConversation,
@@ -255,6 +256,20 @@ describe("the file of the SQLite store after deletions", () => {
     assert.ok(statSync(file).size <= before * 2, `${statSync(file).size} bytes after ${before}`);
     assert.equal(statSync(`${file}-wal`).size, 0);
     await store.close();
+  });
+
+  test("is read once for a tree outside of sessions that goes in many parts", async () => {
+    const pruneThread = async (length: number) => {
+      const store = createSqliteStore({ file: newFile() });
+      await keepLoose(store, length, new Date(0));
+      const before = process.threadCpuUsage().user;
+      assert.equal((await pruneAll(store, { idleBefore: new Date(1) })).turns, length);
+      const spent = (process.threadCpuUsage().user - before) / length;
+      await store.close();
+      return spent;
+    };
+    const [short, long] = [await pruneThread(1_500), await pruneThread(15_000)];
+    assert.ok(long < 2.5 * short, `${long} µs for each turn of a long thread, ${short} of a short one`);
   });
 
   test("loses threads that were left in short steps, with their space, and has nothing of them at hand", async () => {

@@ -5,7 +5,7 @@ import { hasNoLoose, hasNoSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
-import { readListedTurn, readTurn } from "./turn.ts";
+import { readTurn } from "./turn.ts";
 
 export function createArchive(
   ground: Ground,
@@ -59,8 +59,8 @@ export function createArchive(
 
   async function* exportOutside(ids: readonly string[]): AsyncGenerator<ArchiveRecord> {
     for (const id of ids) {
-      const found = await send("HMGET", key(`t:${id}`), "m", "i", "o", "t", "p", "n");
-      if (toList(found)[0] !== null) yield { type: "turn", turn: readTurn(found, id) };
+      const found = toList(await send("HMGET", key(`t:${id}`), "m", "i", "o", "t", "p", "n"));
+      if (found[0] !== null) yield { type: "turn", turn: readTurn([...found, id]) };
     }
   }
 
@@ -72,7 +72,7 @@ export function createArchive(
     const last = Number(bounds[0]);
     for (let number = 0; number <= last;) {
       const [next, page] = toList(await read(script, ...before, String(number), ...bounds));
-      for (const turn of toList(page)) yield { type: "turn", turn: readListedTurn(turn) };
+      for (const turn of toList(page)) yield { type: "turn", turn: readTurn(turn) };
       if (Number(next) === number) return;
       number = Number(next);
     }

@@ -51,7 +51,7 @@ export interface GroundParts {
   /** Makes the store anew if it is gone, and gives its secrets. */
   readonly prepare: () => Promise<Secrets>;
   readonly now: () => Date;
-  readonly maxRecentSize: number;
+  readonly maxRecentSize: number | undefined;
 }
 
 export function createGround({ connection, lease, prefix, now, maxRecentSize, ...parts }: GroundParts): Ground {

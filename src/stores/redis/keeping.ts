@@ -8,7 +8,7 @@ import type { Ground } from "./ground.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
-import { type TurnParts, readListedTurn, sizeOfParts, toParts } from "./turn.ts";
+import { type TurnParts, readTurn, sizeOfParts, toParts } from "./turn.ts";
 
 export function createKeeping(
   ground: Ground,
@@ -80,7 +80,7 @@ export function createKeeping(
       for (let number = "0"; ;) {
         // By their numbers: a neighbour that starts just now takes turns out of the list too.
         const [last, page] = toList(await ground.read(scripts.readRunning, number, pageSize));
-        const running = toList(page).map(readListedTurn);
+        const running = toList(page).map(readTurn);
         if (running.length === 0) return count;
         for (const turn of running) {
           if (await neighbours.isTaken(nameOfRun(turn.id))) continue;

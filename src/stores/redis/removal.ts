@@ -52,6 +52,8 @@ export async function removeDoomed(
 export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Pruned> {
   /** Old roots with new turns below them stay: the next call goes on behind those that were looked at. */
   let skippedRoots = 0;
+  /** What is left of a tree that goes, its leaves first: a large one is not walked through again for each part of it. */
+  let dying: readonly string[] = [];
 
   async function removeMarked(spent: Spent): Promise<void> {
     while (spent.budget > 0) {
@@ -100,6 +102,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   async function removeLoose(before: number, spent: Spent): Promise<boolean> {
+    await removeDying(spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
       const [root] = toTexts(await ground.send("ZRANGEBYSCORE", ground.key("loose"), ...range));
@@ -107,18 +110,44 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
         skippedRoots = 0;
         return false;
       }
-      const args = [root, String(before), String(Math.ceil(spent.budget))];
-      const [size, gone, changes] = toList(await ground.write(scripts.removeLoose, args));
-      if (gone === 0) {
+      const { idle, looked } = await walkLoose(root, before);
+      if (idle.length === 0) {
         skippedRoots += 1;
-        spent.budget -= 1 + Number(size) / readsPerRemoval;
+        spent.budget -= 1 + looked / readsPerRemoval;
         continue;
       }
-      ground.noteChange(changes);
-      spent.turns += Number(gone);
-      spent.budget -= Number(gone);
+      dying = idle.toReversed();
+      await removeDying(spent);
     }
     return true;
+  }
+
+  /** All of a tree, parents first, or none of it if anything in it is new. Little by little: Redis answers nobody else meanwhile. */
+  async function walkLoose(root: string, before: number): Promise<{ idle: readonly string[]; looked: number }> {
+    const seen: string[] = [];
+    const front = [root];
+    for (let at = 0; at < front.length;) {
+      const page = front.slice(at, at + maxRemovedTurns);
+      at += page.length;
+      const found = await ground.read(scripts.walkLoose, String(before), ...page);
+      if (typeof found === "number") return { idle: [], looked: seen.length + found };
+      const [ids, rest] = toList(found);
+      for (const id of toTexts(ids)) seen.push(id);
+      for (const id of toTexts(rest)) front.push(id);
+    }
+    return { idle: seen, looked: seen.length };
+  }
+
+  async function removeDying(spent: Spent): Promise<void> {
+    while (spent.budget > 0 && dying.length > 0) {
+      const going = dying.slice(0, Math.ceil(spent.budget));
+      const [gone, changes] = toList(await ground.write(scripts.removeLeaves, going));
+      ground.noteChange(changes);
+      // Where something was said behind them since, the tree is looked at again in its time.
+      dying = gone === going.length ? dying.slice(going.length) : [];
+      spent.turns += Number(gone);
+      spent.budget -= Math.max(1, Number(gone));
+    }
   }
 
   return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner }) => {

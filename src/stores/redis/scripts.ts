@@ -55,7 +55,8 @@ export const scripts = {
   doomSurplus: release(leaving.doomSurplus),
   removeFailed: release(leaving.removeFailed),
   removeLeft: release(leaving.removeLeft),
-  removeLoose: release(leaving.removeLoose),
+  walkLoose: look(leaving.walkLoose),
+  removeLeaves: release(leaving.removeLeaves),
   removeKeys: release(leaving.removeKeys),
   removePieces: release(leaving.removePieces),
 

@@ -63,7 +63,7 @@ export function createSearch(ground: Ground): Search {
     async findTurn(owner, turnId) {
       const [changes, turn] = toList(await ground.read(scripts.findTurn, turnId, owner));
       ground.seeChanges(changes);
-      return turn === undefined ? undefined : readTurn(turn, turnId);
+      return turn === undefined ? undefined : readTurn(turn);
     },
     async readPath(turnId) {
       return (await recall(turnId)) ?? readPath(turnId);

@@ -45,13 +45,9 @@ export function sizeOfParts([, , input, output]: TurnParts): number {
   return input.length + output.length;
 }
 
-export function readTurn(reply: Reply | undefined, id: string): StoredTurn {
-  return toTurn(readRow(reply, id));
-}
-
-/** A turn of a list, in which its id comes last. */
-export function readListedTurn(reply: Reply): StoredTurn {
-  return readTurn(reply, String(toList(reply).at(-1)));
+/** A turn, behind which its id comes. */
+export function readTurn(reply: Reply): StoredTurn {
+  return toTurn(readRow(reply, String(toList(reply).at(-1))));
 }
 
 /** A step of a path, in which its id comes last, with how many characters its items have. */

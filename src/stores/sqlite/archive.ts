@@ -7,7 +7,7 @@ import { createLoose } from "./loose.ts";
 import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isThere } from "./search.ts";
-import { maxStep, takeWithin, turnBytes } from "./size.ts";
+import { inSteps, turnBytes } from "./size.ts";
 import { type Told, createTold } from "./told.ts";
 
 export function createArchive(
@@ -69,11 +69,9 @@ export function createArchive(
   }
 
   function* readTurns(turns: readonly SizedRow[], tell: (row: TurnRow) => boolean): Generator<ArchiveRecord> {
-    for (let rest = turns; rest.length > 0;) {
-      const { taken } = takeWithin(rest, maxStep);
-      const find = () => statements.readNumbered.all(toList(taken)) as unknown as TurnRow[];
+    for (const part of inSteps(turns)) {
+      const find = () => statements.readNumbered.all(toList(part)) as unknown as TurnRow[];
       for (const turn of read(() => find().filter(tell).map(toTurn))) yield { type: "turn", turn };
-      rest = rest.slice(taken.length);
     }
   }
 

@@ -4,15 +4,13 @@ import { changeInSteps } from "./deletion.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
-import { toRow, turnColumns } from "../row.ts";
+import { addRow, toRow } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
   const { database, group, read } = ground;
   const addSession = database.prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
-  const addTurn = database.prepare(
-    `INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`,
-  );
+  const addTurn = database.prepare(addRow);
   const readConversation = database.prepare(
     "SELECT id, owner, created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
   );

@@ -5,7 +5,7 @@ import type { Ground } from "./ground.ts";
 import { toTree } from "./loose.ts";
 import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
-import { maxStep, takeWithin, turnBytes } from "./size.ts";
+import { inSteps, maxStep, turnBytes } from "./size.ts";
 
 export function createDeletion(
   ground: Ground,
@@ -40,12 +40,7 @@ export function createDeletion(
       changeInSteps(ground, removal, () => ({ changed: removeTurn(owner, turnId), done: true })),
     async deleteBelow(owner, turnId) {
       const below = read(() => listBelow.all({ id: turnId, owner })) as { id: string; bytes: number }[];
-      const steps: (readonly string[])[] = [];
-      for (let rest: typeof below = below; rest.length > 0;) {
-        const { taken } = takeWithin(rest, maxStep);
-        steps.push(taken.map(({ id }) => id));
-        rest = rest.slice(taken.length);
-      }
+      const steps = [...inSteps(below)].map((part) => part.map(({ id }) => id));
       await changeInSteps(ground, removal, (index) => ({
         changed: steps[index] && removal.removeTurns(steps[index], turnId),
         done: index + 1 >= steps.length,

@@ -33,7 +33,7 @@ export function createGround(
   checkpoints: Checkpoints,
   checkFile: () => void,
   now: () => Date,
-  maxRecentSize: number,
+  maxRecentSize?: number,
 ): Ground {
   const version = database.prepare("PRAGMA data_version");
   const readMeta = database.prepare("SELECT value FROM meta WHERE key = ?");

@@ -5,7 +5,7 @@ import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
 import type { Removal } from "./removal.ts";
-import { type TurnRow, toRow, turnColumns } from "../row.ts";
+import { type TurnRow, addRow, toRow } from "../row.ts";
 import { type StagedRow, createStaging } from "../staging.ts";
 
 export function createImport(ground: Ground, removal: Removal, ends: Ends): Archive["importRecords"] {
@@ -160,7 +160,7 @@ function prepareImport({ database }: Ground) {
     addSession: database.prepare(`
       INSERT INTO sessions (id, owner, hint, tip, resends, metadata, created, updated, active)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`),
-    addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
+    addTurn: database.prepare(addRow),
     dropTip: database.prepare(`
       UPDATE sessions SET tip = NULL WHERE id = ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = sessions.tip)`),
     findStrayTip: database.prepare(`

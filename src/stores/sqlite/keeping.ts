@@ -7,7 +7,7 @@ import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
-import { type TurnRow, sizeOf, toRow, toTurn, turnColumns } from "../row.ts";
+import { type TurnRow, addRow, sizeOf, toRow, toTurn, turnColumns } from "../row.ts";
 
 /** Sessions are found by the hour of their last turn. */
 export function hourOf(time: number): number {
@@ -119,7 +119,7 @@ function prepareKeeping({ database }: Ground) {
   const changed = turnColumns.replace("id, owner, ", "").replaceAll(/\w+/g, "$& = ?");
   return {
     findRunning,
-    addTurn: database.prepare(`INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`),
+    addTurn: database.prepare(addRow),
     replaceRunning: database.prepare(`
       UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
       WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`),

@@ -11,6 +11,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   const statements = preparePrune(ground);
   /** Old roots with new turns below them stay: the next call goes on behind the last that was looked at. */
   let lastRoot = beforeAll;
+  /** What is left of a tree that goes, its leaves first: a large one is not read again for each part of it. */
+  let dying: readonly Leaf[] = [];
 
   /** Each step spends of the budget, and those after it get what is left. */
   function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
@@ -85,6 +87,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   function removeLoose(before: number, spent: Spent): boolean {
+    removeDying(spent);
     if (spent.budget <= 0) return true;
     const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
     for (const root of roots) {
@@ -95,14 +98,27 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
         spent.budget -= 1 + tree.length / readsPerRemoval;
         continue;
       }
-      const { taken, cost } = takeWithin(tree, spent.budget);
-      spent.changed.push(...removal.removeTurns(taken.map(({ id }) => id)));
-      spent.turns += taken.length;
-      spent.budget -= cost;
+      dying = tree;
+      removeDying(spent);
     }
     if (spent.budget <= 0) return true;
     lastRoot = beforeAll;
     return false;
+  }
+
+  function removeDying(spent: Spent): void {
+    while (spent.budget > 0 && dying.length > 0) {
+      const { taken, cost } = takeWithin(dying, spent.budget);
+      const ids = taken.map(({ id }) => id);
+      // Something was said behind them since: the tree is looked at again in its time.
+      if (statements.isFollowed.get({ ids: JSON.stringify(ids) }) !== undefined) dying = [];
+      else {
+        dying = dying.slice(taken.length);
+        spent.changed.push(...removal.removeTurns(ids));
+        spent.turns += taken.length;
+      }
+      spent.budget -= cost;
+    }
   }
 
   /** To take them out of a turn is to write it anew. True: there may be more. */
@@ -187,6 +203,9 @@ function preparePrune({ database }: Ground) {
         SELECT turns.rowid, turns.id, turns.created, turns.status, ${turnBytes}
         FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
       ) SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
+    isFollowed: database.prepare(`
+      SELECT 1 FROM turns WHERE session IS NULL AND parent IN (SELECT value FROM json_each($ids))
+        AND id NOT IN (SELECT value FROM json_each($ids)) LIMIT 1`),
     removeKeys: database.prepare(`
       DELETE FROM keys WHERE (owner, hash) IN (SELECT owner, hash FROM keys WHERE created < ? ORDER BY created LIMIT ?)`),
     findPieces: database.prepare(`

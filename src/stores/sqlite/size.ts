@@ -23,6 +23,15 @@ export function takeWithin<T extends { readonly bytes: number }>(
   return { taken: turns.slice(0, count), cost };
 }
 
+/** All of these turns, in parts that each take one step. */
+export function* inSteps<T extends { readonly bytes: number }>(turns: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < turns.length;) {
+    const { taken } = takeWithin(turns.slice(start, start + maxStep), maxStep);
+    start += taken.length;
+    yield taken;
+  }
+}
+
 /** What a turn takes of a budget. */
 export function costOf({ bytes }: { readonly bytes: number }): number {
   return 1 + Math.floor(bytes / partBytes);

@@ -7,11 +7,8 @@ local function listBelow(root)
   local ids = { root }
   local at = 1
   while at <= #ids do
-    for _, list in ipairs(call('HMGET', turnKey(ids[at]), 'c', 'f')) do
-      for number in string.gmatch(list or '', '%d+') do
-        local id = idOf(number)
-        if readTurn(id)[SESSION] == '' then ids[#ids + 1] = id end
-      end
+    for _, id in ipairs(childrenOf(ids[at])) do
+      if readTurn(id)[SESSION] == '' then ids[#ids + 1] = id end
     end
     at = at + 1
   end

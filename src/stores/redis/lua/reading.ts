@@ -12,7 +12,7 @@ return { call('GET', P .. 'changes'), id, session }
 export const findTurn = String.raw`
 local turn = readTurn(ARGV[1])
 if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return { call('GET', P .. 'changes') } end
-return { call('GET', P .. 'changes'), call('HMGET', turnKey(ARGV[1]), 'm', 'i', 'o', 't', 'p', 'n') }
+return { call('GET', P .. 'changes'), tellTurn(ARGV[1]) }
 `;
 
 /** From a turn towards its root: a bounded number of turns, and of bytes. */
@@ -71,9 +71,7 @@ export const readRunning = String.raw`
 local page, number = {}, ARGV[1]
 local found = call('ZRANGEBYSCORE', P .. 'running', '(' .. number, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 for at = 1, #found, 2 do
-  local turn = call('HMGET', turnKey(found[at]), 'm', 'i', 'o', 't', 'p', 'n')
-  turn[7] = found[at]
-  page[#page + 1] = turn
+  page[#page + 1] = tellTurn(found[at])
   number = found[at + 1]
 end
 return { number, page }
@@ -167,10 +165,9 @@ while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
   while number < nextBucket and number <= last and #page < 32 and bytes < maxBytes do
     local id = bucket[number]
     if id then
-      local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
+      local turn = tellTurn(id)
       if isWanted(cjson.decode(turn[1])) then
         bytes = bytes + #turn[2] + #turn[3]
-        turn[7] = id
         page[#page + 1] = turn
       end
     end
@@ -185,9 +182,7 @@ export const exportTurnsOf = String.raw`
 local page, number, bytes, maxBytes = {}, tonumber(ARGV[2]), 0, tonumber(ARGV[4])
 for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do
   if bytes >= maxBytes then break end
-  local id = idOf(found)
-  local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
-  turn[7] = id
+  local turn = tellTurn(idOf(found))
   page[#page + 1] = turn
   bytes = bytes + #turn[2] + #turn[3]
   number = tonumber(found) + 1

@@ -108,32 +108,43 @@ return looked > 0 and { looked, gone, call(gone > 0 and 'INCR' or 'GET', P .. 'c
 `;
 
 /**
- * Looks at a tree outside of sessions, and deletes so many of its turns, from its leaves, if nothing in it is new or runs.
- * Tells how many it has, and how many went; less than it has: it is still there.
+ * Walks through a tree outside of sessions from some of its turns on: a bounded number of them. Tells which it has seen, parents
+ * first, and from which to go on; or how many, if one of them is new or runs.
  */
-export const removeLoose = String.raw`
-local before, limit = tonumber(ARGV[3]), tonumber(ARGV[4])
-local ids = { ARGV[2] }
-local turns = {}
-local isIdle = true
-local at = 1
-while at <= #ids do
+export const walkLoose = String.raw`
+local before, ids, seen, at = tonumber(ARGV[1]), {}, {}, 1
+for each = 2, #ARGV do ids[#ids + 1] = ARGV[each] end
+while at <= #ids and at <= 500 do
   local id = ids[at]
   local turn = readTurn(id)
-  turns[at] = turn
-  if tonumber(turn[CREATED]) >= before or turn[STATUS] == 'running' then isIdle = false end
-  for _, field in ipairs({ 'c', 'f' }) do
-    for number in string.gmatch(call('HGET', turnKey(id), field) or '', '%d+') do
-      local childId = idOf(number)
-      if readTurn(childId)[SESSION] == '' then ids[#ids + 1] = childId end
-    end
+  if turn and turn[SESSION] == '' then
+    if tonumber(turn[CREATED]) >= before or turn[STATUS] == 'running' then return at end
+    seen[#seen + 1] = id
+    for _, childId in ipairs(childrenOf(id)) do ids[#ids + 1] = childId end
   end
   at = at + 1
 end
-if not isIdle then return { #ids, 0, false } end
-local count = math.min(#ids, limit)
-for back = 0, count - 1 do removeTurn(ids[#ids - back], turns[#ids - back], '', {}) end
-return { #ids, count, call('INCR', P .. 'changes') }
+local rest = {}
+for each = at, #ids do rest[#rest + 1] = ids[each] end
+return { seen, rest }
+`;
+
+/** Deletes turns outside of sessions, leaves first, up to one that another still follows. Tells how many went. */
+export const removeLeaves = String.raw`
+local gone = 0
+local function isFollowed(id)
+  for _, childId in ipairs(childrenOf(id)) do
+    if readTurn(childId)[SESSION] == '' then return true end
+  end
+  return false
+end
+for at = 2, #ARGV do
+  local turn = readTurn(ARGV[at])
+  if turn and isFollowed(ARGV[at]) then break end
+  if turn then removeTurn(ARGV[at], turn, '', {}) end
+  gone = gone + 1
+end
+return { gone, call('INCR', P .. 'changes') }
 `;
 
 export const removeKeys = String.raw`

@@ -49,6 +49,22 @@ local function turnsKey(turn) return P .. (isFollowable(turn) and 'st:' or 'sb:'
 
 local function orderKey(number) return P .. 'o:' .. math.floor(number / 100) end
 local function idOf(number) return call('HGET', orderKey(number), number) end
+
+-- The ids of all that follows a turn, with what came to nothing.
+local function childrenOf(id)
+  local ids = {}
+  for _, list in ipairs(call('HMGET', turnKey(id), 'c', 'f')) do
+    for number in string.gmatch(list or '', '%d+') do ids[#ids + 1] = idOf(number) end
+  end
+  return ids
+end
+
+-- All that a turn is, and its id behind it.
+local function tellTurn(id)
+  local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
+  turn[7] = id
+  return turn
+end
 `;
 
 /** How turns come, and how they change their places. */
@@ -218,15 +234,12 @@ export const removal = String.raw`
 -- Whoever followed it follows the heir now, or nobody. The ids of all that changed are put into the list.
 local function removeTurn(id, turn, heir, changed)
   displace(id, turn)
-  for _, field in ipairs({ 'c', 'f' }) do
-    for number in string.gmatch(call('HGET', turnKey(id), field) or '', '%d+') do
-      local childId = idOf(number)
-      local child = readTurn(childId)
-      child[PARENT], child[GAP] = heir, 1
-      call('HSET', turnKey(childId), 'm', cjson.encode(child))
-      countEnd(link(childId, child), -1)
-      changed[#changed + 1] = childId
-    end
+  for _, childId in ipairs(childrenOf(id)) do
+    local child = readTurn(childId)
+    child[PARENT], child[GAP] = heir, 1
+    call('HSET', turnKey(childId), 'm', cjson.encode(child))
+    countEnd(link(childId, child), -1)
+    changed[#changed + 1] = childId
   end
   for name in string.gmatch(call('HGET', turnKey(id), 'k') or '', '%S+') do
     local kept = call('GET', P .. 'k:' .. name)
