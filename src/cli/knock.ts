@@ -52,7 +52,7 @@ async function ask(address: string, path: string, headers: Readonly<Record<strin
   const request = { method: "GET", path, headers, totalMs: patienceMs } as const;
   try {
     const response = await upstream.send(request, new AbortController().signal);
-    const text = (await readWhole(response, maxBytes)).toString("utf8");
+    const text = await readWhole(response, maxBytes);
     return { status: response.status, requestId: String(response.headers["x-request-id"]), text };
   } finally {
     await upstream.close();

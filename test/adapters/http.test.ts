@@ -33,8 +33,8 @@ function connectTo(baseUrl: string, more: Partial<UpstreamOptions> = {}): Upstre
   return { ...upstream, [Symbol.asyncDispose]: () => upstream.close() };
 }
 
-async function textOf(response: UpstreamResponse): Promise<string> {
-  return (await readWhole(response, 100 * 1024 * 1024)).toString("utf8");
+function textOf(response: UpstreamResponse): Promise<string> {
+  return readWhole(response, 100 * 1024 * 1024);
 }
 
 function failsWith(code: string, wireCode = code, message = /./) {

@@ -179,7 +179,7 @@ test("a whole answer tells the same, and a server that does know custom tools is
   const known = { id: "call_0", type: "custom", custom: { name: "shell", input: '{"input":"ls"}' } };
   const read = (tool_call: object) => {
     const choices = [{ index: 0, message: { tool_calls: [tool_call] }, finish_reason: "tool_calls" }];
-    return readWholeReply(Buffer.from(JSON.stringify({ choices })), (text) => text, isCustom);
+    return readWholeReply(JSON.stringify({ choices }), (text) => text, isCustom);
   };
   assert.deepEqual(read(call), [begun, told("ls"), finish]);
   assert.deepEqual(read(known), [begun, told('{"input":"ls"}'), finish]);

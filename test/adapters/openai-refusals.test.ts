@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toFailure } from "../../src/adapters/ai-sdk/failure.ts";
 import { createReplyReader } from "../../src/adapters/openai/chat/reply.ts";
-import { createScrubber } from "../../src/adapters/openai/failure.ts";
+import { createScrubber } from "../../src/adapters/http/refusal.ts";
 import { requireJson } from "../../src/adapters/openai/json.ts";
 import { toRefusalError, toReportedFailure } from "../../src/adapters/http/refusal.ts";
 
 const apiKey = "sk-very-secret-key";
-const scrub = createScrubber(apiKey, {});
+const scrub = createScrubber([apiKey]);
 
 test("an empty account and a forbidden request are told in the upstream's words, without secrets", () => {
   for (const [status, message, expected] of [
@@ -42,13 +42,13 @@ test("of a wrong key callers learn no more than that it is the operator's to che
 
 test("a key that is only there to be there is no secret, and is not cut out of errors", () => {
   const said = "The field x is EMPTY.";
-  for (const dummy of ["EMPTY", "x"]) assert.equal(createScrubber(dummy, { "x-own": "EMPTY" })(said), said);
-  assert.equal(createScrubber("12345678", {})("It is 12345678."), "It is [secret].");
+  for (const dummy of ["EMPTY", "x"]) assert.equal(createScrubber([dummy, "EMPTY"])(said), said);
+  assert.equal(createScrubber(["12345678"])("It is 12345678."), "It is [secret].");
 });
 
 test("a key is not in the log either, be it on the edge of what is quoted there or beside bytes that are no text", () => {
   const key = "house-key-0123456789abcdef";
-  const own = createScrubber(key, {});
+  const own = createScrubber([key]);
   const quoted = (length: number) => `${"x".repeat(length - 10)}${key}`;
   const causes = [
     causeOf(() => requireJson(quoted(200), own)),

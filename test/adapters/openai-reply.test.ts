@@ -68,9 +68,9 @@ test("words that every object knows are unknown words of an upstream", () => {
 });
 
 /** A whole answer with that reason for its end. */
-function wholeWith(finish: string): Buffer {
+function wholeWith(finish: string): string {
   const message = { role: "assistant", content: "Half" };
-  return Buffer.from(JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }] }));
+  return JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }] });
 }
 
 test("a length that other servers call by other names is a length", () => {
@@ -178,7 +178,7 @@ test("calls of a whole answer are told apart by their places, whatever ids and n
       { type: "finish", reason: "tool-calls" },
     ];
     assert.deepEqual(
-      readWholeReply(Buffer.from(JSON.stringify(whole)), (text) => text),
+      readWholeReply(JSON.stringify(whole), (text) => text),
       called,
     );
     assert.deepEqual(deltasOf(whole), called);

@@ -22,7 +22,7 @@ function deltasOf(...events: readonly unknown[]): readonly Delta[] {
 }
 
 function wholeOf(body: unknown): readonly Delta[] {
-  return readWholeReply(Buffer.from(JSON.stringify(body)), scrub);
+  return readWholeReply(JSON.stringify(body), scrub);
 }
 
 function failureOf(run: () => unknown): GatewayError {

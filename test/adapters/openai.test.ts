@@ -395,3 +395,28 @@ test("every option says what it is for", () => {
     assert.ok("description" in schema && typeof schema.description === "string", name);
   }
 });
+
+test("a mark of the byte order before a whole answer, or before an error, is no part of it", async () => {
+  const answer = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
+  const [first] = await answerTo(answerAs("application/json", `\ufeff${answer}`), false);
+  assert.deepEqual(first, { type: "text", text: "Hi", logprobs: undefined });
+  const refused: Script = (_, response) =>
+    void response.writeHead(400, { "content-type": "application/json" }).end('\ufeff{"error":{"message":"Too warm."}}');
+  assert.equal((await failureOf(refused)).message, "Too warm.");
+});
+
+test("an error that is told as bare JSON where events were announced is an error, and a whole answer an answer", async () => {
+  const error = JSON.stringify({ error: { message: "Out of memory.", code: 503 } });
+  const first = `data: ${JSON.stringify(chunk({ content: "Hi" }))}\n`;
+  for (const body of [error, `${error}\n`, `${first}\n${error}\n`, `${first}${error}\n\n`]) {
+    const failure = await failureOf(answerAs("text/event-stream", body));
+    assert.equal(failure.code, "overloaded");
+    assert.match(failure.message, /Out of memory\./);
+  }
+  const answer = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
+  const deltas = await answerTo(answerAs("text/event-stream", answer));
+  assert.deepEqual(deltas, [
+    { type: "text", text: "Hi", logprobs: undefined },
+    { type: "finish", reason: "stop" },
+  ]);
+});

@@ -12,6 +12,7 @@ import { createUpstream } from "../../src/adapters/http/upstream.ts";
 import { readWhole } from "../../src/adapters/http/whole.ts";
 import { createReplyReader } from "../../src/adapters/openai/responses/reply.ts";
 import { fetchMedia } from "../../src/adapters/media/fetch.ts";
+import { worked } from "../worked.ts";
 
 const count = 500_000;
 /** A list of so many pieces takes five times as much. */
@@ -134,6 +135,15 @@ test("A line that a program writes in tiny pieces is held as its characters.", (
   for (let index = 0; index < count; index++) reader.read(Buffer.from("xy"));
   assert.ok(memoryInUse() - before < enough);
   assert.deepEqual(reader.read(Buffer.from('"}\n')), [{ type: "text", text: "xy".repeat(count) }]);
+});
+
+test("Line breaks that a program writes one by one are each looked at once.", () => {
+  const reader = createCommandReader("text");
+  const since = worked();
+  for (let index = 0; index < 40_000; index++) assert.deepEqual(reader.read(Buffer.from("\n")), []);
+  assert.ok(worked() - since < 2000, `${worked() - since} ms`);
+  assert.deepEqual(reader.read(Buffer.from("x\n")), [{ type: "text", text: `${"\n".repeat(40_000)}x` }]);
+  assert.deepEqual(reader.end(), []);
 });
 
 test("An upstream cannot go on for ever with events that tell nothing.", () => {

@@ -34,9 +34,7 @@ export function createSecretScrubber(
   options: JsonObject,
   environment: Readonly<Record<string, string | undefined>>,
 ): Scrub {
-  const secrets = Object.entries(environment).flatMap(([name, value = ""]) =>
-    secretName.test(name) && value.length >= 8 ? [value] : [],
-  );
+  const secrets = Object.entries(environment).flatMap(([name, value = ""]) => (secretName.test(name) ? [value] : []));
   gather(options, false, secrets);
   return createScrubber(secrets);
 }
@@ -44,10 +42,8 @@ export function createSecretScrubber(
 const secretName = /(key|token|secret|password|credentials?)$/i;
 
 function gather(value: unknown, isSecret: boolean, secrets: string[]): void {
-  if (typeof value === "string" && isSecret) {
-    // Of `Bearer …` the second word is the secret.
-    secrets.push(...[value, ...value.split(/\s+/)].filter((word) => word.length >= 8));
-  } else if (typeof value === "object" && value !== null) {
+  if (typeof value === "string" && isSecret) secrets.push(value);
+  else if (typeof value === "object" && value !== null) {
     for (const [key, entry] of Object.entries(value)) {
       gather(entry, isSecret || key === "headers" || secretName.test(key), secrets);
     }

@@ -78,11 +78,10 @@ function createTextParser(): Parser {
   let breaks = "";
   return {
     hear(text, deltas) {
-      const whole = breaks + text;
-      let end = whole.length;
-      while (end > 0 && (whole[end - 1] === "\n" || whole[end - 1] === "\r")) end -= 1;
-      breaks = whole.slice(end);
-      if (end > 0) deltas.push({ type: "text", text: whole.slice(0, end) });
+      let end = text.length;
+      while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end -= 1;
+      if (end > 0) deltas.push({ type: "text", text: breaks + text.slice(0, end) });
+      breaks = (end > 0 ? "" : breaks) + text.slice(end);
     },
     end() {},
   };

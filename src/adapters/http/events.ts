@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import type { Scrub } from "./refusal.ts";
-import { requireUtf8 } from "./utf8.ts";
+import { decodeUtf8, withoutMark } from "./utf8.ts";
 
 export interface EventReader {
   /** The data of each event that these bytes complete. */
@@ -25,11 +25,9 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
   let pendingSize = 0;
   let hasBegun = false;
 
-  /** A mark of the byte order may stand at the very beginning. */
   function toText(bytes: Buffer): string {
-    requireUtf8(bytes, scrub);
-    const text = bytes.toString("utf8");
-    return !hasBegun && text.startsWith("\ufeff") ? text.slice(1) : text;
+    const text = decodeUtf8(bytes, scrub);
+    return hasBegun ? text : withoutMark(text);
   }
 
   function readLines(text: string, events: string[]): void {
@@ -42,6 +40,10 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
       else if (text.startsWith("data:", from)) {
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
         pending = pending === undefined ? line : `${pending}\n${line}`;
+      } else if (text.startsWith("{", from) && text.charCodeAt(end - 1) === 0x7d) {
+        // No field is an object: some servers write bare JSON, of an error or of an answer that they have whole.
+        dispatch(events);
+        events.push(text.slice(from, end));
       }
       if (pending !== undefined) pendingSize += end - from + lineSize;
       from = to + 1;

@@ -59,7 +59,11 @@ export function excerpt(text: string, maxLength: number, scrub: Scrub): string {
 /** Takes our own secrets out of what an upstream says, and what looks like anybody's. */
 export function createScrubber(secrets: readonly string[]): Scrub {
   // The longest first, so that no secret leaves a rest because it holds another.
-  const longestFirst = secrets.filter((secret) => secret !== "").toSorted((one, other) => other.length - one.length);
+  const longestFirst = secrets
+    // Of `Bearer …` the second word is the secret.
+    .flatMap((secret) => [secret, ...secret.split(/\s+/)])
+    .filter(({ length }) => length >= minSecretLength)
+    .toSorted((one, other) => other.length - one.length);
   return (text) => {
     let clean = text;
     for (const secret of longestFirst) clean = clean.replaceAll(secret, "[secret]");
@@ -67,6 +71,9 @@ export function createScrubber(secrets: readonly string[]): Scrub {
     return clean;
   };
 }
+
+/** What is shorter is a word of its own, such as the key `EMPTY`. */
+const minSecretLength = 8;
 
 /** Names and bounds are narrow on purpose: an upstream's words about `max_tokens` must stay, and be read in no time. */
 const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [

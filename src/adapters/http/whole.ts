@@ -3,9 +3,9 @@ import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import type { Scrub } from "./refusal.ts";
 import type { UpstreamResponse } from "./upstream.ts";
-import { requireUtf8 } from "./utf8.ts";
+import { decodeUtf8, withoutMark } from "./utf8.ts";
 
-export async function readWhole(response: UpstreamResponse, maxBytes: number, scrub?: Scrub): Promise<Buffer> {
+export async function readWhole(response: UpstreamResponse, maxBytes: number, scrub?: Scrub): Promise<string> {
   const gathered = createGathering();
   for (;;) {
     const batch = await response.pull();
@@ -17,9 +17,7 @@ export async function readWhole(response: UpstreamResponse, maxBytes: number, sc
       });
     }
   }
-  const whole = gathered.take();
-  requireUtf8(whole, scrub);
-  return whole;
+  return withoutMark(decodeUtf8(gathered.take(), scrub));
 }
 
 /** So long for what an upstream adds to a head that has said enough. */
@@ -27,7 +25,7 @@ const startMs = 300;
 const maxStartBytes = 64 * 1024;
 
 /** The beginning of a body that explains its head. Its head is worth telling even if the body never ends, or breaks. */
-export async function readStart(response: UpstreamResponse): Promise<Buffer> {
+export async function readStart(response: UpstreamResponse): Promise<string> {
   const gathered = createGathering();
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(late.resolve, startMs, undefined);
@@ -40,5 +38,5 @@ export async function readStart(response: UpstreamResponse): Promise<Buffer> {
   } finally {
     clearTimeout(timer);
   }
-  return gathered.take().subarray(0, maxStartBytes);
+  return withoutMark(gathered.take().toString("utf8", 0, maxStartBytes));
 }

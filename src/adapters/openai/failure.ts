@@ -1,22 +1,14 @@
 /** Reads an upstream's error, in the forms that compatible servers write, for the table that says what it means. */
 import type { GatewayError } from "../../core/errors.ts";
-import {
-  type Scrub,
-  createScrubber as createSecretScrubber,
-  excerpt,
-  toRefusalError,
-  wordsOf,
-} from "../http/refusal.ts";
+import { type Scrub, excerpt, toRefusalError, wordsOf } from "../http/refusal.ts";
 import { headerOf, type UpstreamResponse } from "../http/upstream.ts";
 import { readStart } from "../http/whole.ts";
-import { type JsonObject, isObject, listAt, objectAt, textAt } from "../json.ts";
-
-export type { Scrub };
+import { type JsonObject, isObject, listAt, objectAt, parseJson, textAt } from "../json.ts";
 
 /** What an answer with an error status means. */
 export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promise<GatewayError> {
   const { status } = response;
-  const text = (await readStart(response)).toString("utf8");
+  const text = await readStart(response);
   const fields = readError(text);
   return toRefusalError(
     {
@@ -30,14 +22,6 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
   );
 }
 
-/** Takes our own secrets out of what an upstream says; what is shorter is a word of its own, such as the key `EMPTY`. */
-export function createScrubber(apiKey: string | undefined, headers: Readonly<Record<string, string>>): Scrub {
-  const words = Object.values(headers).flatMap((value) => value.split(/\s+/).concat(value));
-  return createSecretScrubber([apiKey ?? "", ...words].filter((word) => word.length >= minSecretLength));
-}
-
-const minSecretLength = 8;
-
 /** For the log: what came, and where it would lead. */
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
   const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;
@@ -46,14 +30,10 @@ export function toCause(status: number, location: string | undefined, text: stri
 
 /** The error object of a body: nested, flat, a string, in a list; nothing when it is no JSON at all. */
 function readError(text: string): JsonObject | undefined {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const parsed = parseJson(text);
+  if (parsed === undefined) return undefined;
   // Some servers put their one error into a list.
-  if (Array.isArray(body)) [body] = body;
+  const body: unknown = Array.isArray(parsed) ? parsed[0] : parsed;
   if (!isObject(body)) return {};
   const message = textAt(body, "error") ?? textAt(body, "detail") ?? firstDetail(body);
   return objectAt(body, "error") ?? (message === undefined ? body : { ...body, message });

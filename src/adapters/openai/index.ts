@@ -7,12 +7,13 @@ import type { Adapter, Tell } from "../../core/ports.ts";
 import type { Complete } from "../../core/schema.ts";
 import type { Turn } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
+import { type Scrub, createScrubber } from "../http/refusal.ts";
 import { type Upstream, type UpstreamResponse, createUpstream, headerOf } from "../http/upstream.ts";
 import { readStart, readWhole } from "../http/whole.ts";
 import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
 import { type ServerWishes, writeRequest as writeChatRequest } from "./chat/request.ts";
-import { type Scrub, createScrubber, toCause, toRefusal } from "./failure.ts";
+import { toCause, toRefusal } from "./failure.ts";
 import { readModelNames, requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
 import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
@@ -25,7 +26,7 @@ interface Wire {
   writeRequest(turn: Turn, tell: Tell | undefined, wishes: ServerWishes): string;
   /** `isCustom`: the function of that name stands for a custom tool. */
   createReplyReader(scrub: Scrub, isCustom?: (name: string) => boolean): ReplyReader;
-  readWholeReply(body: Buffer, scrub: Scrub, isCustom?: (name: string) => boolean): readonly Delta[];
+  readWholeReply(body: string, scrub: Scrub, isCustom?: (name: string) => boolean): readonly Delta[];
 }
 
 const wires: Readonly<Record<Dialect, Wire>> = {
@@ -62,7 +63,7 @@ export function createOpenai(
   } = chosen;
   const wire = wires[dialect];
   const headers = toHeaders(chosen);
-  const scrub = createScrubber(chosen.api_key, chosen.headers ?? {});
+  const scrub = createScrubber([chosen.api_key ?? "", ...Object.values(chosen.headers ?? {})]);
   const upstream = createUpstream({
     baseUrl,
     proxy: chosen.proxy,
@@ -149,8 +150,7 @@ async function readModels(
   const response = await upstream.send(request, new AbortController().signal);
   try {
     if (response.status !== 200) throw await toRefusal(response, scrub);
-    const body = (await readWhole(response, 4 * 1024 * 1024, scrub)).toString("utf8");
-    const names = readModelNames(requireJson(body, scrub));
+    const names = readModelNames(requireJson(await readWhole(response, 4 * 1024 * 1024, scrub), scrub));
     if (names === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");
     return names;
   } finally {
@@ -170,6 +170,6 @@ async function checkContentType(response: UpstreamResponse, scrub: Scrub): Promi
   throw new GatewayError(
     "adapter_protocol",
     `The upstream answered with ${found} instead of JSON or server-sent events. Check the adapter's base_url.`,
-    { cause: toCause(response.status, undefined, (await readStart(response)).toString("utf8"), scrub) },
+    { cause: toCause(response.status, undefined, await readStart(response), scrub) },
   );
 }

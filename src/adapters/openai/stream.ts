@@ -3,7 +3,7 @@ import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import { brokenOff } from "../failures.ts";
 import { createEventReader } from "../http/events.ts";
-import type { Scrub } from "./failure.ts";
+import type { Scrub } from "../http/refusal.ts";
 import { type JsonObject, isObject } from "../json.ts";
 import { requireJson } from "./json.ts";
 

@@ -3,7 +3,7 @@ import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstr
 import { readStart, readWhole } from "../../adapters/http/whole.ts";
 import { isObject, parseJson } from "../../adapters/json.ts";
 import * as chat from "../../adapters/openai/chat/reply.ts";
-import { createScrubber } from "../../adapters/openai/failure.ts";
+import { createScrubber } from "../../adapters/http/refusal.ts";
 import { readModelNames } from "../../adapters/openai/json.ts";
 import * as responses from "../../adapters/openai/responses/reply.ts";
 import type { ReplyReader } from "../../adapters/openai/stream.ts";
@@ -44,7 +44,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     firstByteMs: silenceMs,
     idleMs: silenceMs,
   });
-  const scrub = createScrubber(token, {});
+  const scrub = createScrubber([token]);
   let open: readonly (typeof endpoints)[number][] = endpoints;
 
   const authorization = `Bearer ${token}`;
@@ -54,7 +54,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     const response = await ours(upstream.send(request, new AbortController().signal));
     try {
       if (response.status !== 200) throw toFailure(await readRefusal(response, address));
-      const listed = readModelNames(parseJson((await ours(readWhole(response, maxListBytes))).toString("utf8")));
+      const listed = readModelNames(parseJson(await ours(readWhole(response, maxListBytes))));
       if (listed === undefined) throw toFailure(strange(address, response.status));
       return listed;
     } finally {
@@ -156,7 +156,7 @@ const comesLater: ReadonlyMap<number, "adapter_rate_limit" | "overloaded"> = new
 ]);
 
 async function readRefusal(response: UpstreamResponse, address: string): Promise<Refusal> {
-  const text = (await readStart(response)).toString("utf8");
+  const text = await readStart(response);
   response.leave();
   const body = parseJson(text);
   const error = isObject(body) ? body["error"] : undefined;

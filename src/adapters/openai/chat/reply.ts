@@ -20,10 +20,10 @@ export function createReplyReader(scrub: Scrub, isCustom = never): ReplyReader {
 const never = (_name: string): boolean => false;
 
 /** Reads an answer that came whole. */
-export function readWholeReply(body: Buffer, scrub: Scrub, isCustom = never): readonly Delta[] {
+export function readWholeReply(body: string, scrub: Scrub, isCustom = never): readonly Delta[] {
   const deltas: Delta[] = [];
   const answer = createAnswerReader(scrub, "message", isCustom);
-  answer.hear(requireObject(requireJson(body.toString("utf8"), scrub)), deltas);
+  answer.hear(requireObject(requireJson(body, scrub)), deltas);
   if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
   answer.end(deltas);
   return deltas;

@@ -19,9 +19,9 @@ export function createReplyReader(scrub: Scrub): ReplyReader {
 }
 
 /** Reads an answer that came whole: it is what ends a stream, and nothing of it was told before. */
-export function readWholeReply(body: Buffer, scrub: Scrub): readonly Delta[] {
+export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
-  const response = requireObject(requireJson(body.toString("utf8"), scrub));
+  const response = requireObject(requireJson(body, scrub));
   createAnswerReader(scrub).hear({ type: endOf(response), response }, deltas);
   return deltas;
 }
