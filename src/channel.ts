@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
 import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
-import { wasCancelled } from "./core/live/recall.ts";
+import { calledOff } from "./core/live/recall.ts";
 import type { Caller as Asker, Gateway, Reply } from "./core/gateway.ts";
 import { leaveOnReturn } from "./core/leaving.ts";
 import { toOutcome } from "./core/live/hearing.ts";
@@ -139,7 +139,7 @@ type End = Pick<EndedAlone, "about" | "usage" | "failure">;
 function watchCaller(signal: AbortSignal | undefined): Caller {
   const controller = new AbortController();
   const { promise: over, resolve } = Promise.withResolvers<End>();
-  const leave = (reason = wasCancelled()) => controller.abort(reason);
+  const leave = (reason = calledOff()) => controller.abort(reason);
   const cancel = () => leave();
   signal?.addEventListener("abort", cancel);
   if (signal?.aborted === true) leave();
@@ -173,7 +173,7 @@ function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, 
   async function* tell(): AsyncGenerator<string, void, void> {
     isHeard = true;
     clearTimeout(overdue);
-    let end: End = { about, failure: wasCancelled() };
+    let end: End = { about, failure: calledOff() };
     try {
       signal.throwIfAborted();
       for await (const batch of events) {

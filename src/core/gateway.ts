@@ -19,7 +19,7 @@ import { extend } from "./place/path.ts";
 import { findContinued, findPlace, leaveAll, type Seeker } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, type Queue } from "./place/queue.ts";
-import { createRecall, type Recall, wasCancelled } from "./live/recall.ts";
+import { calledOff, createRecall, type Recall } from "./live/recall.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -142,7 +142,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
   const lives = createLives(limits, now, witness);
   const elsewhere = createElsewhere({ store, now });
-  store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, wasCancelled()));
+  store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, calledOff()));
   const inBackground = createBackground({ store, lives, elsewhere, begin, now });
   const once = createKeyed({ store, lives, elsewhere, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
 

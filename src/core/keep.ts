@@ -170,12 +170,12 @@ export async function endFailed(
 /** What a turn goes on from is gone, or something else was said behind it while the turn ran. */
 export async function whyNotKept(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
   if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
-    return wasDeleted("not_found", `Conversation with id '${session.id}'`, "conversation");
+    return deletedMeanwhile("not_found", `Conversation with id '${session.id}'`, "conversation");
   }
   const previous = path.tip;
   if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
     const what = `Previous response with id '${previous.id}'`;
-    return wasDeleted("previous_response_not_found", what, "previous_response_id");
+    return deletedMeanwhile("previous_response_not_found", what, "previous_response_id");
   }
   return new GatewayError(
     "session_busy",
@@ -184,7 +184,7 @@ export async function whyNotKept(store: SessionStore, { by, session, path }: Pla
   );
 }
 
-function wasDeleted(code: ErrorCode, what: string, param: string): GatewayError {
+function deletedMeanwhile(code: ErrorCode, what: string, param: string): GatewayError {
   return new GatewayError(code, `${what} was deleted while this turn ran, so the turn was not kept.`, { param });
 }
 

@@ -7,7 +7,7 @@ export interface Recent {
   get(turnId: string): PathTurn | undefined;
   /** The path to a turn, if all of it is here. */
   path(turnId: string): Path | undefined;
-  /** `size` is how many characters its items have. */
+  /** `size` is how many characters its items have. One that runs is not put here, as it will be another when it is over. */
   add(turn: PathTurn, size: number): void;
   forget(turnIds: readonly string[]): void;
   forgetSessions(sessionIds: readonly string[]): void;
@@ -37,7 +37,7 @@ export function createRecent(maxSize = usualSize): Recent {
     path: (turnId) => paths.find(turnId, get),
     add(turn, itemsSize) {
       const size = itemsSize + turnSize;
-      if (newer.turns.has(turn.id) || older.turns.has(turn.id) || size > maxSize) return;
+      if (get(turn.id) !== undefined || turn.status === "running" || size > maxSize) return;
       if (newer.size + size > maxSize / 2) {
         older = newer.size + size > maxSize ? createShelf() : newer;
         newer = createShelf();

@@ -5,13 +5,13 @@ import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
 import { type Connection, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
-import { type Doubts, createDoubts } from "./redis/doubts.ts";
+import { createDoubts } from "./redis/doubts.ts";
 import { findLosses } from "./redis/durability.ts";
 import { createGround } from "./redis/ground.ts";
 import { createImport } from "./redis/import.ts";
 import { createKeeping } from "./redis/keeping.ts";
 import { type LeaseTimes, createLease } from "./redis/lease.ts";
-import { createNeighbours, type RedisNeighbours } from "./redis/neighbours.ts";
+import { createNeighbours } from "./redis/neighbours.ts";
 import { createDeletion, createPrune } from "./redis/removal.ts";
 import { prepareStore, readSecret } from "./redis/schema.ts";
 import { scripts } from "./redis/scripts.ts";
@@ -54,14 +54,8 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   const prefix = toKeyPrefix(address);
   const key = (name: string) => `${prefix}${name}`;
   let forget: (() => void) | undefined;
-  let doubts: Doubts | undefined;
-  let neighbours: RedisNeighbours | undefined;
-  let mark: (() => void) | undefined;
-  const lease = createLease(times, () => {
-    doubts?.settle();
-    neighbours?.settle();
-    mark?.();
-  });
+  const settling: (() => void)[] = [];
+  const lease = createLease(times, () => settling.forEach((settle) => settle()));
   const connection = await open(address, times, (made) => {
     forget?.();
     lease.reconnect(made);
@@ -70,25 +64,18 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     const send = (...command: readonly string[]) => connection.send(command);
     const prepare = () => prepareStore(send, key, address);
     const secrets = await prepare();
-    // Redis may have come back empty, and the command line looks for what marks a store.
-    mark = () => void prepare().catch(() => {});
     const ground = createGround({ connection, lease, prefix, secrets, prepare, now, maxRecentSize });
     forget = ground.forget;
-    doubts = createDoubts(ground);
-    const { leaseMs } = times;
-    const others = createNeighbours({
-      ...connection,
-      key,
-      withNames: (work) => ground.withKeys((hash, secret) => work((name) => hash("", name), secret)),
-      hash: (name) => ground.hashKey("", name),
-      leaseMs,
-    });
-    neighbours = others;
+    const deletion = createDeletion(ground);
+    const doubts = createDoubts(deletion.deleteTurn);
+    const neighbours = createNeighbours(ground, connection, times.leaseMs);
+    // Redis may have come back empty, and the command line looks for what marks a store.
+    settling.push(doubts.settle, neighbours.settle, () => void prepare().catch(() => {}));
     return {
       ...createSearch(ground),
-      neighbours: others,
-      ...createKeeping(ground, doubts, others),
-      ...createDeletion(ground),
+      neighbours,
+      ...createKeeping(ground, doubts, neighbours),
+      ...deletion,
       prune: createPrune(ground),
       ...createConversations(ground),
       ...createArchive(ground),
@@ -98,14 +85,14 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       },
       async claim() {
         await lease.claim(connection);
-        await others.open();
+        await neighbours.open();
         for (const loss of await findLosses(ground.send, address)) warn(loss);
       },
       check: createServerCheck(ground, connection.isReady),
       async close() {
         if (!ground.isOpen()) return;
         ground.close();
-        await others.close();
+        await neighbours.close();
         await lease.release(connection);
         await connection.close();
       },

@@ -1,39 +1,65 @@
 /** What a store says when it cannot do what it was asked. */
 import { GatewayError } from "../core/errors.ts";
+import type { StoredTurn } from "../core/store.ts";
 
 export function unavailable(message: string, cause?: unknown): GatewayError {
   return new GatewayError("store_unavailable", message, { retryAfterSeconds: 1, cause });
 }
 
-export function isClosed(): GatewayError {
+export function storeClosed(): GatewayError {
   return unavailable("The session store is closed.");
 }
 
 /** Hints are kept as hashes under one key, so two keys in one store would make sessions that nobody finds again. */
-export function hasOtherKey(): GatewayError {
+export function otherKey(): GatewayError {
   return new GatewayError(
     "invalid_value",
     "The archive's hints were hashed with another key than those of the sessions in this store, so its sessions could never be found again by their hints. Take it into an empty store.",
   );
 }
 
-export function isBrokenArchive(what: string): GatewayError {
+export function brokenArchive(what: string): GatewayError {
   return new GatewayError("invalid_value", `The archive is not whole: ${what}. Export it again. Nothing was taken in.`);
 }
 
 /** What is of one owner leads to nothing of another's: whoever reads a path or moves a tip relies on it, and asks no more. */
-export function mixesOwners(what: string): GatewayError {
+export function mixedOwners(what: string): GatewayError {
   return new GatewayError(
     "invalid_value",
     `The archive mixes owners: ${what}, which is of another owner. No gateway writes such an archive. Nothing was taken in.`,
   );
 }
 
-export function hasNoSession(sessionId: string): GatewayError {
+/** Why a turn of an archive is not taken in: what it names is not there, or is of another owner. */
+export function misplacedTurn(
+  turnId: string,
+  named: "session" | "parent",
+  name: string,
+  isThere: boolean,
+): GatewayError {
+  const isInSession = named === "session";
+  const what = `the turn ${turnId} ${isInSession ? "is of the session" : "follows the turn"} ${name}`;
+  if (isThere) return mixedOwners(what);
+  return brokenArchive(`${what}, which ${isInSession ? "is not in it" : "does not come before it"}`);
+}
+
+/** Holds what a turn of an archive names against the owners of what is there. */
+export function checkPlace(
+  { id, owner, session, parent }: Pick<StoredTurn, "id" | "owner" | "session" | "parent">,
+  ownerOfSession: (sessionId: string) => unknown,
+  ownerOfTurn: (turnId: string) => unknown,
+): void {
+  const ofSession = session === undefined ? owner : ownerOfSession(session);
+  if (ofSession !== owner) throw misplacedTurn(id, "session", session ?? "", ofSession !== undefined);
+  const ofParent = parent === undefined ? owner : ownerOfTurn(parent);
+  if (ofParent !== owner) throw misplacedTurn(id, "parent", parent ?? "", ofParent !== undefined);
+}
+
+export function noSession(sessionId: string): GatewayError {
   return new GatewayError("not_found", `The session store has no session '${sessionId}'; it may have been deleted.`);
 }
 
-export function hasNoLoose(turnId: string): GatewayError {
+export function noLoose(turnId: string): GatewayError {
   return new GatewayError(
     "not_found",
     `The session store has no thread outside of sessions that begins with '${turnId}'; it may have been deleted.`,

@@ -35,6 +35,18 @@ export function judge({ turns: [turn, next], session: move, begun }: Commit, she
   return mayBranch ? "keep" : "refuse";
 }
 
+/** The turn where it still can be: it came to nothing, and is kept even if its place was deleted in the meantime, but outside of it. */
+export function toPlaceLeft(turn: StoredTurn, shelf: Shelf): StoredTurn {
+  const { owner, parent } = turn;
+  const isFollowing = parent !== undefined && shelf.canFollow(owner, parent);
+  return { ...turn, session: sessionLeft(turn, shelf), parent: isFollowing ? parent : undefined };
+}
+
+/** The turn's session, if it is there. */
+export function sessionLeft({ session }: StoredTurn, shelf: Shelf): string | undefined {
+  return session === undefined ? undefined : shelf.readSession(session)?.id;
+}
+
 /** Nothing follows a turn that is not over, or came to nothing: it is no part of any thread. */
 export function isFollowable(status: StoredTurn["status"]): boolean {
   return status === "completed" || status === "incomplete" || status === "shown";

@@ -95,6 +95,20 @@ export function describeBackground(it: It): void {
     assert.deepStrictEqual(await readTurns(store, turn.id), [shown, turn]);
   });
 
+  it("reads a turn as it ended, also for who has read it while it ran", async (store) => {
+    for (const status of ["completed", "failed"] as const) {
+      const running = makeTurn({ status: "running", output: [], usage: undefined });
+      await store.begin(running);
+      assert.deepStrictEqual(await readTurns(store, running.id), [running]);
+      const over = makeTurn({ id: running.id, status });
+      assert.equal(
+        status === "failed" ? await store.end(over) : await store.commit({ turns: [over], begun: true }),
+        true,
+      );
+      assert.deepStrictEqual(await readTurns(store, over.id), [over]);
+    }
+  });
+
   it("refuses to finish a running turn that is gone, is over already or is another owner's", async (store) => {
     const running = makeTurn({ status: "running" });
     await store.begin(running);

@@ -1,7 +1,7 @@
 /** What is true of a store in Redis beyond the contract of all stores: others beside it, trouble, and what is left. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
+import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
 import type { SessionStore } from "../../src/core/store.ts";
 import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
@@ -425,5 +425,18 @@ export function describeLeftovers(server: () => RedisServer): void {
     const store = await open(context, { url: server().url(), maxRecentSize: 0 });
     const thread = await keepThread(store, 1_201);
     assert.deepEqual(await readTurns(store, thread.at(-1)!.id), thread);
+  });
+
+  test("a turn that goes between two parts of a path takes nothing else of it along", async (context) => {
+    const store = await open(context, { url: server().url(), maxRecentSize: 0 });
+    const thread = await keepThread(store, 700);
+    const path = readTurns(store, thread[699]!.id);
+    // By then it has asked for the first 500, and not for the others.
+    await breathe();
+    await store.deleteTurn("alice", thread[199]!.id);
+    assert.deepEqual(
+      (await path).map(({ id }) => id),
+      thread.toSpliced(199, 1).map(({ id }) => id),
+    );
   });
 }

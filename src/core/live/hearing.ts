@@ -6,7 +6,7 @@ import type { About } from "../ports.ts";
 import type { EndedAlone, Witness } from "../witness.ts";
 import { leaveOnReturn } from "../leaving.ts";
 import { join, type LiveTurn, type Source } from "./live.ts";
-import { wasCancelled } from "./recall.ts";
+import { calledOff } from "./recall.ts";
 
 export interface Hearing {
   /** Begins the turn, and notes how it ends. */
@@ -108,5 +108,5 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
 /** What is told of a turn by its last event. */
 export function toOutcome({ answer }: Extract<Event, { type: "turn-end" }>): Pick<End, "usage" | "failure"> {
   const { status, usage, error } = answer;
-  return { usage, failure: status === "cancelled" ? wasCancelled() : error };
+  return { usage, failure: status === "cancelled" ? calledOff() : error };
 }

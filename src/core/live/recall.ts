@@ -42,7 +42,7 @@ interface PlacedItem {
 }
 
 /** Why a turn ends that somebody has called off. */
-export function wasCancelled(): GatewayError {
+export function calledOff(): GatewayError {
   return new GatewayError("cancelled", "The turn was cancelled.");
 }
 
@@ -67,7 +67,7 @@ export function createRecall({
     async cancel(owner, turnId) {
       const live = lives.find(owner, turnId);
       if (live?.background === true) {
-        live.turn.cancel(wasCancelled());
+        live.turn.cancel(calledOff());
         await live.turn.ended;
       } else if (live === undefined) await elsewhere.callOff(owner, turnId, isInBackground);
       return recall(owner, turnId);

@@ -22,7 +22,7 @@ export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): 
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = suitTools(turn.settings, tools, speaks, names, tell);
   const items = suitItems(turn.items, speaks, names, tell);
-  if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined) throw saysNothing();
+  if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined) throw nothingToRead();
   const isSame = items === turn.items && settings === turn.settings;
   return { turn: isSame ? turn : { ...turn, items, settings }, restore: names?.restorer() };
 }
@@ -77,7 +77,7 @@ function suitItems(
   return suited;
 }
 
-function saysNothing(): GatewayError {
+function nothingToRead(): GatewayError {
   return unsupported("input", "It holds no item that the adapter behind this model can read. Add a message.");
 }
 

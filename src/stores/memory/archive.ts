@@ -1,7 +1,7 @@
 /** The operator's view of the memory store. */
 import type { Archive, ArchiveRecord, StoredTurn, TakenIn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
-import { hasNoSession, hasOtherKey, isBrokenArchive, mixesOwners } from "../refusals.ts";
+import { brokenArchive, checkPlace, mixedOwners, noSession, otherKey } from "../refusals.ts";
 import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
@@ -13,7 +13,7 @@ export function createArchive(shelves: Shelves): Archive {
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     checkOpen();
     const outside = wanted === undefined ? [] : around(wanted);
-    if (wanted !== undefined && outside.length === 0 && !sessions.has(wanted)) throw hasNoSession(wanted);
+    if (wanted !== undefined && outside.length === 0 && !sessions.has(wanted)) throw noSession(wanted);
     const told = [...sessions.keys()].filter((id) => wanted === undefined || id === wanted);
     const own = shelves.secrets.get("seal");
     const sealKeys = [...(own === undefined ? [] : [own]), ...listForeignSeals()].map(toBase64);
@@ -55,13 +55,15 @@ export function createArchive(shelves: Shelves): Archive {
     const isBound = [...sessions.values()].some(({ hint }) => hint !== undefined);
     const newSessions = new Map<string, KeptSession>();
     const newTurns = new Map<string, StoredTurn>();
+    const findSession = (id: string) => sessions.get(id) ?? newSessions.get(id);
+    const findTurn = (id: string) => turns.get(id) ?? newTurns.get(id);
     const hintless = new Map<string, string>();
     let key = shelves.hintKey();
     let sealKeys: readonly string[] = [];
     let isSameKey = false;
     for (const [index, record] of records.entries()) {
       if ((index === 0) !== (record.type === "store")) {
-        throw isBrokenArchive("its first record, and only that, tells its key");
+        throw brokenArchive("its first record, and only that, tells its key");
       }
       switch (record.type) {
         case "store": {
@@ -78,23 +80,27 @@ export function createArchive(shelves: Shelves): Archive {
           if (isSame && known.hint === undefined && session.hint !== undefined && isSameKey) {
             hintless.set(session.id, session.hint);
           }
-          if (known !== undefined || newSessions.has(session.id)) break;
-          if (session.hint !== undefined && !isSameKey) throw hasOtherKey();
+          if (findSession(session.id) !== undefined) break;
+          if (session.hint !== undefined && !isSameKey) throw otherKey();
           newSessions.set(session.id, session);
           break;
         }
         case "turn":
-          if (!turns.has(record.turn.id) && !newTurns.has(record.turn.id)) {
-            checkTurn(record.turn, newSessions, newTurns);
+          if (findTurn(record.turn.id) === undefined) {
+            checkPlace(
+              record.turn,
+              (id) => findSession(id)?.owner,
+              (id) => findTurn(id)?.owner,
+            );
             newTurns.set(record.turn.id, record.turn);
           }
           break;
       }
     }
     for (const { id, owner, tip } of newSessions.values()) {
-      const turn = tip === undefined ? undefined : (turns.get(tip) ?? newTurns.get(tip));
+      const turn = tip === undefined ? undefined : findTurn(tip);
       if (turn !== undefined && turn.owner !== owner) {
-        throw mixesOwners(`the tip of the session ${id} is the turn ${turn.id}`);
+        throw mixedOwners(`the tip of the session ${id} is the turn ${turn.id}`);
       }
     }
     shelves.adoptKey(key);
@@ -117,30 +123,12 @@ export function createArchive(shelves: Shelves): Archive {
     return true;
   }
 
-  function checkTurn(
-    { id, owner, session, parent }: StoredTurn,
-    newSessions: ReadonlyMap<string, KeptSession>,
-    newTurns: ReadonlyMap<string, StoredTurn>,
-  ): void {
-    if (session !== undefined) {
-      const found = sessions.get(session) ?? newSessions.get(session);
-      if (found === undefined) throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
-      if (found.owner !== owner) throw mixesOwners(`the turn ${id} is of the session ${session}`);
-    }
-    if (parent !== undefined) {
-      const found = turns.get(parent) ?? newTurns.get(parent);
-      const what = `the turn ${id} follows the turn ${parent}`;
-      if (found === undefined) throw isBrokenArchive(`${what}, which does not come before it`);
-      if (found.owner !== owner) throw mixesOwners(what);
-    }
-  }
-
   return {
     listLoose,
     hasLoose,
     async listSessions({ owner, hint, after, limit }) {
       checkOpen();
-      if (after !== undefined && !sessions.has(after)) throw hasNoSession(after);
+      if (after !== undefined && !sessions.has(after)) throw noSession(after);
       const newestFirst = [...sessions.values()]
         .toReversed()
         .toSorted((one, other) => +other.updatedAt - +one.updatedAt)

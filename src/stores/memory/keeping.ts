@@ -2,7 +2,7 @@
 import { shownSuffix } from "../../core/conversation/address.ts";
 import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
-import { type Shelf, isFollowable, judge } from "../verdict.ts";
+import { type Shelf, isFollowable, judge, sessionLeft, toPlaceLeft } from "../verdict.ts";
 import { createLoose } from "./loose.ts";
 import type { KeptSession, Shelves } from "./shelves.ts";
 
@@ -26,11 +26,6 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     shelves.removeTurn(running);
     shelves.addTurn(turn);
     return true;
-  }
-
-  /** If it is there. */
-  function sessionOf({ session }: StoredTurn): string | undefined {
-    return session === undefined ? undefined : sessions.get(session)?.id;
   }
 
   function remove(turn: StoredTurn, parent: string | undefined): void {
@@ -145,13 +140,12 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     },
     async begin(turn, key) {
       checkOpen();
-      add({ ...turn, session: sessionOf(turn) });
+      add({ ...turn, session: sessionLeft(turn, shelf) });
       if (key !== undefined) keepKey(turn.owner, key, turn.id);
     },
     async end(turn) {
       checkOpen();
-      const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
-      return replaceRunning({ ...turn, session: sessionOf(turn), parent });
+      return replaceRunning(toPlaceLeft(turn, shelf));
     },
     async endRunning(failure, endedAt) {
       checkOpen();

@@ -1,7 +1,7 @@
 /** What the memory store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
 import type { Archive, SessionSummary, StoredTurn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
-import { hasNoLoose } from "../refusals.ts";
+import { noLoose } from "../refusals.ts";
 import type { Shelves } from "./shelves.ts";
 
 interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
@@ -47,7 +47,7 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
         .toSorted((one, other) => +other.createdAt - +one.createdAt)
         .filter((turn) => owner === undefined || turn.owner === owner || turn.id === after);
       const start = youngestFirst.findIndex(({ id }) => id === after) + 1;
-      if (after !== undefined && start === 0) throw hasNoLoose(after);
+      if (after !== undefined && start === 0) throw noLoose(after);
       return youngestFirst.slice(start, start + limit).map(toSummary);
     },
     async hasLoose() {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { KeptKey, Metadata, Session, StoredTurn } from "../../core/store.ts";
 import { createKeyedHash } from "../hash.ts";
 import { createPaths, withoutTold } from "../paths.ts";
-import { isClosed } from "../refusals.ts";
+import { storeClosed } from "../refusals.ts";
 import { type Shelf, isFollowable } from "../verdict.ts";
 
 export interface KeptSession extends Session {
@@ -60,7 +60,7 @@ export function createShelves(now: () => Date) {
     hasChildren,
     endsOf: (sessionId: string) =>
       [...inList("session", sessionId)].filter((turnId) => isSteady(turnId) && !hasChildren(turnId)).length,
-    nameOf: (owner: string, words: string) => Buffer.from(hash(owner, words)).toString("base64url"),
+    nameOf: (owner: string, words: string) => hash(owner, words).toString("base64url"),
     findKey: (owner: string, key: string) => keys.get(JSON.stringify([owner, key])),
     putKey(owner: string, key: string, kept: KeptKey): void {
       const name = JSON.stringify([owner, key]);
@@ -109,7 +109,7 @@ export function createShelves(now: () => Date) {
       if (hint !== undefined) sessionIds.delete(JSON.stringify([owner, hint]));
     },
     checkOpen(): void {
-      if (closed) throw isClosed();
+      if (closed) throw storeClosed();
     },
     close(): void {
       closed = true;

@@ -1,7 +1,7 @@
 /** The operator's view of the Redis store: lists its sessions, and writes out what it holds page by page. */
 import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts";
 import { toBeginning } from "../beginning.ts";
-import { hasNoLoose, hasNoSession } from "../refusals.ts";
+import { noLoose, noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
@@ -17,7 +17,7 @@ export function createArchive(
     const lastSession = String((await send("GET", key("count"))) ?? 0);
     const outside = wanted === undefined ? [] : toTexts(await read(scripts.aroundLoose, wanted));
     const isKnown = wanted === undefined || outside.length > 0 || (await send("EXISTS", key(`s:${wanted}`))) === 1;
-    if (!isKnown) throw hasNoSession(wanted);
+    if (!isKnown) throw noSession(wanted);
     const [hintKey, sealKey] = toList(await send("HMGET", key("secrets"), "hint", "secret:seal"));
     const own = toText(sealKey);
     const sealKeys = [...(own === undefined ? [] : [own]), ...(await readForeignSeals())];
@@ -107,12 +107,12 @@ export function createArchive(
     async listSessions({ owner = "", hint, after = "", limit }) {
       const named = hint === undefined ? [""] : ["named", ...(await findNamed(hint, owner))];
       const page = await read(scripts.listSessions, owner, after, String(limit), ...named);
-      if (page === null) throw hasNoSession(after);
+      if (page === null) throw noSession(after);
       return toList(page).map(toSummary);
     },
     async listLoose({ owner = "", after, limit }) {
       const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
-      if (rank === null) throw hasNoLoose(after ?? "");
+      if (rank === null) throw noLoose(after ?? "");
       const found: SessionSummary[] = [];
       for (let start = Number(rank) + 1; found.length < limit; start += loosePage) {
         const range = [start, start + loosePage - 1].map(String);

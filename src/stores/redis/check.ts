@@ -1,10 +1,10 @@
 /** Whether turns can be kept in Redis now. */
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
-import { isClosed } from "../refusals.ts";
+import { storeClosed } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { scripts } from "./scripts.ts";
-import { isUnreachable } from "./trouble.ts";
+import { unreachable } from "./trouble.ts";
 
 export function createServerCheck(ground: Ground, isReady: () => boolean): SessionStore["check"] {
   const { outcome, now } = ground;
@@ -12,8 +12,8 @@ export function createServerCheck(ground: Ground, isReady: () => boolean): Sessi
     outcome,
     now,
     look() {
-      if (!ground.isOpen()) throw isClosed();
-      if (!isReady()) throw isUnreachable(outcome.failure?.error.cause);
+      if (!ground.isOpen()) throw storeClosed();
+      if (!isReady()) throw unreachable(outcome.failure?.error.cause);
     },
     write: () => ground.write(scripts.tryToWrite, []),
   });

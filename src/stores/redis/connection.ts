@@ -6,8 +6,8 @@ import { type Client, loadClients, toPauseMs } from "./client.ts";
 import { createConfirm } from "./copies.ts";
 import { createEar } from "./ear.ts";
 import type { Reply, Script } from "./script.ts";
-import { type Found, createServers, hasNotAnswered, isHopeless } from "./servers.ts";
-import { cannotUse, codeOf, isUnreachable } from "./trouble.ts";
+import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
+import { cannotUse, codeOf, unreachable } from "./trouble.ts";
 
 export interface Connection {
   /**
@@ -156,7 +156,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (pending === 0) return;
     const restMs = movedAt + timeoutMs - performance.now();
     const isSure = restMs <= 0 && doubtedAt === movedAt;
-    if (isSure) return connectAnew(hasNotAnswered(timeoutMs));
+    if (isSure) return connectAnew(noAnswer(timeoutMs));
     if (restMs <= 0) doubtedAt = movedAt;
     watch = setTimeout(judge, Math.abs(restMs) + 1);
   }
@@ -282,7 +282,7 @@ function isLost(thrown: unknown): boolean {
 
 function toRefusal(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  return codeOf(thrown) === "" ? isUnreachable(thrown) : cannotUse(thrown);
+  return codeOf(thrown) === "" ? unreachable(thrown) : cannotUse(thrown);
 }
 
 async function explain<T>(reply: Promise<T>): Promise<T> {

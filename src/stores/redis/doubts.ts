@@ -1,8 +1,5 @@
 /** Turns of which the caller was told that they failed, but which may have been kept: the answer to their commit was lost, or replicas have them not. */
-import { shownSuffix } from "../../core/conversation/address.ts";
-import type { Ground } from "./ground.ts";
-import { toList, toTexts } from "./script.ts";
-import { scripts } from "./scripts.ts";
+import type { Keeping } from "../../core/store.ts";
 
 export interface Doubts {
   /** Takes it out, so that nothing of a failed turn reaches the next one; if that cannot be asked now it stays in doubt. */
@@ -11,13 +8,12 @@ export interface Doubts {
   settle(): void;
 }
 
-export function createDoubts(ground: Ground): Doubts {
+export function createDoubts(deleteTurn: Keeping["deleteTurn"]): Doubts {
   const owners = new Map<string, string>();
 
   async function withdraw(owner: string, turnId: string): Promise<void> {
-    const [changes, changed] = toList(await ground.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
+    await deleteTurn(owner, turnId);
     owners.delete(turnId);
-    if (changes !== undefined) ground.noteChange(changes, toTexts(changed));
   }
 
   return {

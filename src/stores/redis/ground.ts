@@ -1,9 +1,9 @@
 /** What all parts of the Redis store stand on: reading and writing, its secrets, and what is remembered of it. */
 import { GatewayError } from "../../core/errors.ts";
-import { type KeyedHash, createKeyedHash } from "../hash.ts";
+import { createKeyedHash } from "../hash.ts";
 import type { Outcome } from "../check.ts";
 import { type Recent, createRecent } from "../recent.ts";
-import { isClosed } from "../refusals.ts";
+import { storeClosed } from "../refusals.ts";
 import type { Connection, Lost } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
@@ -25,6 +25,8 @@ export interface Ground {
    * a change that is known already, so that what it tells must not be remembered.
    */
   seeChanges(count: Reply | undefined): boolean;
+  /** The count as it was seen last. */
+  changesSeen(): number;
   /** The count of changes came with an answer just now, in this turn of the event loop: to ask for it again would tell the same. */
   isFresh(): boolean;
   /** The same after a change of ours, which made only these turns others, or all. */
@@ -75,7 +77,7 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
   }
 
   function checkOpen(): void {
-    if (!open) throw isClosed();
+    if (!open) throw storeClosed();
   }
 
   const key = (name: string) => `${prefix}${name}`;
@@ -124,6 +126,7 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
       }
       return current === seen;
     },
+    changesSeen: () => seen,
     noteChange(count, turnIds) {
       const current = Number(count ?? 0);
       if (turnIds === undefined || current > seen + 1) recent.clear();
@@ -155,9 +158,6 @@ function toKeys({ hintKey, idempotencyKey }: Secrets): readonly [hints: Keyed, k
 }
 
 function toKeyed(key: string): Keyed {
-  return { key, hash: toText(createKeyedHash(Buffer.from(key, "base64url"))) };
-}
-
-function toText(hash: KeyedHash): TextHash {
-  return (owner, words) => Buffer.from(hash(owner, words)).toString("base64url");
+  const hash = createKeyedHash(Buffer.from(key, "base64url"));
+  return { key, hash: (owner, words) => hash(owner, words).toString("base64url") };
 }

@@ -1,11 +1,11 @@
 /** Takes an archive into the Redis store: gathered beside it first, then a bounded part at a time; what fails is undone. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
-import { hasOtherKey, isBrokenArchive, mixesOwners, unavailable } from "../refusals.ts";
+import { brokenArchive, misplacedTurn, mixedOwners, otherKey, unavailable } from "../refusals.ts";
 import { type StagedRow, type Staging, createStaging } from "../staging.ts";
 import type { Ground } from "./ground.ts";
 import { removeDoomed } from "./removal.ts";
-import { toList, toText, toTexts } from "./script.ts";
+import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { type TurnParts, toParts } from "./turn.ts";
 
@@ -17,7 +17,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
       if ((done.keyBefore === undefined) !== (type === "store") || (type === "store" && rows.length > 1)) {
-        throw isBrokenArchive("its first record, and only that, tells its key");
+        throw brokenArchive("its first record, and only that, tells its key");
       }
       if (type === "store") {
         const [hintKey = "", ...others] = rows[0] ?? [];
@@ -30,7 +30,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     const newTips = done.tips.filter(([id]) => isNew.has(id));
     for (let at = 0; at < newTips.length; at += 1_000) {
       const [id, tip] = toList(await ground.read(scripts.findStrayTip, ...newTips.slice(at, at + 1_000).flat()));
-      if (id !== undefined) throw mixesOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
+      if (id !== undefined) throw mixedOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
     }
     for (let at = 0; at < done.tips.length; at += 1_000) {
       await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
@@ -50,7 +50,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
 
   async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
     const args = rows.flatMap((row) => row.slice(0, sessionWidth));
-    const [fault, , added] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
+    const [added, isOtherKey] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
     done.sessions.push(...toTexts(added));
     for (const row of rows) {
       // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
@@ -58,23 +58,14 @@ export function createImport(ground: Ground): Archive["importRecords"] {
       if (tip !== "") done.tips.push([id, tip]);
       if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
-    if (toText(fault) !== undefined) throw hasOtherKey();
+    if (isOtherKey === 1) throw otherKey();
   }
 
   async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
-    const [fault, turnId, place, added] = toList(await ground.write(scripts.addTurns, rows.flat()));
+    const [added, turnId, named, name, isThere] = toList(await ground.write(scripts.addTurns, rows.flat()));
     done.turns.push(...toTexts(added));
-    const inSession = `the turn ${String(turnId)} is of the session ${String(place)}`;
-    const afterParent = `the turn ${String(turnId)} follows the turn ${String(place)}`;
-    switch (fault) {
-      case "session":
-        throw isBrokenArchive(`${inSession}, which is not in it`);
-      case "session-owner":
-        throw mixesOwners(inSession);
-      case "parent":
-        throw isBrokenArchive(`${afterParent}, which does not come before it`);
-      case "parent-owner":
-        throw mixesOwners(afterParent);
+    if (named === "session" || named === "parent") {
+      throw misplacedTurn(String(turnId), named, String(name), isThere === 1);
     }
   }
 
@@ -82,7 +73,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
     const newestFirst = turns.toReversed();
     for (let at = 0; at < newestFirst.length; at += maxRemoved) {
-      await ground.write(scripts.removeTurns, newestFirst.slice(at, at + maxRemoved));
+      await ground.write(scripts.removeBelow, ["", ...newestFirst.slice(at, at + maxRemoved)]);
     }
     for (let at = 0; at < sessions.length; at += maxRemoved) {
       await ground.write(scripts.doomSessions, sessions.slice(at, at + maxRemoved));
@@ -103,7 +94,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
       return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
     } catch (thrown) {
       await undo(done).catch((second) => {
-        throw isHalf(second);
+        throw halfTakenIn(second);
       });
       throw thrown;
     } finally {
@@ -112,7 +103,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   };
 }
 
-function isHalf(cause: unknown): GatewayError {
+function halfTakenIn(cause: unknown): GatewayError {
   const remedy = "Import the archive again: what is there already stays as it is.";
   return unavailable(`Redis went away when a part of the archive was taken in. ${remedy}`, cause);
 }

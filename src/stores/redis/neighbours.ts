@@ -4,20 +4,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Event } from "../../core/event.ts";
 import type { Neighbours } from "../../core/neighbours.ts";
 import type { Connection } from "./connection.ts";
+import type { Ground } from "./ground.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
-
-export interface NeighboursParts extends Pick<Connection, "run" | "send" | "subscribe"> {
-  /** The key of what lies under a name. */
-  readonly key: (name: string) => string;
-  /** Names hold the words of callers, which are nobody's business. The key is the one that all gateways hash them with. */
-  readonly withNames: <T>(work: (hash: Hash, key: string) => Promise<T>) => Promise<T>;
-  readonly hash: Hash;
-  /** How long a name stays with a gateway that is gone. */
-  readonly leaseMs: number;
-}
-
-type Hash = (words: string) => string;
 
 export interface RedisNeighbours extends Neighbours {
   /** Gives back what could not be given back before. */
@@ -28,8 +17,15 @@ export interface RedisNeighbours extends Neighbours {
   close(): Promise<void>;
 }
 
-export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
-  const { run, leaseMs } = parts;
+/**
+ * Names hold the words of callers, which are nobody's business, so they are hashed with the key that all gateways have. `leaseMs` is
+ * how long one stays with a gateway that is gone.
+ */
+export function createNeighbours(
+  { key: keyOf, withKeys, hashKey }: Pick<Ground, "key" | "withKeys" | "hashKey">,
+  { run, send, subscribe }: Connection,
+  leaseMs: number,
+): RedisNeighbours {
   /** Whoever has a name here, by a token that nobody else has. */
   const held = new Map<string, string>();
   const told = new Map<string, Told>();
@@ -82,7 +78,7 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     const token = randomUUID();
     let name = "";
     try {
-      await parts.withNames((hash, key) => take((name = hash(words)), token, key, signal));
+      await withKeys((hash, key) => take((name = hash("", words)), token, key, signal));
       signal.throwIfAborted();
     } catch (thrown) {
       void give(name, token);
@@ -102,7 +98,7 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     to = from + saidAtOnce - 1,
   ): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
     const range = [from, to].map(String);
-    const heard = await parts.withNames((hash, key) => run(scripts.hear, [hash(words), ...range, key]));
+    const heard = await withKeys((hash, key) => run(scripts.hear, [hash("", words), ...range, key]));
     const [isTaken, said] = toList(heard);
     return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
   }
@@ -113,10 +109,10 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
     },
     async open() {
       timer ??= setInterval(() => void hold().catch(ignore), leaseMs / 3).unref();
-      await parts.subscribe(parts.key("freed"), (name) => {
+      await subscribe(keyOf("freed"), (name) => {
         for (const wake of waiting.get(name) ?? []) wake();
       });
-      await parts.subscribe(parts.key("called-off"), (turnId) => {
+      await subscribe(keyOf("called-off"), (turnId) => {
         for (const listener of listeners) listener(turnId);
       });
     },
@@ -126,7 +122,7 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
       return (await listen(words, 1, 0)).isTaken;
     },
     tell(words, events) {
-      const name = parts.hash(words);
+      const name = hashKey("", words);
       const before = told.get(words) ?? { events: 0, characters: 0 };
       const text = JSON.stringify([before.events, events] satisfies Said);
       const now = { events: before.events + events.length, characters: before.characters + text.length };
@@ -150,7 +146,7 @@ export function createNeighbours(parts: NeighboursParts): RedisNeighbours {
       }
     },
     async callOff(words, turnId) {
-      await parts.send(["PUBLISH", parts.key("called-off"), turnId]);
+      await send(["PUBLISH", keyOf("called-off"), turnId]);
       const signal = AbortSignal.timeout(callOffMs);
       const leave = await enter(words, signal).catch((thrown: unknown) => {
         if (!signal.aborted) throw thrown;

@@ -26,10 +26,6 @@ export async function prepareStore(send: Send, key: (name: string) => string, ad
       `The session store ${address.shown} has schema version ${version}, and this release knows versions up to ${newestVersion}. Start the newer release that wrote it, or name another store, e.g. with ?prefix=NAME (gateway.sessions.store).`,
     );
   }
-  return readSecrets(send, key);
-}
-
-async function readSecrets(send: Send, key: (name: string) => string): Promise<Secrets> {
   const hintKey = await readSecret(send, key, "hint");
   const idempotencyKey = await readSecret(send, key, "idempotency");
   return { hintKey, idempotencyKey, changes: Number((await send("GET", key("changes"))) ?? 0) };

@@ -67,6 +67,5 @@ export const scripts = {
   findStrayTip: look(importing.findStrayTip),
   setTips: toScript(fence, tree, importing.setTips),
   setHints: toScript(fence, tree, importing.setHints),
-  removeTurns: release(importing.removeTurns),
   doomSessions: release(importing.doomSessions),
 } as const;

@@ -17,6 +17,7 @@ export function createSearch(ground: Ground): Search {
   /** What is not at hand of a path is read, a bounded part at a time, and then it is, as far as there is room. */
   async function readPath(turnId: string): Promise<Path> {
     const turns: PathTurn[] = [];
+    const changesBefore = ground.changesSeen();
     let rest: string | undefined = turnId;
     for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
       turns.push(turn);
@@ -28,9 +29,11 @@ export function createSearch(ground: Ground): Search {
       const steps = toList(found).map(readStep);
       // Whoever changes the tree between two parts may have changed the first: it is no longer believed afterwards.
       isWhole = ground.seeChanges(changes) && isWhole;
+      // And who takes away the first of the next part leaves its followers to another.
+      const isCut = steps.length === 0 && turns.length > 0;
+      if (isCut && ground.changesSeen() !== changesBefore) return readPath(turnId);
       for (const { turn, size } of steps) {
-        // One that runs will be another when it is over.
-        if (isWhole && turn.status !== "running") recent.add(turn, size);
+        if (isWhole) recent.add(turn, size);
         turns.push(turn);
       }
       rest = steps.at(-1)?.turn.parent;

@@ -51,8 +51,8 @@ export function createServers({ address, makeClient, timeoutMs }: ServersParts):
       return client;
     } catch (thrown) {
       client.destroy();
-      if (isNoDatabase(thrown)) throw hasOneDatabase(address);
-      throw isLate ? hasNotAnswered(patienceMs) : thrown;
+      if (isNoDatabase(thrown)) throw onlyOneDatabase(address);
+      throw isLate ? noAnswer(patienceMs) : thrown;
     } finally {
       clearTimeout(greeting);
     }
@@ -65,7 +65,7 @@ export function createServers({ address, makeClient, timeoutMs }: ServersParts):
       client.sendCommand(["EXISTS", key]),
     ]);
     if (slots.status === "fulfilled") nodes = readNodes(slots.value as unknown as Reply, place.host);
-    else if (address.places.length > 1 && isNoCluster(slots.reason)) throw isAlone(address, place);
+    else if (address.places.length > 1 && isNoCluster(slots.reason)) throw notClustered(address, place);
     if (found.status === "rejected" && notHere.has(codeOf(found.reason))) throw found.reason;
   }
 
@@ -110,11 +110,11 @@ interface Failures {
 function note(failures: Failures, thrown: unknown, place: Place, isLed: boolean): void {
   const code = codeOf(thrown);
   if (code === "MOVED") failures.moved = thrown;
-  else if (isLed && code === "") failures.ofLed = isAway(place, thrown);
+  else if (isLed && code === "") failures.ofLed = nodeAway(place, thrown);
   else failures.ofKnown = thrown;
 }
 
-export function hasNotAnswered(ms: number): Error {
+export function noAnswer(ms: number): Error {
   return new Error(`Redis has answered nothing for ${ms} ms.`);
 }
 
@@ -155,19 +155,19 @@ function isNoDatabase(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.message.includes("SELECT is not allowed in cluster mode");
 }
 
-function isAway(place: Place, cause: unknown): Error {
+function nodeAway(place: Place, cause: unknown): Error {
   const why = `the node ${nameOf(place)}, to which the cluster leads, cannot be reached (${messageOf(cause)})`;
   return new Error(why, { cause });
 }
 
-function hasOneDatabase({ shown, database }: Address): GatewayError {
+function onlyOneDatabase({ shown, database }: Address): GatewayError {
   return new GatewayError(
     "store_unavailable",
     `The session store ${shown} cannot be opened: it is in a cluster, which has no other database than 0. Leave /${database} out; ?prefix=NAME keeps stores apart (gateway.sessions.store).`,
   );
 }
 
-function isAlone({ shown }: Address, place: Place): GatewayError {
+function notClustered({ shown }: Address, place: Place): GatewayError {
   return new GatewayError(
     "store_unavailable",
     `The session store ${shown} cannot be opened: ${nameOf(place)} is no node of a cluster, and only nodes of one cluster can be named together. Name one server (gateway.sessions.store).`,

@@ -8,8 +8,9 @@ export function cannotUse(thrown: unknown): GatewayError {
   return unavailable(`The session store cannot be used now: ${reason}`, thrown);
 }
 
-export function isUnreachable(cause?: unknown): GatewayError {
-  return unavailable(`The session store cannot be used now: ${unreachable}`, cause);
+export function unreachable(cause?: unknown): GatewayError {
+  const message = `The session store cannot be used now: Redis cannot be reached. ${itGoesOn} once it can be.`;
+  return unavailable(message, cause);
 }
 
 /** At the start, for the operator alone. What was refused on purpose is told as it is. */
@@ -35,7 +36,6 @@ export function codeOf(thrown: unknown): string {
 }
 
 const itGoesOn = "The gateway goes on by itself";
-const unreachable = `Redis cannot be reached. ${itGoesOn} once it can be.`;
 const credentials =
   "Redis refuses the gateway's name or password. Check gateway.sessions.store and the server's users.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";

@@ -15,28 +15,11 @@ export type TurnParts = readonly [
 ];
 
 export function toParts(turn: StoredTurn): TurnParts {
-  const [
-    id,
-    owner,
-    session,
-    parent,
-    created,
-    model,
-    status,
-    input,
-    output,
-    usage,
-    digest,
-    exchange,
-    gap,
-    ended,
-    ...rest
-  ] = toRow(turn);
-  const [told, pieces, memo] = rest;
+  const [id, owner, session, parent, created, model, status, input, output, ...more] = toRow(turn);
+  const [usage, digest, exchange, gap, ended, told, pieces, memo] = more;
   const places = [session ?? "", parent ?? "", status, gap, digest ?? "", exchange ?? "", String(created)];
   // Half a surrogate pair is not a character: Redis gets UTF-8, and its JSON reader refuses the escape.
-  const texts = [owner.toWellFormed(), model.toWellFormed()] as const;
-  const meta = [texts[0], ...places, "", ended === null ? "" : String(ended), texts[1], usage ?? ""];
+  const meta = [owner.toWellFormed(), ...places, "", String(ended ?? ""), model.toWellFormed(), usage ?? ""];
   return [id, JSON.stringify(meta), input, output, told ?? "", pieces ?? "", memo ?? ""];
 }
 

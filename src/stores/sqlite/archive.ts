@@ -1,7 +1,7 @@
 /** The operator's view of the SQLite store: lists its sessions, and writes out what it holds page by page. */
 import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
-import { hasNoSession } from "../refusals.ts";
+import { noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { createLoose } from "./loose.ts";
 import { maxReadBytes, toBeginning } from "../beginning.ts";
@@ -27,7 +27,7 @@ export function createArchive(
     const wanted = id ?? null;
     const isOutside = wanted !== null && isLoose(wanted);
     const isKnown = wanted === null || isOutside || read(() => statements.isSession.get(wanted)) !== undefined;
-    if (!isKnown) throw hasNoSession(wanted);
+    if (!isKnown) throw noSession(wanted);
     const sealKeys = [...readValues(statements.findSeal), ...readValues(statements.findForeignSeals)].map(toBase64);
     yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
     const told = createTold();
@@ -107,28 +107,22 @@ export function createArchive(
     listLoose,
     hasLoose,
     async listSessions({ owner, hint, after, limit }: SessionPage) {
-      return (
-        read(() => {
-          const from = after === undefined ? undefined : statements.findActivity.get(after);
-          if (after !== undefined && from === undefined) return undefined;
-          const { active = atEnd, updated = atEnd, number = atEnd } = from ?? {};
-          const range = { active, updated, number, limit };
-          if (hint !== undefined)
-            return statements.listNamed.all({ ...range, ids: findNamed(hint, owner) }).map(toSummary);
-          const list = owner === undefined ? statements.listAll : statements.listOfOwner;
-          return list.all(owner === undefined ? range : { ...range, owner }).map(toSummary);
-        }) ?? notListed(after)
-      );
+      return read(() => {
+        const from = after === undefined ? undefined : statements.findActivity.get(after);
+        if (after !== undefined && from === undefined) throw noSession(after);
+        const { active = atEnd, updated = atEnd, number = atEnd } = from ?? {};
+        const range = { active, updated, number, limit };
+        if (hint !== undefined)
+          return statements.listNamed.all({ ...range, ids: findNamed(hint, owner) }).map(toSummary);
+        const list = owner === undefined ? statements.listAll : statements.listOfOwner;
+        return list.all(owner === undefined ? range : { ...range, owner }).map(toSummary);
+      });
     },
     exportRecords,
     async foreignSeals() {
       return readValues(statements.findForeignSeals);
     },
   };
-}
-
-function notListed(after: string | undefined): never {
-  throw hasNoSession(after ?? "");
 }
 
 /** Where a turn stands, and how many bytes it has. */

@@ -1,7 +1,7 @@
 /** Whether turns can be kept in the file now. */
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
-import { isClosed } from "../refusals.ts";
+import { storeClosed } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { onceForAll } from "./once.ts";
 
@@ -13,7 +13,7 @@ export function createFileCheck({ database, group, now }: Ground, checkFile: () 
     outcome: group.outcome,
     now,
     look() {
-      if (!database.isOpen) throw isClosed();
+      if (!database.isOpen) throw storeClosed();
       lookAtFile();
     },
     write: (overcomes) => group.add(() => write.run(overcomes ? roomBytes : 0)),

@@ -3,18 +3,14 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
 
-export interface ThreadOptions {
-  readonly file: string;
-}
-
 /** How many pages the log has, and how many of them are in the file. */
 export interface LogLength {
   readonly log: number;
   readonly checkpointed: number;
 }
 
-const { file } = workerData as ThreadOptions;
-const place = pathToFileURL(file);
+// The path of the file.
+const place = pathToFileURL(workerData as string);
 // A file that was moved away must not be made anew.
 place.searchParams.set("mode", "rw");
 const database = new DatabaseSync(place, { timeout: 0 });

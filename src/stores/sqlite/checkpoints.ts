@@ -4,7 +4,7 @@ import { extname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { unavailable } from "../refusals.ts";
-import type { LogLength, ThreadOptions } from "./checkpoints-thread.ts";
+import type { LogLength } from "./checkpoints-thread.ts";
 
 export interface Checkpoints {
   /** Something was written, so the log is looked at in a moment. */
@@ -109,9 +109,8 @@ export function createCheckpoints(
     try {
       // The same ending as this file has, from the sources as in the package.
       const program = new URL(`./checkpoints-thread${extname(import.meta.filename)}`, import.meta.url);
-      const workerData: ThreadOptions = { file };
       // None of the process's own flags: some of them a thread refuses.
-      const started = new Worker(program, { workerData, execArgv: [] });
+      const started = new Worker(program, { workerData: file, execArgv: [] });
       started.on("message", (length: LogLength) => {
         if (thread === started) goOnTogether();
         answer?.(length);

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
-import { isGone } from "./trouble.ts";
+import { fileGone } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
 export function openDatabase(file: string): DatabaseSync {
@@ -112,7 +112,7 @@ export function rememberFile(file: string): () => void {
   if (file === ":memory:") return () => {};
   const opened = [file, `${findFile(file)}-wal`].map((path) => ({ path, found: statSync(path) }));
   return () => {
-    for (const { path, found } of opened) if (!isThere(path, found)) throw isGone(path);
+    for (const { path, found } of opened) if (!isThere(path, found)) throw fileGone(path);
   };
 }
 

@@ -13,7 +13,6 @@ export function createDeletion(
 ): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   const { database, group, recent, read } = ground;
   const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
-  const moveChildren = database.prepare("UPDATE turns SET parent = ?, gap = 1 WHERE parent = ? RETURNING id");
   const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
   const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
   // Children came later than their parents, so the newest go first.
@@ -28,10 +27,8 @@ export function createDeletion(
     if (place === undefined) return undefined;
     const { session, parent } = place;
     const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
-    const children = moveChildren.all(parent, turnId) as { id: string }[];
     if (session !== null) moveTip.run(parent, session, turnId);
-    removal.removeTurns([turnId]);
-    const changed = [turnId, ...children.map(({ id }) => id)];
+    const changed = removal.removeTurns([turnId], parent ?? undefined);
     return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
   }
 

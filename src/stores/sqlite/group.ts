@@ -1,7 +1,7 @@
 /** Runs the writes of one event-loop tick in one transaction, so that they share one fsync. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Outcome } from "../check.ts";
-import { isClosed } from "../refusals.ts";
+import { storeClosed } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { primaryCodeOf } from "../codes.ts";
 import { cannotKeep } from "./trouble.ts";
@@ -86,7 +86,7 @@ export function createGroup(
 
   return {
     add(work, whenKept) {
-      if (closed) return Promise.reject(isClosed());
+      if (closed) return Promise.reject(storeClosed());
       return new Promise((resolve, reject) => {
         if (waiting.length === 0) setImmediate(flushInTime);
         const run = () => {

@@ -1,6 +1,6 @@
 /** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
 import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
-import { hasOtherKey, isBrokenArchive, mixesOwners } from "../refusals.ts";
+import { brokenArchive, checkPlace, mixedOwners, otherKey } from "../refusals.ts";
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
@@ -18,7 +18,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     const tips: string[] = [];
     let [isFirst, isSameKey, turns, hintsTaken] = [true, false, 0, 0];
     for (const { type, record } of staged) {
-      if (isFirst !== (type === "store")) throw isBrokenArchive("its first record, and only that, tells its key");
+      if (isFirst !== (type === "store")) throw brokenArchive("its first record, and only that, tells its key");
       isFirst = false;
       const row: unknown[] = JSON.parse(record);
       switch (type) {
@@ -68,7 +68,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
   ): { readonly isNew: boolean; readonly isHintTaken: boolean } {
     const known = statements.findSession.get(id) as { hint: Uint8Array | null } | undefined;
     if (known !== undefined && (known.hint !== null || !isSameKey)) return { isNew: false, isHintTaken: false };
-    if (hint !== null && !isSameKey) throw hasOtherKey();
+    if (hint !== null && !isSameKey) throw otherKey();
     const hash = hint === null ? null : toBytes(hint);
     const isHintTaken = hash !== null && statements.isTaken.get(owner, hash) !== undefined;
     const free = isHintTaken ? null : hash;
@@ -79,18 +79,10 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
 
   function addTurn(row: TurnRow): boolean {
     const [id, owner, session, parent] = row;
-    if (statements.ownerOfTurn.get(id) !== undefined) return false;
-    if (session !== null) {
-      const found = statements.ownerOfSession.get(session);
-      if (found === undefined) throw isBrokenArchive(`the turn ${id} is of the session ${session}, which is not in it`);
-      if (found["owner"] !== owner) throw mixesOwners(`the turn ${id} is of the session ${session}`);
-    }
-    if (parent !== null) {
-      const found = statements.ownerOfTurn.get(parent);
-      const what = `the turn ${id} follows the turn ${parent}`;
-      if (found === undefined) throw isBrokenArchive(`${what}, which does not come before it`);
-      if (found["owner"] !== owner) throw mixesOwners(what);
-    }
+    const ownerOfTurn = (turnId: string) => statements.ownerOfTurn.get(turnId)?.["owner"];
+    if (ownerOfTurn(id) !== undefined) return false;
+    const place = { id, owner, session: session ?? undefined, parent: parent ?? undefined };
+    checkPlace(place, (sessionId) => statements.ownerOfSession.get(sessionId)?.["owner"], ownerOfTurn);
     statements.addTurn.run(...row);
     ends.note(id);
     return true;
@@ -101,7 +93,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     statements.dropTip.run(sessionId);
     const stray = statements.findStrayTip.get(sessionId);
     if (stray !== undefined)
-      throw mixesOwners(`the tip of the session ${sessionId} is the turn ${String(stray["tip"])}`);
+      throw mixedOwners(`the tip of the session ${sessionId} is the turn ${String(stray["tip"])}`);
   }
 
   return async (records) => {

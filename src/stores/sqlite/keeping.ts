@@ -1,8 +1,8 @@
 /** How turns come into the SQLite store, and how running ones end. */
 import { giveUp } from "../../core/frame/replay.ts";
-import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
+import type { Commit, IdempotencyKey, Keeping } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
-import { type Shelf, judge } from "../verdict.ts";
+import { type Shelf, judge, sessionLeft, toPlaceLeft } from "../verdict.ts";
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
@@ -23,13 +23,10 @@ export function createKeeping(
   const { group, recent, now, hashHint, hashKey } = ground;
   const statements = prepareKeeping(ground);
 
-  /** Judges a commit and writes it. Of turns that are forgotten it tells whose place they had. */
-  function keep(
-    commit: Commit,
-    rows: readonly TurnRow[],
-  ): { readonly kept: boolean; readonly changed: readonly string[] } {
+  /** Judges a commit and writes it; nothing where that is refused. Tells the ids of the turns that changed by what was forgotten. */
+  function keep(commit: Commit, rows: readonly TurnRow[]): readonly string[] | undefined {
     const verdict = judge(commit, shelf);
-    if (verdict === "refuse") return { kept: false, changed: [] };
+    if (verdict === "refuse") return undefined;
     const { turns, session: move, key, begun, forget = [] } = commit;
     const { id: tip, owner, session } = turns[1] ?? turns[0];
     const sessionId = move?.id ?? session;
@@ -40,7 +37,7 @@ export function createKeeping(
       const hint = hashHint(owner, move.hint);
       const added = statements.addSession.run(move.id, owner, hint, tip, resends, time, time, hour);
       // A session of this id is just being deleted.
-      if (added.changes === 0) return { kept: false, changed: [] };
+      if (added.changes === 0) return undefined;
     } else if (sessionId !== undefined) {
       statements.touchSession.run(verdict === "keep-and-move" ? tip : null, resends, time, sessionId);
       statements.moveHour.run(hour, sessionId, hour);
@@ -52,8 +49,7 @@ export function createKeeping(
     if (verdict === "keep" && sessionId !== undefined) ends.note(tip);
     else if (move?.expectedTip !== undefined && move.expectedTip !== turns[0].parent) ends.note(move.expectedTip);
     if (key !== undefined) keepKey(owner, key, tip);
-    const changed = forget.length === 0 ? [] : removal.forget(owner, sessionId, forget);
-    return { kept: true, changed };
+    return forget.length === 0 ? [] : removal.forget(owner, sessionId, forget);
   }
 
   function keepKey(owner: string, { key, fingerprint }: IdempotencyKey, turnId: string): void {
@@ -65,41 +61,30 @@ export function createKeeping(
     return statements.replaceRunning.run(...rest, id, owner).changes === 1;
   }
 
-  /** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
-  function end(turn: StoredTurn): boolean {
-    const parent = turn.parent !== undefined && shelf.canFollow(turn.owner, turn.parent) ? turn.parent : undefined;
-    return replace(toRow({ ...turn, session: sessionOf(turn), parent }));
-  }
-
-  /** If it is there. */
-  function sessionOf({ session }: StoredTurn): string | undefined {
-    return session === undefined ? undefined : shelf.readSession(session)?.id;
-  }
-
   return {
     async commit(commit) {
       // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
       const rows = commit.turns.map(toRow);
-      const { kept } = await group.add(
+      const changed = await group.add(
         () => keep(commit, rows),
-        (outcome) => {
-          if (!outcome.kept) return;
+        (forgotten) => {
+          if (forgotten === undefined) return;
           for (const [index, turn] of commit.turns.entries()) recent.add(withoutTold(turn), sizeOf(rows[index]));
-          recent.forget(outcome.changed);
+          recent.forget(forgotten);
         },
       );
-      return kept;
+      return changed !== undefined;
     },
     async begin(turn, key) {
       const row = toRow(turn);
       await group.add(() => {
-        row[2] = sessionOf(turn) ?? null;
+        row[2] = sessionLeft(turn, shelf) ?? null;
         statements.addTurn.run(...row);
         if (key !== undefined) keepKey(turn.owner, key, turn.id);
       });
     },
     async end(turn) {
-      return group.add(() => end(turn));
+      return group.add(() => replace(toRow(toPlaceLeft(turn, shelf))));
     },
     async endRunning(failure, endedAt) {
       return group.add(() => {

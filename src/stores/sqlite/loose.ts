@@ -3,7 +3,7 @@ import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, SessionSummary } from "../../core/store.ts";
 import type { Item } from "../../core/item.ts";
 import { beginningOf, maxReadBytes } from "../beginning.ts";
-import { hasNoLoose } from "../refusals.ts";
+import { noLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 
 interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
@@ -60,7 +60,7 @@ export function createLoose({ database, read }: Ground): Loose {
   return {
     async listLoose({ owner, after, limit }) {
       const place = after === undefined ? atEnd : (read(() => findRoot.get(after)) as Place | undefined);
-      if (place === undefined) throw hasNoLoose(after ?? "");
+      if (place === undefined) throw noLoose(after ?? "");
       const found: SessionSummary[] = [];
       let walked = 0;
       for await (const root of rootsBehind(place)) {

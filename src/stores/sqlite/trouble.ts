@@ -23,7 +23,7 @@ export function isLasting(thrown: unknown): boolean {
 }
 
 /** Turns that are kept in a file which its name no longer leads to would be lost. */
-export function isGone(file: string): GatewayError {
+export function fileGone(file: string): GatewayError {
   const cause = new Error(`${file} cannot be reached, or is not what was opened.`);
   return because(
     "its file was moved, deleted or replaced, or cannot be reached. Put it back, or restart the gateway.",

@@ -20,22 +20,26 @@ end
 return 1
 `;
 
-/** Sessions, without their tips. Tells which of them were not there; one that came to life under the same hint since then keeps it. */
+/**
+ * Sessions, without their tips. Tells which of them were not there, and whether another key stands in the way; one that came to life
+ * under the same hint since then keeps it.
+ */
 export const addSessions = String.raw`
 local isSameKey = ARGV[2] == '1'
 local added = {}
 for at = 3, #ARGV, 7 do
   local id, owner, hint, resends, metadata, created, updated = unpack(ARGV, at, at + 6)
   if not isTaken(id) then
-    if hint ~= '' and not isSameKey then return { 'key', id, added } end
+    if hint ~= '' and not isSameKey then return { added, 1 } end
     if hint ~= '' and call('HEXISTS', P .. 'hints', hint) == 1 then hint = '' end
     addSession(id, owner, hint, '', resends, metadata, created, updated)
     added[#added + 1] = id
   end
 end
-return { '', '', added }
+return { added }
 `;
 
+/** Tells which of them were not there; and of one that has no place here what it names, and whether that is there. */
 export const addTurns = String.raw`
 local added = {}
 for at = 2, #ARGV, TURN do
@@ -45,20 +49,18 @@ for at = 2, #ARGV, TURN do
     local session, parent = turn[SESSION], turn[PARENT]
     if session ~= '' then
       local owner = call('HGET', sessionKey(session), 'owner')
-      if not owner then return { 'session', new.id, session, added } end
-      if owner ~= turn[OWNER] then return { 'session-owner', new.id, session, added } end
+      if owner ~= turn[OWNER] then return { added, new.id, 'session', session, owner and 1 or 0 } end
     end
     if parent ~= '' then
       local found = readTurn(parent)
-      if not found then return { 'parent', new.id, parent, added } end
-      if found[OWNER] ~= turn[OWNER] then return { 'parent-owner', new.id, parent, added } end
+      if not found or found[OWNER] ~= turn[OWNER] then return { added, new.id, 'parent', parent, found and 1 or 0 } end
     end
     addTurn(new)
     if isFollowable(turn) then noteEnd(turn) end
     added[#added + 1] = new.id
   end
 end
-return { '', '', '', added }
+return { added }
 `;
 
 /** The first of the sessions whose tip would be a turn of another owner, and that turn. */
@@ -94,14 +96,6 @@ for at = 2, #ARGV, 3 do
   end
 end
 return taken
-`;
-
-export const removeTurns = String.raw`
-for at = 2, #ARGV do
-  local turn = readTurn(ARGV[at])
-  if turn then removeTurn(ARGV[at], turn, '', {}) end
-end
-return call('INCR', P .. 'changes')
 `;
 
 export const doomSessions = String.raw`

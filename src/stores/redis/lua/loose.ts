@@ -50,7 +50,7 @@ table.remove(ids, 1)
 return ids
 `;
 
-/** Deletes turns; whoever followed them follows one that stays. Tells how many changes there were, and the ids of all that changed. */
+/** Deletes turns; whoever followed them follows the first that is named, or nobody. Tells how many changes there were, and the ids of all that changed. */
 export const removeBelow = String.raw`
 local heir = readTurn(ARGV[2]) and ARGV[2] or ''
 local changed = {}

@@ -131,19 +131,23 @@ local function takeTurn(at)
 end
 local TURN = 7
 
+-- Keeps a hash: of its optional fields those that are not empty.
+local function putHash(key, fields, optional)
+  for at = 1, #optional, 2 do
+    if optional[at + 1] ~= '' then
+      fields[#fields + 1] = optional[at]
+      fields[#fields + 1] = optional[at + 1]
+    end
+  end
+  call('HSET', key, unpack(fields))
+end
+
 local function addTurn(new)
   local id, turn, parts = new.id, new.turn, new.parts
   local number = tostring(call('INCR', P .. 'count'))
   turn[NUMBER] = number
   known[id] = turn
-  local fields = { 'm', cjson.encode(turn) }
-  for at = 1, #parts, 2 do
-    if parts[at + 1] ~= '' then
-      fields[#fields + 1] = parts[at]
-      fields[#fields + 1] = parts[at + 1]
-    end
-  end
-  call('HSET', turnKey(id), unpack(fields))
+  putHash(turnKey(id), { 'm', cjson.encode(turn) }, parts)
   call('HSET', orderKey(number), number, id)
   if turn[STATUS] == 'running' then call('ZADD', P .. 'running', number, id) end
   if cameToNothing(turn) then call('ZADD', P .. 'failed', turn[CREATED], number) end
@@ -215,14 +219,7 @@ end
 local function addSession(id, owner, hint, tip, resends, metadata, created, updated)
   local number = call('INCR', P .. 'count')
   local fields = { 'owner', owner, 'number', number, 'created', created }
-  local optional = { 'hint', hint, 'tip', tip, 'resends', resends, 'metadata', metadata }
-  for at = 1, #optional, 2 do
-    if optional[at + 1] ~= '' then
-      fields[#fields + 1] = optional[at]
-      fields[#fields + 1] = optional[at + 1]
-    end
-  end
-  call('HSET', sessionKey(id), unpack(fields))
+  putHash(sessionKey(id), fields, { 'hint', hint, 'tip', tip, 'resends', resends, 'metadata', metadata })
   if hint ~= '' then call('HSET', P .. 'hints', hint, id) end
   call('SADD', P .. 'owners', owner)
   touch(id, owner, number, updated)
