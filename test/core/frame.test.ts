@@ -6,6 +6,7 @@ import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { type Ending, failedTurn, frame } from "../../src/core/frame/frame.ts";
 import type { Answer } from "../../src/core/turn.ts";
+import { worked } from "../worked.ts";
 
 async function* replay(batches: readonly (readonly Delta[])[], failure?: Error): AsyncGenerator<readonly Delta[]> {
   yield* batches;
@@ -417,4 +418,14 @@ test("a seal ends its reasoning, so that two thoughts keep a seal each", async (
     event.type === "item-end" && event.item.type === "reasoning" ? [event.item.encrypted] : [],
   );
   assert.deepEqual(seals, ["one", "two"]);
+});
+
+test("twenty thousand calls side by side are told in seconds, not in minutes", async () => {
+  const calls = Array.from({ length: 20_000 }, (_, index): Delta => ({ type: "tool-call", index, name: "look" }));
+  const written = calls.map((_, index): Delta => ({ type: "tool-arguments", index, text: `{"at":${index}}` }));
+  const started = worked();
+  const events = await collect([calls, written]);
+  assert.ok(worked() - started < 3000);
+  const ends = events.filter((event) => event.type === "item-end");
+  assert.deepEqual([ends.length, ends.every(({ whole }) => whole)], [20_000, true]);
 });

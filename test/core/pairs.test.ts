@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import type { Ask } from "../../src/core/turn.ts";
 import type { Script } from "../scripted.ts";
+import { worked } from "../worked.ts";
 import { drain, open } from "./asking.ts";
 
 const user = (content: string): Item => ({ type: "message", role: "user", content });
@@ -166,4 +167,14 @@ test("a call that was never answered does not take the output of a later one und
   const items = [user("A"), call("c0"), user("B"), call("c0"), output("c0")];
   assert.deepEqual(await seeAlone(items), items);
   assert.deepEqual(await seeAlone(items, "garden"), [user("A"), user("B"), call("c0"), output("c0")]);
+});
+
+test("a thousand calls under one id take no longer to tell apart than under a thousand", async () => {
+  const calls = Array.from({ length: 1000 }, (_, index): Item => {
+    const written = JSON.stringify({ text: `${"x".repeat(2000)}${index}` });
+    return { type: "tool-call", kind: "function", callId: "c0", name: "write", arguments: written };
+  });
+  const started = worked();
+  assert.equal((await seeAlone([user("A"), ...calls])).length, 1001);
+  assert.ok(worked() - started < 1000);
 });

@@ -109,3 +109,12 @@ test("a long text is read in one go, however many blanks it has", () => {
   toRuns([user(`${blanks}a${blanks}\n`.repeat(2))]);
   assert.ok(worked() - started < 1000);
 });
+
+test("arguments of a million fields are not sorted, as nobody else is answered meanwhile", () => {
+  const fields = Array.from({ length: 1_000_000 }, (_, index) => `"k${index}":1`).join(",");
+  const started = worked();
+  toRuns([user("a"), call("c", "f", `{${fields}}`)]);
+  assert.ok(worked() - started < 1000);
+  const long = JSON.stringify({ text: '"x": {'.repeat(20_000), path: "a" });
+  assert.deepEqual(canon([call("c", "f", long)]), canon([call("c", "f", JSON.stringify(JSON.parse(long), null, 2))]));
+});

@@ -4,13 +4,12 @@ import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
 
 export interface Draft {
-  readonly type: OutputItem["type"];
   /** The item while it is still empty. */
   readonly skeleton: OutputItem;
   /** What the delta adds, or nothing to tell. */
   hear(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
-  /** Whether nothing more can belong to it. */
-  isWhole(): boolean;
+  /** Of a call: whether nothing more can belong to it. */
+  isWhole?(): boolean;
   finish(): OutputItem;
 }
 
@@ -19,7 +18,6 @@ export function beginMessage(known: Extra | undefined): Draft {
   const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[]; annotations?: Annotation[] }[] = [];
   let extra = known;
   return {
-    type: "message",
     skeleton: { type: "message", role: "assistant", content: [], ...(known !== undefined && { extra: known }) },
     hear(delta) {
       if (delta.type === "message-end") extra ??= delta.extra;
@@ -35,7 +33,6 @@ export function beginMessage(known: Extra | undefined): Draft {
       for (const entry of logprobs ?? []) (part.logprobs ??= []).push(entry);
       return { kind: delta.type, part: parts.length - 1, text: delta.text, logprobs };
     },
-    isWhole: () => false,
     finish() {
       const only = parts.length === 1 ? parts[0] : undefined;
       const plain = only?.type === "text" && only.logprobs === undefined && only.annotations === undefined;
@@ -51,7 +48,6 @@ export function beginReasoning(): Draft {
   let text = "";
   let encrypted: string | undefined;
   return {
-    type: "reasoning",
     skeleton: { type: "reasoning", summary: [], text: "" },
     hear(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
@@ -67,7 +63,6 @@ export function beginReasoning(): Draft {
       summary[part] += delta.text;
       return { kind: "summary", part, text: delta.text };
     },
-    isWhole: () => false,
     finish: () => ({ type: "reasoning", summary, text, ...(encrypted !== undefined && { encrypted }) }),
   };
 }
@@ -80,7 +75,6 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
   let dialect = extra?.dialect;
   let written = "";
   return {
-    type: "tool-call",
     skeleton: { ...called, arguments: "", ...(extra !== undefined && { extra }) },
     hear(delta) {
       if (delta.type === "tool-extra") {
@@ -105,7 +99,7 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
 
 /** An item that comes all at once. */
 export function beginWhole(item: OutputItem): Draft {
-  return { type: item.type, skeleton: item, hear: () => undefined, isWhole: () => true, finish: () => item };
+  return { skeleton: item, hear: () => undefined, finish: () => item };
 }
 
 function isJsonObject(text: string): boolean {

@@ -78,9 +78,12 @@ function createScript(turnId: string) {
   const pieces = createPiecesRecorder();
   let brokenOff: number | undefined;
   let open: Draft | undefined;
+  const isOpen = (type: OutputItem["type"]): boolean => open?.skeleton.type === type;
   /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
   let openCall: number | undefined;
   let waiting: { readonly call: CallDelta; readonly written: Delta[] }[] = [];
+  /** What the newest of each number has said: to look for it among thousands, with every word, would take minutes. */
+  const writtenBy = new Map<number, Delta[]>();
   let usage: Usage | undefined;
   let notes: Notes = {};
   let finish: Finish = "stop";
@@ -127,6 +130,13 @@ function createScript(turnId: string) {
       for (const delta of written) tell(delta, events);
     }
     waiting = [];
+    writtenBy.clear();
+  }
+
+  function putBehind(call: CallDelta): void {
+    const written: Delta[] = [];
+    waiting.push({ call, written });
+    writtenBy.set(call.index, written);
   }
 
   function beginNext(call: CallDelta, events: Event[]): void {
@@ -137,8 +147,8 @@ function createScript(turnId: string) {
   }
 
   function hearCall(delta: Extract<Delta, { type: "tool-arguments" | "tool-extra" }>, events: Event[]): void {
-    const held = waiting.findLast(({ call }) => call.index === delta.index);
-    if (held !== undefined) held.written.push(delta);
+    const written = writtenBy.get(delta.index);
+    if (written !== undefined) written.push(delta);
     else if (delta.index === openCall) tell(delta, events);
     else if (delta.type === "tool-arguments" && delta.text.trim() !== "") {
       throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
@@ -150,27 +160,25 @@ function createScript(turnId: string) {
       case "text":
       case "refusal":
         if (delta.text === "") return; // a message is announced only when there is text
-        if (open?.type !== "message") switchTo(beginMessage(delta.extra), events);
+        if (!isOpen("message")) switchTo(beginMessage(delta.extra), events);
         return tell(delta, events);
       case "annotation":
-        if (open?.type === "message") tell(delta, events);
+        if (isOpen("message")) tell(delta, events);
         return;
       case "message-end":
-        if (open?.type !== "message") return;
+        if (!isOpen("message")) return;
         tell(delta, events);
         return close(events);
       case "reasoning":
         if (delta.text === "") return;
-        if (open?.type !== "reasoning") switchTo(beginReasoning(), events);
+        if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
         return tell(delta, events);
       case "reasoning-seal":
-        if (open?.type !== "reasoning") switchTo(beginReasoning(), events);
+        if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
         tell(delta, events);
         return close(events);
       case "tool-call":
-        if (waiting.length > 0 || (openCall !== undefined && open?.isWhole() === false)) {
-          return void waiting.push({ call: delta, written: [] });
-        }
+        if (waiting.length > 0 || open?.isWhole?.() === false) return putBehind(delta);
         return beginNext(delta, events);
       case "tool-arguments":
       case "tool-extra":

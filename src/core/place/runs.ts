@@ -3,6 +3,7 @@
  * trailing blanks, messages cut or merged, strings or parts, the order of parallel outputs, ids and reasoning do not count.
  */
 import { type Content, type Item, isSteering, type OtherItem, type Part } from "../item.ts";
+import { lookThrough } from "../json-shape.ts";
 
 export interface Run {
   readonly side: "caller" | "model" | "tools";
@@ -158,12 +159,22 @@ export function squeeze(text: string): string {
 /** The same arguments in whatever order and spacing they are written; where a model gives none, some clients show an empty object. */
 export function canonicalJson(text: string): string {
   if (text.trim() === "") return "{}";
+  if (isTooMuch(text)) return text.trim();
   try {
     return JSON.stringify(sort(JSON.parse(text)));
   } catch {
     return text.trim();
   }
 }
+
+/** A million fields take seconds to sort, in which nobody else is answered; such arguments count as they are written. */
+function isTooMuch(text: string): boolean {
+  if (text.length <= maxSorted) return false;
+  const { containers, members } = lookThrough(text, { depth: Infinity, containers: maxSorted, members: maxSorted });
+  return containers > maxSorted || members > maxSorted;
+}
+
+const maxSorted = 10_000;
 
 function sort(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sort);

@@ -115,15 +115,22 @@ function readCalls(items: readonly Item[]): Calls {
   const calls = new Map<Item, Call>();
   const aside = new Set<Item>();
   const byId = new Map<string, Call[]>();
+  /** Where an id comes again, the newest of those that say the same: to compare each with all of its id would take minutes. */
+  const newest = new Map<string, Call>();
   let stray: string | undefined;
   let [answer, question] = [0, 0];
   let isAnswered = false;
+
+  function findSame(call: ToolCall, [first, second]: readonly Call[]): Call | undefined {
+    if (first !== undefined && second === undefined) newest.set(wordsOf(first.called), first);
+    return newest.get(wordsOf(call));
+  }
+
   for (const item of items) {
     const known = item.type === "tool-call" || item.type === "tool-output" ? byId.get(item.callId) : undefined;
     // Who sends its output sends the call along; behind another question it is another call.
-    const isKnown = (call: Call): boolean =>
-      item.type === "tool-call" && call.given.size === 0 && call.question === question && isSame(call.called, item);
-    if (known?.some(isKnown) === true) {
+    const same = item.type === "tool-call" && known !== undefined ? findSame(item, known) : undefined;
+    if (same?.given.size === 0 && same.question === question) {
       aside.add(item);
       continue;
     }
@@ -137,7 +144,11 @@ function readCalls(items: readonly Item[]): Calls {
     if (item.type === "tool-call") {
       const call: Call = { called: item, answer, question, given: new Set(), late: [] };
       calls.set(item, call);
-      byId.set(item.callId, [...(known ?? []), call]);
+      if (known === undefined) byId.set(item.callId, [call]);
+      else {
+        known.push(call);
+        newest.set(wordsOf(item), call);
+      }
     }
     if (item.type !== "tool-output") continue;
     const call = callOf(known, answer);
@@ -154,10 +165,9 @@ function readCalls(items: readonly Item[]): Calls {
   return { calls, aside, stray };
 }
 
-/** The same call, in whatever spacing its arguments are written. */
-function isSame(one: ToolCall, other: ToolCall): boolean {
-  if (one.name !== other.name || one.group !== other.group) return false;
-  return one.arguments === other.arguments || canonicalJson(one.arguments) === canonicalJson(other.arguments);
+/** What is called, the same in whatever spacing its arguments are written. */
+function wordsOf({ callId, name, group, arguments: written }: ToolCall): string {
+  return JSON.stringify([callId, name, group, canonicalJson(written)]);
 }
 
 /** Of calls under one id an output answers the first that is still open in this answer, else the newest. */
