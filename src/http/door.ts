@@ -94,13 +94,7 @@ export function createDoor(parts: DoorParts): Door {
     buckets: new Map(),
   };
   let terms = toTerms(parts, lasting);
-  const sockets = createWebSockets(() => ({
-    ...terms,
-    settings: terms.settings.webSocket,
-    journal,
-    admit,
-    remembered,
-  }));
+  const sockets = createWebSockets(() => ({ ...terms, journal, admit, remembered }));
   const beginTogether = createCohort(setImmediate);
   const app = fastify({
     logger: false,

@@ -4,17 +4,19 @@ import { GatewayError } from "../core/errors.ts";
 export interface Holdings {
   /** How much it is in all. */
   readonly bytes: number;
-  /** Whether there is room for so much more of this owner. */
-  hasRoom(owner: string, bytes: number): boolean;
-  /** Throws when there is none. */
+  /** Throws when there is no room for so much more of this owner. */
   check(owner: string, bytes: number): void;
   /** Counts what is there, whether there is room for it or not. */
   hold(owner: string, bytes?: number): Hold;
 }
 
 export interface Hold {
-  /** It is so much from now on. */
-  set(bytes: number): void;
+  /** It grows or shrinks by so much, whether there is room for it or not. */
+  add(bytes: number): void;
+  /** It is so much from now on, if there is room for that. */
+  take(bytes: number): boolean;
+  /** Throws when there is none. */
+  check(bytes: number): void;
   /** It is let go of, for good. */
   release(): void;
 }
@@ -36,6 +38,10 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
     return own === 0 ? free >= 0 : own + bytes <= free;
   }
 
+  function check(owner: string, bytes: number): void {
+    if (!hasRoom(owner, bytes)) throw tooMuch(what, maxBytes());
+  }
+
   function add(owner: string, bytes: number): void {
     held += bytes;
     const own = (owners.get(owner) ?? 0) + bytes;
@@ -47,10 +53,7 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
     get bytes() {
       return held;
     },
-    hasRoom,
-    check(owner, bytes) {
-      if (!hasRoom(owner, bytes)) throw tooMuch(what, maxBytes());
-    },
+    check,
     hold(owner, bytes = 0) {
       let mine = 0;
       let isReleased = false;
@@ -61,7 +64,15 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
       }
       set(bytes);
       return {
-        set,
+        add: (change) => set(mine + change),
+        take(next) {
+          if (next > mine && !hasRoom(owner, next - mine)) return false;
+          set(next);
+          return true;
+        },
+        check(next) {
+          if (next > mine) check(owner, next - mine);
+        },
         release() {
           set(0);
           isReleased = true;

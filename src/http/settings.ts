@@ -15,7 +15,7 @@ export interface HttpSettings {
 }
 
 /** How the responses endpoint may be spoken to over WebSocket. */
-export interface WebSocketSettings {
+interface WebSocketSettings {
   readonly enabled: boolean;
   readonly maxConnections: number;
   /** How long a connection may last. */

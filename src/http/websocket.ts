@@ -12,8 +12,6 @@ export interface WebSockets {
   isUpgrade(incoming: IncomingMessage): boolean;
   /** Makes the listener take upgrades. */
   install(app: FastifyInstance): void;
-  /** Whether a request came as an upgrade. */
-  has(incoming: IncomingMessage): boolean;
   /** Refuses an upgrade with a status, while that can still be told. */
   check(request: FastifyRequest, reply: FastifyReply): void;
   /** Makes a request a connection. */
@@ -37,22 +35,21 @@ export function createWebSockets(current: () => ConnectionParts): WebSockets {
   return {
     isUpgrade: (incoming) =>
       asksForWebSocket(incoming) &&
-      current().settings.enabled &&
+      current().settings.webSocket.enabled &&
       toRouteUrl(incoming.url ?? "").split("?", 1)[0] === path,
     install: upgrades.hear,
-    has: upgrades.has,
     check(request, reply) {
-      const { settings } = current();
-      if (!settings.enabled) {
+      const { enabled, maxConnections } = current().settings.webSocket;
+      if (!enabled) {
         reply.headers({ upgrade: "HTTP/1.1", connection: "upgrade" });
         throw switchedOff();
       }
       if (!upgrades.has(request.raw))
         throw new GatewayError("malformed_http", "An upgrade needs the header 'Connection: Upgrade'.");
-      if (connections.size >= settings.maxConnections) {
+      if (connections.size >= maxConnections) {
         throw new GatewayError(
           "overloaded",
-          `There are already ${settings.maxConnections} connections (gateway.http.websocket.max_connections). Use POST ${path}, or try again shortly.`,
+          `There are already ${maxConnections} connections (gateway.http.websocket.max_connections). Use POST ${path}, or try again shortly.`,
           { retryAfterSeconds: 5 },
         );
       }

@@ -165,12 +165,12 @@ suite("memory", () => {
     assert.deepEqual([fits("a", 1), fits("b", 60), fits("b", 61)], [false, true, false]);
     const second = held.hold("b", 20);
     assert.deepEqual([fits("b", 10), fits("b", 11), fits("c", 40)], [true, false, true]);
-    second.set(60);
+    second.add(40);
     assert.deepEqual([fits("c", 1), held.bytes], [false, 120]);
     most = 130;
     assert.ok(fits("c", 1), "the bound may change");
     for (const each of [first, first, second]) each.release();
-    second.set(50);
+    second.add(50);
     assert.equal(held.bytes, 0, "what was let go of counts no more");
   });
 

@@ -4,14 +4,12 @@ import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival } from "../arrivals.ts";
 import { type Holdings, toHeldBytes } from "../held.ts";
-import type { WebSocketSettings } from "../settings.ts";
 import { toErrorFrame } from "./frames.ts";
-import { createConnectionMemory, toRoom } from "./memory.ts";
+import { createConnectionMemory } from "./memory.ts";
 import { answerFrame, type Frame, type SocketTurnParts } from "./turn.ts";
 import { createFrameWriter } from "./writer.ts";
 
 export interface ConnectionParts extends SocketTurnParts {
-  readonly settings: WebSocketSettings;
   /** What all connections remember. */
   readonly remembered: Holdings;
 }
@@ -45,16 +43,11 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   const { owner } = request.token;
   const memory = remembered.hold(owner);
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line = {
-    request,
-    writer,
-    memory: createConnectionMemory(limits.maxBodyBytes, toRoom(remembered, owner, memory)),
-  };
+  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
   const waiting: Frame[] = [];
   let waitingCharacters = 0;
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);
-  let frameBytes = 0;
   let running: AbortController | undefined;
   let parting: Parting | undefined;
   let pingedAt: number | undefined;
@@ -67,7 +60,7 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
       waitingCharacters -= next.text.length;
       running = new AbortController();
       await answerFrame(current(), line, next, running);
-      holdFrames(-next.heldBytes);
+      frames.add(-next.heldBytes);
       if (parting !== undefined) break;
     }
     running = undefined;
@@ -83,11 +76,6 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   function retire(chosen: Parting): void {
     parting ??= chosen;
     if (running === undefined) part(parting);
-  }
-
-  function holdFrames(change: number): void {
-    frameBytes += change;
-    frames.set(frameBytes);
   }
 
   /** Whether there is no room for another frame, and why. */
@@ -138,8 +126,9 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   }
 
   const pings = setInterval(ping, limits.heartbeatMs);
-  const lifeMs = Math.min(settings.maxMinutes * minuteMs, maxTimerMs);
-  const life = setTimeout(() => retire(timeIsOver(settings.maxMinutes)), lifeMs);
+  const { maxMinutes } = settings.webSocket;
+  const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
+  const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
 
   // Before the library hears it: what it makes of it must find the count complete.
   request.raw.socket.prependListener("data", take);
@@ -152,7 +141,7 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     if (obstacle !== undefined) return refuse(obstacle);
     waiting.push(frame);
     waitingCharacters += text.length;
-    holdFrames(frame.heldBytes);
+    frames.add(frame.heldBytes);
     if (running === undefined) void answerAll();
   });
   socket.on("pong", () => (pingedAt = undefined));

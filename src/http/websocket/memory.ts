@@ -4,7 +4,7 @@ import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
 import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
-import { type Hold, type Holdings, toHeldBytes } from "../held.ts";
+import { type Hold, toHeldBytes } from "../held.ts";
 
 export interface ConnectionMemory extends Memory {
   /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
@@ -17,31 +17,8 @@ export interface ConnectionMemory extends Memory {
   forget(): void;
 }
 
-/** Counts what is remembered, beside what other connections remember. */
-export interface Room {
-  /** Takes so much in all from now on, if there is room. */
-  take(bytes: number): boolean;
-  /** Throws when there is no room for so much in all. */
-  check(bytes: number): void;
-}
-
-export function toRoom(remembered: Holdings, owner: string, hold: Hold): Room {
-  let taken = 0;
-  return {
-    take(bytes) {
-      if (bytes > taken && !remembered.hasRoom(owner, bytes - taken)) return false;
-      hold.set(bytes);
-      taken = bytes;
-      return true;
-    },
-    check(bytes) {
-      if (bytes > taken) remembered.check(owner, bytes - taken);
-    },
-  };
-}
-
-/** What is longer than `maxBytes` is not remembered: no request that showed it all would be taken either. */
-export function createConnectionMemory(maxBytes: number, room: Room): ConnectionMemory {
+/** What is longer than `maxBytes` is not remembered: no request that showed it all would be taken either. `hold` counts it. */
+export function createConnectionMemory(maxBytes: number, hold: Hold): ConnectionMemory {
   let path = noPath;
   let pathBytes = 0;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
@@ -50,7 +27,7 @@ export function createConnectionMemory(maxBytes: number, room: Room): Connection
     path = noPath;
     pathBytes = 0;
     prepared = undefined;
-    room.take(0);
+    hold.take(0);
   }
 
   function find(turnId: string): Path | undefined {
@@ -80,15 +57,15 @@ export function createConnectionMemory(maxBytes: number, room: Room): Connection
       path = grown;
       prepared = undefined;
       // Its client sends all of it again when it is not remembered.
-      if (pathBytes > maxBytes || !room.take(pathBytes)) forget();
+      if (pathBytes > maxBytes || !hold.take(pathBytes)) forget();
     },
     prepare(turnId, ask) {
       const whole = completePrepared(ask);
       const bytes = toHeldBytes(JSON.stringify(whole.items));
-      room.check(pathBytes + bytes);
+      hold.check(pathBytes + bytes);
       if (whole.previousId === undefined || find(whole.previousId) === undefined) forget();
       prepared = { turnId, ask: whole };
-      if (pathBytes + bytes > maxBytes || !room.take(pathBytes + bytes)) forget();
+      if (pathBytes + bytes > maxBytes || !hold.take(pathBytes + bytes)) forget();
     },
     complete,
     knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,

@@ -16,7 +16,7 @@ import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
-export interface SocketTurnParts extends Omit<Terms, "settings"> {
+export interface SocketTurnParts extends Terms {
   /** The token of the connection, if it is good for another turn now. */
   readonly admit: (request: FastifyRequest) => Token;
   readonly journal: Journal;
@@ -103,7 +103,7 @@ interface Taking {
 }
 
 async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Taking): Promise<void> {
-  const { owner, client, course, trace } = taking;
+  const { owner, client, course } = taking;
   const { writer, memory } = line;
   if (frame.isBinary) throw binary();
   const { value } = parseBody(frame.text, parts.limits);
@@ -111,8 +111,9 @@ async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Ta
   const { body, generates } = readCreate(value);
   const { ask, voice } = parts.protocols.responses.parse(body, owner);
   course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
-  const begin = generates ? answer : prepare;
-  const { about, events } = await begin(parts, line, { ask, voice, owner, signal: client.signal, trace });
+  const { about, events } = await (generates
+    ? answer(parts, line, taking, ask, voice)
+    : prepare(parts, line, taking, ask));
   course.about = about;
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
@@ -137,33 +138,22 @@ function note(course: Course, events: readonly Event[], now: () => Date): void {
   if (last?.type !== "turn-queued") course.firstAt ??= now().getTime();
 }
 
-interface Asked {
-  readonly ask: Ask;
-  readonly voice: Voice;
-  readonly owner: string;
-  readonly signal: AbortSignal;
-  readonly trace: Trace | undefined;
-}
-
-function answer(parts: SocketTurnParts, { request, memory }: Line, asked: Asked): Promise<Reply> {
-  const { ask, voice, owner, signal, trace } = asked;
+function answer(
+  parts: SocketTurnParts,
+  { request, memory }: Line,
+  { owner, client: { signal }, trace }: Taking,
+  ask: Ask,
+  voice: Voice,
+): Promise<Reply> {
   const hinted = readHint(parts.hints, request.headers, ask.user);
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
-  const turnId = parts.newTurnId();
-  return parts.gateway.answer(memory.complete(ask), {
-    turnId,
-    owner,
-    ...hinted,
-    signal,
-    trace,
-    memory,
-    memo,
-  });
+  const caller = { turnId: parts.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
+  return parts.gateway.answer(memory.complete(ask), caller);
 }
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
-async function prepare(parts: SocketTurnParts, { memory }: Line, { ask, owner }: Asked): Promise<Reply> {
+async function prepare(parts: SocketTurnParts, { memory }: Line, { owner }: Taking, ask: Ask): Promise<Reply> {
   // A promise to go on from something is given only if it is there.
   if (ask.previousId === undefined || !memory.knows(ask.previousId)) await parts.gateway.checkContinued(ask, owner);
   const id = parts.newTurnId();
