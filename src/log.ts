@@ -50,13 +50,17 @@ export function createLog(level: string): Log {
 const require = createRequire(import.meta.url);
 
 /** What a program brings itself. A line that it fails to write must not take the gateway, and the program, with it. */
-export function guardLog(log: DoorLog): DoorLog {
+export function guardLog(log: DoorLog): Log {
   for (const level of ["info", "error"] as const) {
     if (typeof log[level] !== "function") throw new TypeError(`log.${level} must be a function (fields, message).`);
   }
   return {
-    info: (fields, message) => attempt(() => log.info(fields, message)),
-    error: (fields, message) => attempt(() => log.error(fields, message)),
+    log: {
+      info: (fields, message) => attempt(() => log.info(fields, message)),
+      error: (fields, message) => attempt(() => log.error(fields, message)),
+    },
+    setLevel() {},
+    async close() {},
   };
 }
 

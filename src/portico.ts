@@ -84,15 +84,10 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     if (failures.length > 0) throw failures[0];
   };
 
-  function openLog(): { readonly log: DoorLog; readonly setLevel: (level: string) => void } {
-    const { log, setLevel, close } = createLog(config.log.level);
-    closers.push(async () => close());
-    return { log, setLevel };
-  }
-
   try {
-    const { log, setLevel } =
-      surroundings.log === undefined ? openLog() : { log: guardLog(surroundings.log), setLevel: undefined };
+    const logging = surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log);
+    const { log } = logging;
+    closers.push(() => logging.close());
     const metrics = createMetrics();
     const spans = await findSpans();
     const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
@@ -181,7 +176,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
       });
       door?.change(decide(next));
       pruner.retime(next.sessions.pruneIntervalMs);
-      setLevel?.(next.log.level);
+      logging.setLevel(next.log.level);
       prepare(next);
     }
 

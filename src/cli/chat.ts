@@ -2,13 +2,13 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { toNaming } from "../channel.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, Hint } from "../config/config.ts";
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { findModel } from "../model.ts";
-import type { Naming, Partner } from "./chat/partner.ts";
+import type { Partner } from "./chat/partner.ts";
 import { type Arguments, type Command, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
@@ -87,7 +87,7 @@ interface Opened {
 async function openPartner(
   options: Arguments["options"],
   { config }: Loaded,
-  naming: Naming | undefined,
+  naming: Hint | undefined,
   terminal: Terminal,
 ): Promise<Opened | undefined> {
   const found =
@@ -105,7 +105,7 @@ async function openPartner(
   }
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { partner: await openLocal({ config, naming }), where: "in this process" };
+    return { partner: await openLocal(config, naming), where: "in this process" };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If it is a gateway that listens elsewhere, talk to it with --url.";

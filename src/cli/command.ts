@@ -61,18 +61,14 @@ export function readArguments(name: string, command: Command, args: readonly str
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
     if (token.kind !== "option") continue;
-    if (token.name === "help") wantsHelp = true;
-    else if (known.includes(token.name) && isFlag(token.name))
-      flags.add(refuseValue(token.rawName, token.name, token.value));
-    else if (known.includes(token.name))
-      options[token.name] = requireValue(token.rawName, token.value, token.inlineValue);
-    else
-      throw unknownWord(
-        "option",
-        token.rawName,
-        [...known, "help"].map((option) => `--${option}`),
-        `portico ${name} --help`,
-      );
+    const { name: option, rawName, value, inlineValue } = token;
+    if (option === "help") wantsHelp = true;
+    else if (!known.includes(option)) {
+      const words = [...known, "help"].map((each) => `--${each}`);
+      throw unknownWord("option", rawName, words, `portico ${name} --help`);
+    } else if (!isFlag(option)) options[option] = requireValue(rawName, value, inlineValue);
+    else if (value === undefined) flags.add(option);
+    else throw new UsageError(`The option '${rawName}' takes no value.`);
   }
   const extra = positionals[command.maxPositionals];
   if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
@@ -88,11 +84,6 @@ export function unknownWord(
   const meant = nearest(word, known);
   const question = meant === undefined ? "" : ` Did you mean '${meant}'?`;
   return new UsageError(`Unknown ${kind} '${word}'.${question} See '${help}'.`);
-}
-
-function refuseValue(rawName: string, name: string, value: string | undefined): string {
-  if (value !== undefined) throw new UsageError(`The option '${rawName}' takes no value.`);
-  return name;
 }
 
 function requireValue(name: string, value: string | undefined, isInline: boolean | undefined): string {

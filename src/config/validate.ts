@@ -49,9 +49,9 @@ function walkProperties(
 
 function unknownKey(path: Path, key: string, known: readonly string[]): Problem {
   const meant = nearest(key, known);
-  const question = meant === undefined ? "" : ` did you mean '${meant}'?`;
+  const next = meant === undefined ? "known" : `did you mean '${meant}'? Known`;
   const place = path.length === 1 ? "here" : `in ${formatPath(path.slice(0, -1))}`;
-  return problem(path, `unknown key;${question} Known ${place}: ${known.join(", ")}`.replace("; Known", "; known"));
+  return problem(path, `unknown key; ${next} ${place}: ${known.join(", ")}`);
 }
 
 function describeSchema(form: Schema): string {

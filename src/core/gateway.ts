@@ -10,7 +10,7 @@ import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import type { Item } from "./item.ts";
-import { isKept, keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
+import { keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
 import { createElsewhere } from "./live/elsewhere.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
@@ -163,7 +163,8 @@ export function createGateway(parts: GatewayParts): Gateway {
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
-      const kept = isKept(ask, caller, place.by !== "nothing");
+      // A key asks for the answer to be there when the request comes again.
+      const kept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       // Nobody shall pay a model for an answer that cannot be kept, and a stream that has begun has no status any more.
       if (kept) await store.check();
       const remarks: Remark[] = [];

@@ -4,13 +4,13 @@ import { shownSuffix } from "./conversation/address.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
-import { extend, itemsOf, surplusOf } from "./place/path.ts";
+import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
 import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
-import type { Answer, Ask } from "./turn.ts";
+import type { Answer } from "./turn.ts";
 
 /** What is known of a turn beside its place and its answer. */
 export interface Keepsake {
@@ -20,15 +20,6 @@ export interface Keepsake {
   readonly background: boolean;
   /** Someone may ask for it again; of any other turn only what was said is kept. */
   readonly isRetold: boolean;
-}
-
-/** A key asks for the answer to be there when the request comes again, so it is kept unless the caller forbids it. */
-export function isKept(
-  ask: Pick<Ask, "keep">,
-  caller: { readonly key?: IdempotencyKey | undefined },
-  isPlaced: boolean,
-): boolean {
-  return ask.keep === "yes" || (ask.keep === "in-session" && (isPlaced || caller.key !== undefined));
 }
 
 /**
@@ -48,18 +39,28 @@ export function toCommit(
   const forget = surplus.map(({ id }) => id);
   const turn = toTurn(chain, keepsake, place, answer, itemsOf(surplus).some(isSteering));
   if (!hasShown) return { turns: [turn], session: move, forget };
-  const shown: StoredTurn = {
-    ...common(keepsake, place),
-    id: `${turn.id}${shownSuffix}`,
+  const shown = toShown(chain, { ...common(keepsake, place), id: turn.id, session: move.id }, path, base);
+  const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
+  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
+}
+
+/** What a caller says was said behind a path, as a turn of its own: it goes by the name of the one that it came with. */
+export function toShown(
+  chain: Chain,
+  from: Pick<StoredTurn, "id" | "owner" | "createdAt" | "model"> & { readonly session: string },
+  path: Path,
+  input: readonly Item[],
+): StoredTurn {
+  return {
+    ...from,
+    id: `${from.id}${shownSuffix}`,
     parent: path.tip?.id,
-    input: base,
+    input,
     output: [],
     status: "shown",
     usage: undefined,
-    ...chain.mark(move.id, path, base, []),
+    ...chain.mark(from.session, path, input, []),
   };
-  const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
-  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
 }
 
 /** A turn that is over, at its place. `keepsSteering`: what was kept of its system messages before is forgotten with this turn. */

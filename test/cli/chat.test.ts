@@ -237,7 +237,7 @@ test("A session is named where the configuration looks for its name.", async (co
     assert.equal((await about(gateway, hint)).history, "continued");
     const folder = makeFolder(context);
     const { config } = await load(withHttp({}, { data_dir: join(folder, ".portico") }));
-    const local = await openLocal({ config, naming });
+    const local = await openLocal(config, naming);
     await hear(local, "Hello");
     await local.close();
     const later = await startGateway(context, {}, folder);

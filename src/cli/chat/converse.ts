@@ -1,14 +1,13 @@
 /** A conversation, line by line: what is typed or piped goes in, the answer comes out as it is said. */
-import { callerLeft } from "../../core/errors.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { callerLeft, messageOf } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toPlain } from "../sessions/text.ts";
 import type { Partner, Said } from "./partner.ts";
-import { messageOf } from "../../core/errors.ts";
 
 export interface Conversation {
   readonly input: NodeJS.ReadableStream;

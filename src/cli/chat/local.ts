@@ -1,18 +1,13 @@
 /** A partner in this process: the gateway itself, without a listener. */
 import { toHint } from "../../channel.ts";
-import type { Config } from "../../config/config.ts";
+import type { Config, Hint } from "../../config/config.ts";
 import { createIds } from "../../ids.ts";
 import { unnamedOwner } from "../../parts.ts";
 import { createPortico } from "../../portico.ts";
-import type { Naming, Partner } from "./partner.ts";
-
-export interface LocalOptions {
-  readonly config: Config;
-  readonly naming: Naming | undefined;
-}
+import type { Partner } from "./partner.ts";
 
 /** Throws when another gateway has the store. */
-export async function openLocal({ config, naming }: LocalOptions): Promise<Partner> {
+export async function openLocal(config: Config, naming: Hint | undefined): Promise<Partner> {
   const portico = await createPortico({
     ...config,
     http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },

@@ -1,5 +1,4 @@
 /** Who answers in a conversation: a gateway somewhere else, or one in this process. */
-import type { Hint } from "../../config/config.ts";
 import type { Event } from "../../core/event.ts";
 
 export interface Partner {
@@ -21,6 +20,3 @@ export interface Said {
   readonly role: "user" | "assistant";
   readonly content: string;
 }
-
-/** Where a session's name stands in a request. */
-export type Naming = Hint;

@@ -7,15 +7,17 @@ import { createScrubber } from "../../adapters/http/refusal.ts";
 import { readModelNames } from "../../adapters/openai/json.ts";
 import * as responses from "../../adapters/openai/responses/reply.ts";
 import type { ReplyReader } from "../../adapters/openai/stream.ts";
+import type { Hint } from "../../config/config.ts";
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import { frame } from "../../core/frame/frame.ts";
-import type { Naming, Partner, Question } from "./partner.ts";
+import type { Partner, Question } from "./partner.ts";
 
 export interface RemoteOptions {
   readonly address: string;
   readonly token: string;
-  readonly naming: Naming | undefined;
+  /** Where a session's name stands in a request. */
+  readonly naming: Hint | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 

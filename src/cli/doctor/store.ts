@@ -37,7 +37,7 @@ export async function judgeStore(url: string): Promise<Finding> {
       return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
     }
     const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
-    return problemWith(about, `${file} cannot be read: ${messageOf(thrown)}; ${remedy}`);
+    return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
   }
 }
 

@@ -1,11 +1,11 @@
 /** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
-import { type Address, shownSuffix } from "./address.ts";
+import type { Address } from "./address.ts";
 import { noPath, type Path, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
-import { readThread } from "../place/place.ts";
+import { type PlaceParts, readThread } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
-import type { PlaceParts } from "../place/place.ts";
+import { toShown } from "../keep.ts";
 import { findStray, strayOutput } from "../place/tools.ts";
 import { resolveReferences } from "./references.ts";
 import { checkSize } from "../size.ts";
@@ -65,26 +65,14 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     return (await resolveReferences(store, owner, { items, itemsParam }, limits().maxReferencedCharacters)).items;
   }
 
-  function toShown(
-    { id: session, owner }: Pick<Conversation, "id" | "owner">,
+  function toAdded(
+    session: Pick<Conversation, "id" | "owner">,
     path: Path,
-    turnId: string,
-    input: readonly Item[],
+    id: string,
+    items: readonly Item[],
   ): StoredTurn {
-    checkOutputs(path, input);
-    return {
-      id: `${turnId}${shownSuffix}`,
-      owner,
-      session,
-      parent: path.tip?.id,
-      createdAt: now(),
-      model: "",
-      input,
-      output: [],
-      status: "shown",
-      usage: undefined,
-      ...chain.mark(session, path, input, []),
-    };
+    checkOutputs(path, items);
+    return toShown(chain, { id, owner: session.owner, session: session.id, createdAt: now(), model: "" }, path, items);
   }
 
   return {
@@ -92,7 +80,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
     async create(owner, metadata, addition) {
       const items = await take(owner, addition);
       const id = parts.newSessionId();
-      const shown = items.length === 0 ? undefined : toShown({ id, owner }, noPath, addition.turnId, items);
+      const shown = items.length === 0 ? undefined : toAdded({ id, owner }, noPath, addition.turnId, items);
       const conversation = { id, owner, createdAt: now(), metadata, tip: shown?.id };
       await store.createSession(conversation, shown);
       return conversation;
@@ -116,7 +104,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
         for (let attempt = 0; attempt < maxAttempts; attempt++) {
           const conversation = await read(owner, conversationId);
           const path = await readThread(store, conversation);
-          const shown = toShown(conversation, path, addition.turnId, items);
+          const shown = toAdded(conversation, path, addition.turnId, items);
           const isKept = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },

@@ -4,7 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Events } from "../event.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { beginLone, endFailed, isKept, type Keepsake } from "../keep.ts";
+import { beginLone, endFailed, type Keepsake } from "../keep.ts";
 import { type Follow, join, type Source } from "./live.ts";
 import type { Joinable, Live } from "./lives.ts";
 import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
@@ -87,9 +87,10 @@ export function createKeyed(parts: KeyedParts): Once {
 
   return async (ask, caller, key) => {
     const { owner, turnId, memo } = caller;
+    const { fingerprint } = key;
     const keyName = JSON.stringify([owner, key.key]);
     let running = lives.findKey(keyName);
-    while (running !== undefined && running.fingerprint !== key.fingerprint) {
+    while (running !== undefined && running.fingerprint !== fingerprint) {
       await refuseUnlessItFails(running, key);
       running = lives.findKey(keyName);
     }
@@ -98,10 +99,12 @@ export function createKeyed(parts: KeyedParts): Once {
     if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
     let isRepeated = false;
     let input: readonly Item[] = [];
-    const life = { owner, turnId, input: () => input, memo, background: false, fingerprint: key.fingerprint };
+    // With a key, whatever its caller does not forbid to keep is kept.
+    const isOnlyHere = ask.keep === "no";
+    const life = { owner, turnId, input: () => input, memo, background: false, isOnlyHere, fingerprint };
     const names: Names = [];
     let background: Live | undefined;
-    const live = lives.start(life, keyName, async (signal, keepsInMemory) => {
+    const live = lives.start(life, keyName, async (signal) => {
       // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
       const known = elsewhere.hasListeners ? await findAnswer(owner, key) : undefined;
       if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
@@ -115,8 +118,6 @@ export function createKeyed(parts: KeyedParts): Once {
         background = await inBackground(resolved, { ...caller, signal });
         return { about: await background.turn.placed, follow: background.turn.follow };
       }
-      const isOnlyHere = !isKept(ask, caller, false);
-      if (isOnlyHere) keepsInMemory();
       if (isOnlyHere || !elsewhere.hasListeners) return begin(resolved, { ...caller, signal });
       return beginForAll(resolved, { ...caller, signal }, key, names);
     });

@@ -14,6 +14,8 @@ export interface Live extends Joinable {
   readonly input: () => readonly Item[];
   readonly memo: (() => string) | undefined;
   readonly background: boolean;
+  /** Its answer is kept nowhere else. */
+  readonly isOnlyHere?: boolean | undefined;
   /** Joins it for the caller that has begun it; one that does not stay has what it came for when the turn has its place. */
   join(signal: AbortSignal, stays?: boolean): Promise<Reply>;
 }
@@ -44,8 +46,7 @@ export interface Joinable {
 /** What an answer takes in memory beside its events, about. */
 const answerOverhead = 2_048;
 
-/** `keepsInMemory` is called when the answer will be kept nowhere else. */
-type Begin = (signal: AbortSignal, keepsInMemory: () => void) => Promise<Source>;
+type Begin = (signal: AbortSignal) => Promise<Source>;
 
 export interface LiveLimits extends LogLimits {
   /** Of those in the background, and again of those with a key: who only wants to be answered once depends on no one else's work. */
@@ -86,14 +87,14 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
     remembered.delete(keyName);
   }
 
-  async function forget(live: Live, keyName: string | undefined, isOnlyHere: () => boolean): Promise<void> {
+  async function forget(live: Live, keyName: string | undefined): Promise<void> {
     await live.turn.ended;
     running[kindOf(live)]--;
     // A turn with a key that goes on in the background has its name.
     if (byTurn.get(live.turnId) === live) byTurn.delete(live.turnId);
     if (keyName === undefined) return;
     byKey.delete(keyName);
-    if (isOnlyHere() && live.turn.succeeded) remember(keyName, live);
+    if (live.isOnlyHere === true && live.turn.succeeded) remember(keyName, live);
   }
 
   return {
@@ -103,13 +104,12 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       const kind = kindOf(life);
       if (running[kind] >= current.maxRunning) throw tooMany(kind, current.maxRunning);
       running[kind]++;
-      let isOnlyHere = false;
       const hearing = createHearing({ turnId: life.turnId, owner: life.owner, now, witness });
-      const turn = goLive((signal) => hearing.note(() => begin(signal, () => (isOnlyHere = true))), current, now);
+      const turn = goLive((signal) => hearing.note(() => begin(signal)), current, now);
       const live: Live = { ...life, turn, join: (signal, stays = true) => hearing.join(turn, signal, stays) };
       byTurn.set(life.turnId, live);
       if (keyName !== undefined) byKey.set(keyName, live);
-      void forget(live, keyName, () => isOnlyHere);
+      void forget(live, keyName);
       return live;
     },
     find(owner, turnId) {

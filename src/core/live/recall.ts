@@ -98,19 +98,19 @@ async function recallLive({ turnId, turn, memo, background, input }: Live): Prom
 
 /** What it says is not known here before it is over. */
 function recallElsewhere(turn: StoredTurn, follow: Follow): Recalled {
-  return { ...recallAbout([turn]), state: { status: "running", items: [] }, isExact: true, follow };
+  return { ...recallAbout(turn), state: { status: "running", items: [] }, isExact: true, follow };
 }
 
 function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
   return {
-    ...recallAbout(shown === undefined ? [turn] : [turn, shown]),
+    ...recallAbout(turn, shown),
     state: { status: "over", answer: toAnswer(turn) },
     isExact: isExact(turn),
     follow: () => tellAgain(turn),
   };
 }
 
-function recallAbout([turn, shown]: readonly [StoredTurn, StoredTurn?]) {
+function recallAbout(turn: StoredTurn, shown?: StoredTurn) {
   const input = [shown, turn].flatMap((each): readonly PlacedItem[] =>
     each === undefined ? [] : each.input.map((item, index) => ({ turnId: each.id, index, item })),
   );

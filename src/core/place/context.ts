@@ -32,7 +32,7 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const loose = talkFrom(path, path.settled).concat(news);
   // The output of an older call, again or late, needs a look at all of it.
   if (findStray(loose) !== undefined) return front.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
-  return amidTalk(front, path, path.settled, checkTools(loose, place, ask));
+  return amidTalk(front, path, checkTools(loose, place, ask));
 }
 
 /**

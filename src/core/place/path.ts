@@ -167,12 +167,8 @@ export function talkFrom({ talkLength, track }: Path, start: number): readonly I
   return track.talk.slice(start, talkLength);
 }
 
-/** The first items of the talk between others. */
-export function amidTalk(
-  before: readonly Item[],
-  { track: { talk } }: Path,
-  count: number,
-  behind: readonly Item[],
-): readonly Item[] {
-  return before.concat(talk.length === count ? talk : talk.slice(0, count), behind);
+/** What is settled of the talk, between others. */
+export function amidTalk(before: readonly Item[], { settled, track }: Path, behind: readonly Item[]): readonly Item[] {
+  const { talk } = track;
+  return before.concat(talk.length === settled ? talk : talk.slice(0, settled), behind);
 }

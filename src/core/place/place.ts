@@ -127,19 +127,15 @@ export async function findContinued(
 /** The turn that a request names as the one before it. */
 async function findPrevious(store: SessionStore, owner: string, previousId: string): Promise<StoredTurn> {
   const previous = await store.findTurn(owner, previousId);
-  if (previous !== undefined && (previous.status === "completed" || previous.status === "incomplete")) return previous;
-  const why = previous === undefined ? "not found" : isOver(previous) ? "has no answer to go on from" : "still runs";
-  throw noPrevious(previousId, why);
+  if (previous?.status === "completed" || previous?.status === "incomplete") return previous;
+  if (previous === undefined) throw noPrevious(previousId, "not found");
+  throw noPrevious(previousId, previous.status === "running" ? "still runs" : "has no answer to go on from");
 }
 
 function noPrevious(previousId: string, why: string): GatewayError {
   return new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' ${why}.`, {
     param: "previous_response_id",
   });
-}
-
-function isOver({ status }: StoredTurn): boolean {
-  return status !== "running";
 }
 
 async function continueConversation(

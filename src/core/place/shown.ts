@@ -15,7 +15,7 @@ export interface Shown {
 export function readShown(items: readonly Item[]): Shown {
   const newest = items.findLastIndex((item) => sideOf(item) === "caller" || sideOf(item) === "tools");
   // An answer may have been blank, which tells from a place that is left for the next one that somebody has spoken since.
-  const last = items.findLastIndex((item, index) => isModels(item) && (isWord(item) || index < newest));
+  const last = items.findLastIndex((item, index) => sideOf(item) === "model" && (isWord(item) || index < newest));
   if (last === -1) return { items, end: 0 };
   // Blank words behind it belong to the same run.
   let end = last + 1;
@@ -32,10 +32,6 @@ export function notesOf(items: readonly Item[]): ReadonlySet<Item> {
   const first = items.findIndex((item) => sideOf(item) !== undefined);
   if (first === -1) return new Set();
   return new Set(items.slice(Math.max(first, readShown(items).end)).filter(isSteering));
-}
-
-function isModels(item: Item): boolean {
-  return sideOf(item) === "model";
 }
 
 /**

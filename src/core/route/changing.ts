@@ -59,29 +59,20 @@ interface Way {
 }
 
 function createWay(route: Route): Way {
-  const travellers = new Set<object>();
-  const left = Promise.withResolvers<void>();
-  let isEnding = false;
+  const travellers = new Set<Promise<void>>();
   let closing: Promise<void> | undefined;
-
-  function look(): void {
-    if (isEnding && travellers.size === 0) left.resolve();
-  }
-
   return {
     route,
     enter() {
-      const traveller = {};
-      travellers.add(traveller);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      travellers.add(promise);
       return () => {
-        travellers.delete(traveller);
-        look();
+        travellers.delete(promise);
+        resolve();
       };
     },
-    empty() {
-      isEnding = true;
-      look();
-      return left.promise;
+    async empty() {
+      await Promise.all(travellers);
     },
     close: () => (closing ??= route.close()),
   };

@@ -1,6 +1,6 @@
 /** Reads `tools` and `tool_choice`. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Tool, ToolChoice } from "../../core/turn.ts";
+import type { FunctionTool, Tool, ToolChoice } from "../../core/turn.ts";
 import {
   type Fields,
   missing,
@@ -37,7 +37,7 @@ function readTool(tool: Fields): Tool {
 }
 
 /** A function as both forms of the wire describe it. */
-export function readFunction(described: Fields): Extract<Tool, { type: "function" }> {
+export function readFunction(described: Fields): FunctionTool {
   return {
     type: "function",
     name: requireShortName(described, "name"),
