@@ -39,7 +39,7 @@ export interface Client {
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
 }
 
-const ends = new Set(["response.completed", "response.incomplete", "response.failed"]);
+const ends = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
 
 export async function dial(
   context: TestContext,
@@ -80,8 +80,7 @@ export async function dial(
       for (;;) {
         const frame = await next();
         frames.push(frame);
-        // An error with a number belongs to a response, which then ends as failed.
-        if (ends.has(frame.type) || (frame.type === "error" && frame.sequence_number === undefined)) return frames;
+        if (ends.has(frame.type)) return frames;
       }
     },
     closed,

@@ -128,7 +128,7 @@ test("a frame that is wrong is answered with an error, and the connection stays 
     client.send(frame);
     const [answer, ...rest] = await client.answer();
     assert.deepEqual(rest, []);
-    assert.deepEqual([answer?.type, answer?.status], ["error", 400]);
+    assert.deepEqual([answer?.type, answer?.status, answer?.sequence_number], ["error", 400, 0]);
     assert.deepEqual([answer?.error?.code, answer?.error?.param], [code, param]);
     assert.deepEqual(Object.keys(answer?.error ?? {}), ["code", "message", "type", "param"]);
   }

@@ -34,14 +34,19 @@ export function readLane(value: unknown): string | undefined {
   return typeof named === "string" ? named : undefined;
 }
 
-/** The events of a speaker's text, which is whole messages of server-sent events; each is JSON text as it stands there. */
+/**
+ * The events of a speaker's text, which is whole messages of server-sent events; each is JSON text as it stands there.
+ * A connection outlives its responses, and clients take an `error` for the end of one: were `response.failed` to follow it,
+ * they would read that as the answer to their next request, and so on. So a response that failed is told by its end alone.
+ */
 export function toFrames(text: string, laneName: string | undefined): readonly string[] {
   const frames: string[] = [];
   let from = 0;
   // JSON holds no bare line end, so an empty line is the end of a message.
   for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
     const event = text.slice(text.indexOf(mark, from) + mark.length, end);
-    if (event !== "[DONE]") frames.push(laneName === undefined ? event : inLane(event, laneName));
+    if (event !== "[DONE]" && !event.startsWith(errorEvent))
+      frames.push(laneName === undefined ? event : inLane(event, laneName));
     from = end + 2;
   }
   return frames;
@@ -49,13 +54,16 @@ export function toFrames(text: string, laneName: string | undefined): readonly s
 
 const mark = "data: ";
 
+const errorEvent = '{"type":"error",';
+
 /** A failure outside of any response; the connection goes on. It carries the headers that tell of it over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
   const { message, type, param, code } = toWireError(error);
   const { status, retryAfterSeconds: seconds } = error;
   const headers = { ...(seconds !== undefined && { "retry-after": String(seconds) }), ...toRemarkHeaders(remarks) };
   const told = { code, message, type, param, ...(Object.keys(headers).length > 0 && { headers }) };
-  const frame = JSON.stringify({ type: "error", status, error: told });
+  // Readers that check every event know an error by its number, and would pass over one without.
+  const frame = JSON.stringify({ type: "error", status, error: told, sequence_number: 0 });
   return laneName === undefined ? frame : inLane(frame, laneName);
 }
 
