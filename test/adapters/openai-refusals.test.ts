@@ -26,6 +26,14 @@ test("an empty account and a forbidden request are told in the upstream's words,
   assert.deepEqual([told.code, told.message], ["adapter_refused", "The upstream refuses to answer: Not for you."]);
 });
 
+test("an empty account that is told as too many requests is not asked again", () => {
+  const empty = { status: 429, message: "You exceeded your current quota." };
+  const named = toRefusalError({ ...empty, code: "insufficient_quota" }, scrub);
+  assert.deepEqual([named.code, named.wireCode, named.isLasting], ["adapter_rate_limit", "insufficient_quota", true]);
+  assert.equal(toRefusalError({ ...empty, type: "insufficient_quota" }, scrub).isLasting, true);
+  assert.equal(toRefusalError({ ...empty, code: "rate_limit_exceeded" }, scrub).isLasting, false);
+});
+
 test("of a wrong key callers learn no more than that it is the operator's to check", () => {
   const message = "Incorrect API key provided: abc.";
   const wrong = toRefusalError({ status: 401, message }, scrub);

@@ -47,6 +47,8 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
     // A refusal of our own credentials is not the caller's `invalid_api_key`.
     wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
     retryAfterSeconds: readRetryAfter(refusal.retryAfter, Date.now()),
+    // An empty account is told with the status of a full minute, but is not filled up in a moment.
+    isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
     cause: refusal.cause,
   });
 }
