@@ -253,6 +253,22 @@ test("what came while we were held up ourselves is no silence", async () => {
   assert.equal(await textOf(response), "second");
 });
 
+test("what was whole while we were held up ourselves did not take too long", async () => {
+  const words = "x".repeat(200_000);
+  let answer: ServerResponse | undefined;
+  await using server = await startUpstream((_, response) => {
+    answer = response;
+    response.write("first ");
+  });
+  await using upstream = connectTo(server.url);
+  const response = await upstream.send({ ...get, totalMs: 60 }, never);
+  await response.pull();
+  answer!.end(words);
+  const until = performance.now() + 300;
+  while (performance.now() < until);
+  assert.equal(await textOf(response), words);
+});
+
 test("an answer that goes on for too long is a total timeout, however busy it is", async () => {
   await using server = await startUpstream((_, response) => {
     const timer = setInterval(() => response.write("more"), 5);

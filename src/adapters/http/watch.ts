@@ -24,7 +24,7 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
   let since = 0;
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Infinity;
-  /** The silence that was given a second look. */
+  /** The silence, or the end of the whole, that was given a second look. */
   let doubted = -1;
 
   function check(): void {
@@ -32,25 +32,27 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
     const tardyMs = now - firesAt;
     timer = undefined;
     firesAt = Infinity;
-    if (now >= endsAt) late("total", total);
-    else if (now < since + currentMs) arm(now);
-    else if (doubted === since) late(current, currentMs);
-    else lookAgain(now, tardyMs);
+    const isOver = now >= endsAt;
+    const passed = isOver ? endsAt : since;
+    if (!isOver && now < since + currentMs) arm(now);
+    else if (doubted !== passed) lookAgain(passed, now, tardyMs);
+    else if (isOver) late("total", total);
+    else late(current, currentMs);
   }
 
   /**
-   * Timers come before sockets: who was held up itself has not yet read what came meanwhile. So silence counts once the
+   * Timers come before sockets: who was held up itself has not yet read what came meanwhile. So a limit counts once the
    * sockets had their say, for as long as the timer was late.
    */
-  function lookAgain(now: number, tardyMs: number): void {
-    doubted = since;
+  function lookAgain(passed: number, now: number, tardyMs: number): void {
+    doubted = passed;
     firesAt = now + Math.max(1, tardyMs);
     timer = setTimeout(check, firesAt - now);
   }
 
   /** A timer that fires too early only looks again; one that would fire too late is set anew. */
   function arm(now: number): void {
-    const due = Math.min(endsAt, since + currentMs);
+    const due = Math.min(doubted === endsAt ? Infinity : endsAt, since + currentMs);
     if (due >= firesAt) return;
     clearTimeout(timer);
     firesAt = due;
