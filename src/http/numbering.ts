@@ -10,18 +10,20 @@ export interface Numbering {
   readonly showsIds: boolean;
 }
 
-/** Takes a speaker's text, which is whole messages, and gives what of it the caller lacks. */
-export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): (text: string) => string {
+/** Takes a speaker's text, which is whole messages, and gives what of it the caller lacks; all of it if it `mustTell`. */
+export type NumberMessages = (text: string, mustTell?: boolean) => string;
+
+export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): NumberMessages {
   const name = toName(turnId);
   let next = 0;
-  return (text) => {
+  return (text, mustTell = false) => {
     let told = "";
     let from = 0;
     // JSON holds no bare line end, so an empty line is the end of a message.
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
       const number = next++;
       // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
-      if (number > after || text.startsWith(endMark, from))
+      if (number > after || mustTell || text.startsWith(endMark, from))
         told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
     }

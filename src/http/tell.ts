@@ -74,14 +74,15 @@ export async function tellStream(
     const say = voice.stream(about);
     const number = numberFor(about);
     for (; !step.done; step = await events.next()) {
-      const text = number(say(step.value));
       spoke = true;
       if (isNew) note(reply, step.value);
       const last = step.value.at(-1);
-      if (last?.type !== "turn-end") await writer.write(text);
+      if (last?.type !== "turn-end") await writer.write(number(say(step.value)));
       else {
-        if (last.answer.error !== undefined) report(last.answer.error, reply.request);
-        writer.end(text);
+        const { error } = last.answer;
+        if (error !== undefined) report(error, reply.request);
+        // Of a gateway that died its caller may have heard more than is known here, but not that it did.
+        writer.end(number(say(step.value.slice(0, -1))) + number(say([last]), error?.code === "interrupted"));
       }
       if (reply.raw.destroyed) break;
     }

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
+import type { Neighbours } from "../../src/core/neighbours.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
+import { createNeighbourhood } from "../core/neighbourhood.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 
 interface Called {
@@ -321,3 +323,55 @@ test("who takes up a response that broke off with its gateway hears how it ended
     assert.deepEqual(messagesOf(rest.text), whole.slice(Math.min(after, 2) + 1));
   }
 });
+
+for (const [path, body, failure] of [
+  ["/v1/chat/completions", chat, /^data: \{"error":/m],
+  ["/v1/responses", response, /^event: response\.failed$/m],
+] as const) {
+  test(`who has heard more of a gateway that died than the others hears that it failed, on ${path}`, async (context) => {
+    const join = createNeighbourhood();
+    const [one, other] = [join(), join()];
+    const hanging: Script = async function* () {
+      for (const word of words) yield word;
+      await new Promise(() => {});
+    };
+    const { tell } = one.store.neighbours!;
+    const { hear } = other.store.neighbours!;
+    const isHeard = Promise.withResolvers<void>();
+    // It dies when it has told its caller all of that, and the others only how it began.
+    let isFirst = true;
+    const telling: Neighbours["tell"] = (name, events) => {
+      if (isFirst) tell(name, events);
+      isFirst = false;
+    };
+    const hearing: Neighbours["hear"] = async function* (name, signal) {
+      for await (const events of hear(name, signal)) {
+        isHeard.resolve();
+        yield events;
+      }
+    };
+    const limits = { drainTimeoutMs: 0 };
+    const before = await open(context, hanging, {
+      store: { ...one.store, neighbours: { ...one.store.neighbours!, tell: telling } },
+      limits,
+    });
+    const after = await open(context, words, {
+      store: { ...other.store, neighbours: { ...other.store.neighbours!, hear: hearing } },
+      limits,
+    });
+    const headers = { authorization, "content-type": "application/json", "idempotency-key": "order-68" };
+    const init = { method: "POST", body: JSON.stringify({ ...body, user: "ann", stream: true }) };
+    const stream = (await fetch(`${before.address}${path}`, { ...init, headers })).body!.pipeThrough(
+      new TextDecoderStream(),
+    );
+    let heard = "";
+    for await (const text of stream) if ((heard += text).includes(", Ann")) break;
+    const last = /^id: (.*)$/m.exec(messagesOf(heard).at(-1)!)![1]!;
+    const resumed = fetch(`${after.address}${path}`, { ...init, headers: { ...headers, "last-event-id": last } });
+    await isHeard.promise;
+    one.die();
+    const rest = await (await resumed).text();
+    assert.match(rest, failure);
+    assert.match(rest, /^data: \[DONE\]$/m);
+  });
+}
