@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
-import { keepLoose, makeTurn, pruneAll } from "./making.ts";
+import { keepLoose, keepThread, makeTurn, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
@@ -34,6 +34,27 @@ export function describeOperator(server: () => RedisServer): void {
       assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
     });
     assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
+  });
+
+  test("what is deleted of an archive while it is taken in is gone, and the rest is there", async (context) => {
+    const open = async (prefix: string) => {
+      const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
+      context.after(() => store.close());
+      return store;
+    };
+    const [from, to, beside] = [await open("from"), await open("to"), await open("to")];
+    const thread = await keepThread(from, 2_000);
+    const loose = await keepLoose(from, 2_000, new Date(0));
+    const stays = makeTurn({});
+    await from.commit({ turns: [stays] });
+    const deleteEarly = async () => {
+      while (!(await beside.deleteSession("alice", thread[0]!.session!)));
+      while ((await beside.prune({ idleBefore: new Date(1) })).turns === 0);
+    };
+    await Promise.all([to.importRecords(from.exportRecords()), deleteEarly()]);
+    await pruneAll(to, { idleBefore: new Date(1) });
+    for (const { id } of [thread.at(-1)!, loose.at(-1)!]) assert.equal(await to.findTurn("alice", id), undefined);
+    assert.equal((await to.findTurn("alice", stays.id))?.id, stays.id);
   });
 
   test("a tree outside of sessions that goes in many parts is walked through once", async (context) => {

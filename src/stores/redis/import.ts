@@ -55,6 +55,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     for (const row of rows) {
       // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
       const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
+      done.named.add(id);
       if (tip !== "") done.tips.push([id, tip]);
       if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
@@ -62,16 +63,23 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   }
 
   async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
-    const [added, turnId, named, name, isThere] = toList(await ground.write(scripts.addTurns, rows.flat()));
-    done.turns.push(...toTexts(added));
-    if (named === "session" || named === "parent") {
-      throw misplacedTurn(String(turnId), named, String(name), isThere === 1);
+    const [added, misplaced] = toList(await ground.write(scripts.addTurns, rows.flat()));
+    for (const id of toTexts(added)) done.turns.add(id);
+    for (const each of toList(misplaced)) {
+      const [turnId, named, name, isThere] = toList(each);
+      const known = named === "session" ? done.named : done.turns;
+      // Others work on the store meanwhile: where something was deleted since it was taken in, nothing more of it is.
+      if (isThere === 1 || !known.has(String(name))) {
+        throw misplacedTurn(String(turnId), named === "session" ? named : "parent", String(name), isThere === 1);
+      }
+      done.turns.add(String(turnId));
+      done.leftOut += 1;
     }
   }
 
   /** The newest first, as nothing follows them. */
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
-    const newestFirst = turns.toReversed();
+    const newestFirst = [...turns].toReversed();
     for (let at = 0; at < newestFirst.length; at += maxRemoved) {
       await ground.write(scripts.removeBelow, ["", ...newestFirst.slice(at, at + maxRemoved)]);
     }
@@ -86,12 +94,21 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     // Said before anything is read, as whoever sends it may do so slowly.
     await ground.send("PING");
     const staging = createStaging(toStaged);
-    const done: Done = { sessions: [], turns: [], tips: [], hints: [], hintsTaken: 0, keyBefore: undefined };
+    const done: Done = {
+      sessions: [],
+      named: new Set(),
+      turns: new Set(),
+      leftOut: 0,
+      tips: [],
+      hints: [],
+      hintsTaken: 0,
+      keyBefore: undefined,
+    };
     try {
       for await (const record of records) staging.add(record);
       await takeIn(staging, done);
       ground.noteChange(await ground.send("INCR", ground.key("changes")));
-      return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
+      return { sessions: done.sessions.length, turns: done.turns.size - done.leftOut, hintsTaken: done.hintsTaken };
     } catch (thrown) {
       await undo(done).catch((second) => {
         throw halfTakenIn(second);
@@ -111,7 +128,11 @@ function halfTakenIn(cause: unknown): GatewayError {
 /** What was taken in so far. */
 interface Done {
   readonly sessions: string[];
-  readonly turns: string[];
+  /** The ids of all sessions of the archive. */
+  readonly named: Set<string>;
+  /** Those that were not there, with those that are left out. */
+  readonly turns: Set<string>;
+  leftOut: number;
   readonly tips: [sessionId: string, tip: string][];
   /** The hints of sessions, which each of them has already, or gets if it is free. */
   readonly hints: [sessionId: string, owner: string, hint: string][];

@@ -39,28 +39,30 @@ end
 return { added }
 `;
 
-/** Tells which of them were not there; and of one that has no place here what it names, and whether that is there. */
+/** Tells which turns were not there, and which have no place here: the session or parent that each names, and whether that is there. */
 export const addTurns = String.raw`
-local added = {}
+local added, misplaced = {}, {}
+local function findMisplaced(turn)
+  local session, parent = turn[SESSION], turn[PARENT]
+  local owner = session ~= '' and call('HGET', sessionKey(session), 'owner')
+  if session ~= '' and owner ~= turn[OWNER] then return { 'session', session, owner and 1 or 0 } end
+  local found = parent ~= '' and readTurn(parent)
+  if parent ~= '' and not (found and found[OWNER] == turn[OWNER]) then return { 'parent', parent, found and 1 or 0 } end
+end
 for at = 2, #ARGV, TURN do
   local new = takeTurn(at)
   local turn = new.turn
   if call('EXISTS', turnKey(new.id)) == 0 then
-    local session, parent = turn[SESSION], turn[PARENT]
-    if session ~= '' then
-      local owner = call('HGET', sessionKey(session), 'owner')
-      if owner ~= turn[OWNER] then return { added, new.id, 'session', session, owner and 1 or 0 } end
+    local wrong = findMisplaced(turn)
+    if wrong then misplaced[#misplaced + 1] = { new.id, unpack(wrong) }
+    else
+      addTurn(new)
+      if isFollowable(turn) then noteEnd(turn) end
+      added[#added + 1] = new.id
     end
-    if parent ~= '' then
-      local found = readTurn(parent)
-      if not found or found[OWNER] ~= turn[OWNER] then return { added, new.id, 'parent', parent, found and 1 or 0 } end
-    end
-    addTurn(new)
-    if isFollowable(turn) then noteEnd(turn) end
-    added[#added + 1] = new.id
   end
 end
-return { added }
+return { added, misplaced }
 `;
 
 /** The first of the sessions whose tip would be a turn of another owner, and that turn. */
