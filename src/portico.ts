@@ -3,7 +3,6 @@ import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
-import { interrupted } from "./core/frame/replay.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
 import type { SessionStore } from "./core/store.ts";
 import type { Witness } from "./core/witness.ts";
@@ -121,8 +120,9 @@ export async function createPortico(config: Config, surroundings: Surroundings =
     });
     closers.push((overdue) => gateway.close(overdue));
     await store.claim();
-    await store.endRunning(interrupted, now());
+    await gateway.endLeft();
     const pruner = createPruner({
+      endLeft: gateway.endLeft,
       store: {
         prune(rules) {
           gateway.forgetOld();

@@ -18,6 +18,8 @@ export type Gone = Omit<Pruned, "more">;
 
 export interface PrunerParts {
   readonly store: Pick<SessionStore, "prune">;
+  /** Ends old turns that nobody runs any more: as long as one seems to run, it stays, and all that it follows. */
+  readonly endLeft?: ((before: Date) => Promise<void>) | undefined;
   readonly rules: (now: Date) => PruneRules;
   readonly intervalMs: number;
   readonly now: () => Date;
@@ -31,13 +33,13 @@ const usualFirstMs = 5_000;
 
 /** Runs a moment after it is made and then at every interval, never twice at once. */
 export function createPruner(parts: PrunerParts): Pruner {
-  const { store, rules, now, log, firstMs = usualFirstMs } = parts;
+  const { store, endLeft, rules, now, log, firstMs = usualFirstMs } = parts;
   let { intervalMs } = parts;
   const closing = new AbortController();
   let running: Promise<Gone> | undefined;
 
   function run(): Promise<Gone> {
-    running ??= pruneAll(store, rules(now()), closing.signal)
+    running ??= apply(rules(now()))
       .then((gone) => {
         if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
         return gone;
@@ -46,6 +48,11 @@ export function createPruner(parts: PrunerParts): Pruner {
         running = undefined;
       });
     return running;
+  }
+
+  async function apply(current: PruneRules): Promise<Gone> {
+    if (endLeft !== undefined && current.idleBefore !== undefined) await endLeft(current.idleBefore);
+    return pruneAll(store, current, closing.signal);
   }
 
   function runAtItsTime(): void {

@@ -93,6 +93,26 @@ test("a store is asked again while there is more, with the same rules, and what 
   assert.deepEqual(logged, [["info", { sessions: 3, turns: 205 }, "pruned"]]);
 });
 
+test("what only seems to run is ended before, if it is as old as what goes", async () => {
+  const told: unknown[] = [];
+  const now = () => new Date(1_000);
+  const log = { info: () => {}, error: () => {} };
+  const endLeft = async (before: Date) => void told.push(before);
+  const store = {
+    async prune(rules: PruneRules): Promise<Pruned> {
+      told.push(rules);
+      return { ...none, more: told.length < 3 };
+    },
+  };
+  for (const idleBefore of [new Date(500), undefined]) {
+    const rules = { idleBefore };
+    const pruner = createPruner({ store, endLeft, rules: () => rules, intervalMs: 1_000_000, now, log });
+    await pruner.run();
+    await pruner.close();
+    assert.deepEqual(told.splice(0), idleBefore === undefined ? [rules, rules, rules] : [idleBefore, rules, rules]);
+  }
+});
+
 test("never two at once: whoever asks while it runs gets what comes of it", async (context) => {
   const { store, pruner } = make(context, 1_000_000, 1_000_000);
   const both = Promise.all([pruner.run(), pruner.run()]);

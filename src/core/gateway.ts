@@ -9,6 +9,7 @@ import { callerLeft, drainingError, GatewayError, toGatewayError } from "./error
 import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
+import { interrupted } from "./frame/replay.ts";
 import type { Item } from "./item.ts";
 import { keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
 import { createElsewhere } from "./live/elsewhere.ts";
@@ -41,6 +42,8 @@ export interface Gateway extends Recall {
   load(): Load;
   /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
   forgetOld(): void;
+  /** Ends what the store has as running, for so long, and nobody runs: its gateway has died, or the store failed when it ended. */
+  endLeft(before?: Date): Promise<void>;
   /** Lets the turns that run end until `overdue` resolves, then calls off those that go on without their callers; none begins any more. */
   close(overdue: Promise<void>): Promise<void>;
 }
@@ -262,6 +265,10 @@ export function createGateway(parts: GatewayParts): Gateway {
     conversations: createConversations({ ...placing, limits, now }),
     load: () => ({ waiting: queue.waiting(), live: lives.count() }),
     forgetOld: () => lives.forgetOld(),
+    async endLeft(before) {
+      const isOld = (createdAt: Date) => before === undefined || createdAt < before;
+      await store.endRunning(interrupted, now(), ({ id, createdAt }) => !lives.has(id) && isOld(createdAt));
+    },
     async close(overdue) {
       isClosing = true;
       await lives.close(overdue);

@@ -48,6 +48,8 @@ export interface Search {
   findKey(owner: string, key: string): Promise<KeptKey | undefined>;
 }
 
+type Running = Pick<StoredTurn, "id" | "createdAt">;
+
 /** How turns are kept, and let go. */
 export interface Keeping {
   /**
@@ -62,8 +64,11 @@ export interface Keeping {
   begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
   /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
   end(turn: StoredTurn): Promise<boolean>;
-  /** Ends every running turn on which nobody works any more as failed, with this failure. Tells how many there were. */
-  endRunning(failure: StoredFailure, endedAt: Date): Promise<number>;
+  /**
+   * Ends every running turn on which nobody works any more as failed, with this failure. Tells how many there were. Of other gateways
+   * the store itself knows what they work on; `isLeft` says it of those here, of which without it there are none.
+   */
+  endRunning(failure: StoredFailure, endedAt: Date, isLeft?: (turn: Running) => boolean): Promise<number>;
   /**
    * Takes a turn out of the tree for good, and with it what its caller showed before it, unless something else follows
    * that. What followed the turn follows its parent now, with a gap; a tip moves to the parent.

@@ -87,6 +87,37 @@ suite("a turn that comes to nothing", () => {
   });
 });
 
+suite("a turn that the store could not end", () => {
+  test("is ended once it is old, and goes with what it follows; one that runs goes on", async () => {
+    const kept = createMemoryStore();
+    let isHindered = true;
+    const end: SessionStore["end"] = async (turn) => {
+      if (isHindered) throw isAway();
+      return kept.end(turn);
+    };
+    const store = { ...kept, end };
+    const first = await open([say("ok")], store).answer({}, { memo });
+    await drain(first);
+    const { script, begun, go } = createSlow();
+    const { answer, gateway } = open(script, store);
+    const lost = await answer({ background: true, previousId: first.about.id }, { memo });
+    await begun;
+    await gateway.cancel("ann", lost.about.id);
+    const running = await answer({ background: true }, { memo });
+    isHindered = false;
+    const idleBefore = new Date(lost.about.createdAt.getTime() + 1);
+    await gateway.endLeft(lost.about.createdAt);
+    assert.equal((await kept.findTurn("ann", lost.about.id))?.status, "running");
+    await gateway.endLeft(idleBefore);
+    assert.equal((await kept.findTurn("ann", lost.about.id))?.status, "failed");
+    await kept.prune({ idleBefore });
+    for (const { about } of [first, lost]) assert.equal(await kept.findTurn("ann", about.id), undefined);
+    go();
+    await drain(running);
+    assert.equal((await kept.findTurn("ann", running.about.id))?.status, "completed");
+  });
+});
+
 /** The id of a session in which something was said. */
 async function beginSession(store: SessionStore): Promise<string> {
   const { answer } = open([say("ok")], store);

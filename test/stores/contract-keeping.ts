@@ -168,6 +168,24 @@ export function describeBackground(it: It): void {
     assert.equal(await store.endRunning(failure, endedAt), 0);
   });
 
+  it("ends only those running turns that are left", async (store) => {
+    const [live, left] = [makeTurn({ status: "running" }), makeTurn({ status: "running" })];
+    await store.begin(live);
+    await store.begin(left);
+    const asked: unknown[] = [];
+    const isLeft = ({ id, createdAt }: Pick<typeof live, "id" | "createdAt">) => {
+      asked.push([id, createdAt]);
+      return id === left.id;
+    };
+    assert.equal(await store.endRunning(failure, new Date(9), isLeft), 1);
+    assert.deepEqual(
+      asked,
+      [live, left].map(({ id, createdAt }) => [id, createdAt]),
+    );
+    assert.equal((await store.findTurn("alice", live.id))?.status, "running");
+    assert.equal((await store.findTurn("alice", left.id))?.status, "failed");
+  });
+
   it("rejects a running turn that is kept already", async (store) => {
     const turn = makeTurn({ status: "running" });
     await store.begin(turn);

@@ -24,6 +24,8 @@ export interface Lives {
   /** Starts a turn; throws `overloaded` when too many of its kind run, `draining` when none begins any more. */
   start(life: Omit<Live, "turn" | "join">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
+  /** Whether a turn runs here, whoever owns it. */
+  has(turnId: string): boolean;
   /** Calls off a turn, whoever owns it. */
   callOff(turnId: string, reason: GatewayError): void;
   /** The turn that was begun with this key, while it runs; and after that, when its answer is kept nowhere else. */
@@ -116,6 +118,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       const live = byTurn.get(turnId);
       return live?.owner === owner ? live : undefined;
     },
+    has: (turnId) => byTurn.has(turnId),
     count: () => byTurn.size,
     forgetOld: () => forgetOld(),
     callOff: (turnId, reason) => byTurn.get(turnId)?.turn.cancel(reason),

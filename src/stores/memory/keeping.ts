@@ -147,11 +147,11 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
       checkOpen();
       return replaceRunning(toPlaceLeft(turn, shelf));
     },
-    async endRunning(failure, endedAt) {
+    async endRunning(failure, endedAt, isLeft = () => true) {
       checkOpen();
-      const running = [...turns.values()].filter(({ status }) => status === "running");
-      for (const turn of running) replaceRunning(giveUp(turn, failure, endedAt));
-      return running.length;
+      const left = [...turns.values()].filter((turn) => turn.status === "running" && isLeft(turn));
+      for (const turn of left) replaceRunning(giveUp(turn, failure, endedAt));
+      return left.length;
     },
     async deleteTurn(owner, turnId) {
       checkOpen();

@@ -75,7 +75,7 @@ export function createKeeping(
       await ground.write(scripts.begin, args).catch((thrown) => rejectKept(thrown, [turn]));
     },
     end,
-    async endRunning(failure, endedAt) {
+    async endRunning(failure, endedAt, isLeft = () => true) {
       let count = 0;
       for (let number = "0"; ;) {
         // By their numbers: a neighbour that starts just now takes turns out of the list too.
@@ -83,7 +83,7 @@ export function createKeeping(
         const running = toList(page).map(readTurn);
         if (running.length === 0) return count;
         for (const turn of running) {
-          if (await neighbours.isTaken(nameOfRun(turn.id))) continue;
+          if (!isLeft(turn) || (await neighbours.isTaken(nameOfRun(turn.id)))) continue;
           // False: another gateway has ended it, or its session is just being deleted.
           if (await end(giveUp(turn, failure, endedAt))) count += 1;
         }

@@ -86,24 +86,30 @@ export function createKeeping(
     async end(turn) {
       return group.add(() => replace(toRow(toPlaceLeft(turn, shelf))));
     },
-    async endRunning(failure, endedAt) {
+    async endRunning(failure, endedAt, isLeft = () => true) {
       return group.add(() => {
-        const rows = statements.findRunning.all() as unknown as TurnRow[];
-        for (const row of rows) replace(toRow(giveUp(toTurn(row), failure, endedAt)));
-        return rows.length;
+        // Most are live, and what they were asked may be long.
+        const running = statements.listRunning.all() as { id: string; created: number }[];
+        const left = running.filter(({ id, created }) => isLeft({ id, createdAt: new Date(created) }));
+        for (const { id } of left) {
+          const row = statements.readRunning.get(id) as unknown as TurnRow;
+          replace(toRow(giveUp(toTurn(row), failure, endedAt)));
+        }
+        return left.length;
       });
     },
   };
 }
 
 function prepareKeeping({ database }: Ground) {
-  const findRunning = database.prepare(
-    `SELECT ${turnColumns} FROM turns INDEXED BY running_turns WHERE status = 'running' ORDER BY rowid`,
-  );
-  findRunning.setReturnArrays(true);
+  const readRunning = database.prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND status = 'running'`);
+  readRunning.setReturnArrays(true);
   const changed = turnColumns.replace("id, owner, ", "").replaceAll(/\w+/g, "$& = ?");
   return {
-    findRunning,
+    listRunning: database.prepare(
+      "SELECT id, created FROM turns INDEXED BY running_turns WHERE status = 'running' ORDER BY rowid",
+    ),
+    readRunning,
     addTurn: database.prepare(addRow),
     replaceRunning: database.prepare(`
       UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
