@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import type { Extra } from "../../src/core/item.ts";
+import { sizeOf } from "../../src/core/route/bound.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
@@ -228,4 +231,29 @@ test("an adapter that does not stop talking is left before its answer fills the 
   assert.equal(words.length, 63);
   assert.deepEqual([error?.code, error?.wireCode], ["adapter_protocol", "adapter_answer_too_large"]);
   assert.equal(main.left(), 1);
+});
+
+test("whatever an adapter says counts with all of its length", () => {
+  const long = "x".repeat(1_000);
+  const extra: Extra = { dialect: "chat", fields: { long } };
+  const deltas: readonly Delta[] = [
+    { type: "text", text: long },
+    { type: "text", text: "", logprobs: [{}, {}] },
+    { type: "text", text: "", extra },
+    { type: "refusal", text: long },
+    { type: "refusal", text: "", extra },
+    { type: "message-end", extra },
+    { type: "reasoning", text: long },
+    { type: "reasoning-seal", encrypted: long },
+    { type: "annotation", annotation: { type: "url_citation", fields: { long } } },
+    { type: "tool-call", index: 0, name: long },
+    { type: "tool-call", index: 0, name: "f", callId: long },
+    { type: "tool-call", index: 0, name: "f", group: long },
+    { type: "tool-call", index: 0, name: "f", extra },
+    { type: "tool-extra", index: 0, extra },
+    { type: "tool-arguments", index: 0, text: long },
+    { type: "compaction", summary: long },
+    { type: "other", extra },
+  ];
+  for (const delta of deltas) assert.ok(sizeOf(delta) > 1_000, JSON.stringify(delta));
 });

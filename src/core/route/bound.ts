@@ -17,14 +17,16 @@ export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): G
 export function sizeOf(delta: Delta): number {
   switch (delta.type) {
     case "text":
-      return overhead + delta.text.length + (delta.logprobs?.length ?? 0) * logprobSize;
+      return overhead + delta.text.length + (delta.logprobs?.length ?? 0) * logprobSize + sizeOfExtra(delta.extra);
     case "refusal":
+      return overhead + delta.text.length + sizeOfExtra(delta.extra);
     case "reasoning":
     case "tool-arguments":
       return overhead + delta.text.length;
     case "tool-call":
-      return callSize + delta.name.length + (delta.extra === undefined ? 0 : sizeOfExtra(delta.extra));
+      return callSize + sizeOfNames(delta) + sizeOfExtra(delta.extra);
     case "tool-extra":
+    case "message-end":
       return overhead + sizeOfExtra(delta.extra);
     case "reasoning-seal":
       return overhead + delta.encrypted.length;
@@ -39,8 +41,12 @@ export function sizeOf(delta: Delta): number {
   }
 }
 
-function sizeOfExtra({ fields }: Extra): number {
-  return JSON.stringify(fields).length;
+function sizeOfNames({ name, callId = "", group = "" }: Extract<Delta, { type: "tool-call" }>): number {
+  return name.length + callId.length + group.length;
+}
+
+function sizeOfExtra(extra: Extra | undefined): number {
+  return extra === undefined ? 0 : JSON.stringify(extra.fields).length;
 }
 
 const overhead = 32;
