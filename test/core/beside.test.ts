@@ -163,6 +163,13 @@ test("a call that nobody answered takes along what its message carried", async (
   assert.deepEqual(later.seen, [user("CALL"), reasoning, user("never mind")]);
 });
 
+test("what a message without words carries stands once, before the first of its calls", () => {
+  const calls = [call("c1"), call("c2")];
+  const path = toPath([{ id: "1", input: [user("CALL")], output: calls } as unknown as PathTurn]);
+  const account = [user("CALL"), assistant("", thought), ...calls];
+  assert.deepEqual(plain(withBeside(talkFrom(path, 0), path, account, "chat")), account);
+});
+
 test("messages that the caller cuts otherwise are seen as it shows them", async () => {
   const say = createScene();
   await say(user("one"), user("more"));

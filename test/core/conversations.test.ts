@@ -73,6 +73,11 @@ test("a conversation begins with the items that it is made with, and a turn in i
   assert.deepEqual(await textsOf(gateway, id), ["one", "two", "three", "Hello"]);
 });
 
+test("a conversation that the store could not keep is not told as made", async () => {
+  store = { ...store, createSession: () => Promise.reject(new Error("the disk is full")) };
+  await assert.rejects(make().conversations.create("a", {}, add()), /the disk is full/);
+});
+
 test("a session that was found by a hint is a conversation too", async () => {
   const gateway = make();
   const { about, events } = await gateway.answer(

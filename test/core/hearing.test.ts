@@ -17,7 +17,7 @@ const newId = createIds(() => new Date());
 /** A gateway with a clock that is set by hand, and a witness that writes down the turns that ended alone. */
 function open(script: Script, store: SessionStore = createMemoryStore(), maxEvents = 1_000) {
   const told: EndedAlone[] = [];
-  let time = 0;
+  let time = 1_000;
   const gateway = makeGateway({
     adapter: createScriptedAdapter(script),
     store,
@@ -57,7 +57,7 @@ suite("a turn in the background", () => {
     });
     const { about } = await answer({ background: true, stream: false });
     assert.equal(told.length, 0, "it is not over");
-    setTime(70);
+    setTime(1_070);
     going.resolve();
     await quiet();
     const { about: placed, ...turn } = told.at(0) ?? assert.fail("nobody was told");

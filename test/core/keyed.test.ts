@@ -91,6 +91,14 @@ suite("a request with an idempotency key", () => {
     assert.equal(await codeOf(answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
   });
 
+  test("is answered when the other request with its key, which came before it, is refused", async () => {
+    const { answer } = open([say("hello")]);
+    const wrong = codeOf(answer({ previousId: "resp_none" }, { key }));
+    const right = answer({}, { key: { ...key, fingerprint: "f2" } });
+    assert.equal(await wrong, "previous_response_not_found");
+    assert.equal(textOf(await drain(await right)), "hello");
+  });
+
   test("of another owner is another key", async () => {
     const { adapter, answer } = open([say("hello")]);
     await drain(await answer({}, { key }));
@@ -153,6 +161,18 @@ suite("a request with an idempotency key", () => {
     setTime(0);
     await drain(await answer({ keep: "no" }, { key }));
     assert.equal(adapter.turns.length, 2);
+  });
+
+  test("that must not be stored is gone from memory when newer ones need the room", async () => {
+    const { answer } = open([say("secret")], createMemoryStore(), { maxRememberedCharacters: 5_000 });
+    const ask = (name: string) => answer({ keep: "no" }, { key: { ...key, key: name } });
+    for (const name of ["one", "two", "three"]) await drain(await ask(name));
+    await new Promise(setImmediate);
+    const told = await Promise.all(["three", "two", "one"].map(ask));
+    assert.deepEqual(
+      told.map(({ isRepeated }) => isRepeated),
+      [true, true, false],
+    );
   });
 
   test("moves its session once", async () => {

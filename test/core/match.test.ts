@@ -245,6 +245,12 @@ test("tool calls and their outputs are matched like words, whatever their ids ar
   assert.deepEqual(seen, [user("CALL"), called("c1"), { ...output("c1") }]);
 });
 
+test("an output whose call nobody has made is refused behind a known history too", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await assert.rejects(say([...talk("one"), output("c9")]), { code: "tool_call_mismatch", param: "messages" });
+});
+
 test("a system message is no part of the match, and the request's own applies", async () => {
   const say = createScene();
   await say([system("be brief"), user("one")]);
@@ -275,6 +281,18 @@ test("a thread that ends with all that was shown goes before one that only begin
   const { history, seen } = await say([...talk("hi", "two", "three"), user("four")]);
   assert.equal(history, "matched");
   assert.deepEqual(seen, [...talk("one", "hi", "two", "three"), user("four")]);
+});
+
+test("a thread that is all that was shown goes before one that only ends so", async () => {
+  const say = createScene();
+  await say([user("zero")]);
+  await say([...talk("zero"), user("one")]);
+  await say([...talk("zero", "one"), user("two")]);
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  const { history, seen } = await say([...talk("one", "two"), user("three")]);
+  assert.equal(history, "matched");
+  assert.deepEqual(seen, [...talk("one", "two"), user("three")]);
 });
 
 /** A model that calls a tool, by another id each time, when a user speaks, and answers when it hears the output. */

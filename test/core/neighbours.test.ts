@@ -160,6 +160,16 @@ suite("gateways on one store", () => {
     assert.equal(textOf(await drain(first)), "one two");
   });
 
+  test("a request with a key that must not be stored leaves nothing in the store, while it runs or afterwards", async () => {
+    const { slow, one } = openTwo();
+    const { about, events } = await one.answer({ keep: "no" }, { key });
+    await slow.begun;
+    assert.equal(await one.store.findTurn("ann", about.id), undefined);
+    slow.go();
+    assert.equal(textOf(await drain({ about, events })), "one two");
+    assert.equal(await one.store.findTurn("ann", about.id), undefined);
+  });
+
   test("the same key with another request is refused wherever it comes", async () => {
     const { slow, one, other } = openTwo();
     slow.go();

@@ -20,6 +20,18 @@ const output = (callId: string, text: string): Item => ({
   output: text,
 });
 
+/** A call and its output that only a dialect knows. */
+const command = (id: string): Item => ({
+  type: "other",
+  extra: { dialect: "responses", fields: { type: "shell_call", call_id: id } },
+  exchange: { side: "model", id },
+});
+const printed = (id: string, text: string): Item => ({
+  type: "other",
+  extra: { dialect: "responses", fields: { type: "shell_call_output", call_id: id, output: text } },
+  exchange: { side: "tools", id },
+});
+
 /** What counts of a list, without where it stands. */
 function canon(items: readonly Item[]): readonly [string, string][] {
   return toRuns(items).map((run) => [run.side, run.canon]);
@@ -61,6 +73,11 @@ const accounts: readonly [string, readonly Item[], readonly Item[]][] = [
     [call("1", "f", "{}"), call("2", "g", "{}"), output("2", "two"), output("1", "one")],
     [call("1", "f", "{}"), call("2", "g", "{}"), output("1", "one"), output("2", "two")],
   ],
+  [
+    "the order of parallel outputs that only their dialect knows",
+    [command("1"), command("2"), command("3"), printed("3", "three"), printed("2", "two"), printed("1", "one")],
+    [command("1"), command("2"), command("3"), printed("1", "one"), printed("2", "two"), printed("3", "three")],
+  ],
   ["empty messages", [user("a"), assistant("")], [user("a")]],
 ];
 
@@ -85,6 +102,16 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
     "an image",
     [{ type: "message", role: "user", content: [{ type: "image", url: "a" }] }],
     [{ type: "message", role: "user", content: [{ type: "image", url: "b" }] }],
+  ],
+  [
+    "a sound",
+    [{ type: "message", role: "user", content: [{ type: "audio", data: "a", format: "wav" }] }],
+    [{ type: "message", role: "user", content: [{ type: "audio", data: "b", format: "wav" }] }],
+  ],
+  [
+    "a file",
+    [{ type: "message", role: "user", content: [{ type: "file", fileId: "a" }] }],
+    [{ type: "message", role: "user", content: [{ type: "file", fileId: "b" }] }],
   ],
   ["the same sentence said twice", [user("a"), assistant("x"), user("a")], [user("a"), assistant("x")]],
 ];

@@ -34,18 +34,33 @@ test("each of several tokens opens the door, for its own owner", () => {
   assert.equal(guard.admit({ "x-api-key": "two" }, "a").owner, "app-two");
 });
 
+test("a token opens nothing from the moment on at which it expires", () => {
+  let at = 999;
+  const guard = createGuard([toToken(token, { expiresAt: new Date(1_000) })], 10, () => new Date(at));
+  assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
+  at = 1_000;
+  assert.throws(() => guard.admit({ "x-api-key": token }, "a"), { code: "invalid_api_key" });
+});
+
 test("after ten failures in a minute an address is told to wait, but a right token is never delayed", () => {
   let at = 1_000_000;
   const guard = createGuard([toToken(token)], 10, () => new Date(at));
   for (let failure = 0; failure < 10; failure++) {
     assert.throws(() => guard.admit({ "x-api-key": "no" }, "a"), { code: "invalid_api_key" });
   }
-  at += 20_000;
+  at += 20_500;
   assert.throws(() => guard.admit({}, "a"), { code: "too_many_failures", status: 429, retryAfterSeconds: 40 });
   assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
   assert.throws(() => guard.admit({}, "b"), { code: "missing_api_key" });
   at += 40_000;
   assert.throws(() => guard.admit({}, "a"), { code: "missing_api_key" });
+});
+
+test("of those who fail no more than ten thousand addresses are remembered, the newest", () => {
+  const failures = createFailureCount();
+  for (let address = 0; address <= 10_000; address++) failures.add(`${address}`, 0, 1);
+  assert.equal(failures.add("1", 0, 1), 60_000);
+  assert.equal(failures.add("0", 0, 1), 0);
 });
 
 test("a rate lets a burst through, then refuses with the time to wait, and fills again", () => {
@@ -57,6 +72,10 @@ test("a rate lets a burst through, then refuses with the time to wait, and fills
   limit.take(toToken("other", { owner: "other" }));
   at += 1000;
   limit.take(caller);
+  assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
+  // However long nothing is asked, it fills no further than its burst.
+  at += 3_600_000;
+  for (let request = 0; request < 3; request++) limit.take(caller);
   assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
 });
 
@@ -74,7 +93,7 @@ test("a clock that was set back locks nobody out", () => {
 });
 
 test("a token's own rate stands in place of the general one", () => {
-  const limit = createRateLimit(undefined, () => new Date(0));
+  const limit = createRateLimit({ requestsPerMinute: 60, burst: 60 }, () => new Date(0));
   const slow = toToken(token, { rate: { requestsPerMinute: 1, burst: 1 } });
   limit.take(slow);
   assert.throws(() => limit.take(slow), { retryAfterSeconds: 60 });

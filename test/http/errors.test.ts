@@ -532,6 +532,15 @@ test("a caller that sends all of a body before it listens hears why that was ref
   }
 });
 
+test("a body may be as large as is allowed, to the byte, whether its length is told or not", async (context) => {
+  const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: hello.length } }).listen();
+  for (const body of [hello, new Blob([hello]).stream()]) {
+    const init = { method: "POST", headers: asker, body, duplex: "half" } as const;
+    const response = await fetch(`${address}/v1/chat/completions`, init);
+    assert.equal(response.status, 200, await response.text());
+  }
+});
+
 test("a chunked body that grows too large is answered with 413 before its end", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 64 } }).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nauthorization: ${authorization}\r\n\r\n`;

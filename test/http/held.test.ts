@@ -1,9 +1,11 @@
 /** What one token can take of the gateway: turns that go on alone, connections, and memory, each bounded and given back. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
+import type { FastifyReply } from "fastify";
 import { createHoldings, toHeldBytes } from "../../src/http/held.ts";
+import { holdRest } from "../../src/http/unread.ts";
 import { createBox, say, type Script, toToken, token } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
@@ -301,6 +303,18 @@ suite("memory", () => {
     }
     await letGo(address);
     assert.equal((await ask(address, `responses/${id}`)).status, 200);
+  });
+
+  test("an answer whose reader is gone counts for nothing", () => {
+    const held = createHoldings(() => 1_000_000, "answers");
+    const response = Object.assign(new EventEmitter(), { writableLength: 100_000, closed: true });
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    assert.equal(held.bytes, 0);
+    response.closed = false;
+    holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
+    assert.equal(held.bytes, 100_000);
+    response.emit("close");
+    assert.equal(held.bytes, 0);
   });
 
   test("the end of a stream that is not read counts until it is", async (context) => {

@@ -238,6 +238,16 @@ suite("a response after the fact", () => {
     assert.equal((await send(`/v1/responses/${id}`)).status, 200);
   });
 
+  test("is none that was asked for in the other dialect, which nobody deletes by its name", async (context) => {
+    const { post, send, store } = await open(context, words);
+    const { id } = JSON.parse((await post("/v1/chat/completions", { ...chat, store: true })).text);
+    const name = id.replace("chatcmpl-", "resp_");
+    for (const method of ["GET", "DELETE"]) {
+      assert.equal((await send(`/v1/responses/${name}`, { method })).status, 404);
+    }
+    assert.equal((await store.findTurn("default", name))?.id, name);
+  });
+
   test("cannot be cancelled when it was answered at once", async (context) => {
     const { post, send } = await open(context, words);
     const { id } = JSON.parse((await post("/v1/responses", response)).text);

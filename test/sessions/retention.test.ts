@@ -214,6 +214,14 @@ suite("a conversation that is longer than the context window", () => {
     await assert.rejects(strict, /an answer of fewer than 120 tokens/);
   });
 
+  test("leaves as much room as the caller allows the answer to take", async () => {
+    const { ask } = open({ contextWindow: 120 });
+    const asked = words.map((word) => user(`${word} ${"x".repeat(10)}`));
+    for (const item of asked) await ask([item]);
+    const { seen } = await ask([user("now")], { settings: { tools: [], maxOutputTokens: 60 } });
+    assert.deepEqual(seen, [asked[0], user("now")]);
+  });
+
   test("is the model's own business where neither the caller nor a session asks for more", async () => {
     const { ask } = open({ contextWindow: 20 });
     const { seen, about } = await ask([...talk("one", "two"), user("three")], {}, null);

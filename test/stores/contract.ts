@@ -151,6 +151,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       const late = makeTurn({ session: first!.session, parent: first!.id });
       const move = toMove(late, first!.id, "refuse");
       assert.equal(await store.commit({ turns: [late], session: move }), false);
+      assert.deepStrictEqual(await readTurns(store, late.id), []);
       assert.equal(await store.findTurn("alice", late.id), undefined);
       assert.equal((await store.findSession("alice", "hint"))?.tip, second!.id);
     });

@@ -68,6 +68,19 @@ test("recent turns that were deleted are forgotten, and leave their room to othe
   );
 });
 
+test("a path to recent turns goes with the first of them that goes", () => {
+  const recent = createRecent(10_000);
+  const one = makeTurn({});
+  const two = makeTurn({ parent: one.id });
+  const three = makeTurn({ parent: two.id });
+  recent.add(one, 4_000 - beside);
+  recent.add(two, 4_000 - beside);
+  assert.equal(recent.path(two.id)?.length, 2);
+  recent.add(three, 4_000 - beside);
+  assert.equal(recent.get(one.id), undefined);
+  assert.equal(recent.path(three.id), undefined);
+});
+
 test("a path is the same whether its turns are in memory, in the file, or in both", async () => {
   const turn = makeTurn({});
   const size = beside + JSON.stringify(turn.input).length + JSON.stringify(turn.output).length;

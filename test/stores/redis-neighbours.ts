@@ -67,7 +67,8 @@ export function describeNeighbours(server: () => RedisServer): void {
       leave();
       await Promise.all(waiting);
       assert.deepEqual(order, ["a", "b", "c"]);
-      assert.equal(await one.neighbours.isTaken("thread"), false);
+      // The last of them gives it back over a connection of its own.
+      while (await one.neighbours.isTaken("thread")) await wait(5);
     });
 
     test("hold on to a name for as long as they need it", async (context) => {

@@ -241,6 +241,18 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("begins another session at once under the hint of one that is being deleted", async () => {
+    const store = createSqliteStore({ file: ":memory:" });
+    const first = makeTurn({ session: newSessionId() });
+    await store.commit({ turns: [first], session: toCreate(first, "hint") });
+    const second = makeTurn({ session: newSessionId() });
+    const deleted = store.deleteSession("alice", first.session!);
+    assert.equal(await store.commit({ turns: [second], session: toCreate(second, "hint") }), true);
+    assert.equal(await deleted, true);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, second.id);
+    await store.close();
+  });
+
   test("prunes in short steps, and then gives back what it took on the disk", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });
@@ -328,6 +340,8 @@ describe("the file of the SQLite store after deletions", () => {
     assert.deepEqual(await readTurns(store, id), []);
     assert.deepEqual(await store.listSessions({ limit: 10 }), []);
     assert.equal((await gather(store.exportRecords())).length, 1);
+    assert.equal(await store.updateMetadata("alice", session!, { topic: "gone" }), false);
+    assert.equal(await store.deleteTurn("alice", id), false);
     assert.equal(await store.commit({ turns: [makeTurn({ parent: id })] }), false);
     await pruneAll(store, {});
     assert.equal(look(file, "SELECT count(*) AS value FROM turns"), 0);

@@ -102,6 +102,17 @@ test("a tier that clients do not know is the default one to them", async () => {
   }
 });
 
+test("citations are told in the order in which they came", async () => {
+  const cite = (url: string) =>
+    ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } }) as const;
+  const { choice } = await complete([{ type: "text", text: "a" }, cite("one"), cite("two")]);
+  const told = choice.message["annotations"] as readonly { readonly url_citation: { readonly url: string } }[];
+  assert.deepEqual(
+    told.map(({ url_citation }) => url_citation.url),
+    ["one", "two"],
+  );
+});
+
 test("citations and log probabilities have the fields of the wire, and no others", async () => {
   const fields = { url: "u", title: "t", start_index: 0, end_index: 1, content: "snippet" };
   const odd = { token: "a", logprob: -1, rank: 3, top_logprobs: [{ token: "b", logprob: -2, id: 7 }] };

@@ -140,6 +140,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     "expected a boolean",
   ],
   [{ metadata: { a: 1 } }, "metadata.a", "invalid_type", "expected a string"],
+  [{ metadata: { ...Array(17).fill("x") } }, "metadata", "too_many_properties", "at most 16 properties, but got 17"],
   [{ metadata: { a: "x".repeat(513) } }, "metadata.a", "string_too_long", "at most 512"],
   [{ reasoning_effort: 3 }, "reasoning_effort", "invalid_type", "expected a string"],
   [{ verbosity: true }, "verbosity", "invalid_type", "expected a string, but got a boolean"],

@@ -257,6 +257,11 @@ function format(response_format: unknown): Format | undefined {
   return ask({ response_format }).settings.format;
 }
 
+test("as many as four stop sequences and sixteen labels are taken", () => {
+  const stop = ["a", "b", "c", "d"];
+  assert.deepEqual(ask({ stop, metadata: { ...Array(16).fill("x") } }).settings.stop, stop);
+});
+
 test("the format of the answer is text, some JSON, or JSON after a schema", () => {
   assert.deepEqual(format({ type: "text" }), { type: "text" });
   assert.deepEqual(format({ type: "json_object" }), { type: "json" });

@@ -122,6 +122,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ include: "all" }, "include", "invalid_type", "expected an array"],
   [{ include: [1] }, "include[0]", "invalid_type", "expected a string"],
   [{ metadata: { a: 1 } }, "metadata.a", "invalid_type", "expected a string"],
+  [{ metadata: { ...Array(17).fill("x") } }, "metadata", "too_many_properties", "at most 16 properties, but got 17"],
   [{ metadata: [] }, "metadata", "invalid_type", "expected an object"],
   [{ metadata: { a: "x".repeat(513) } }, "metadata.a", "string_too_long", "at most 512"],
   [{ metadata: { a: "😀".repeat(513) } }, "metadata.a", "string_too_long", "at most 512 characters, but got 513"],

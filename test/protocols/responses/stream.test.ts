@@ -157,6 +157,17 @@ test("log probabilities go with the pieces of the text, and with their bytes int
   ]);
 });
 
+test("the log probabilities of all pieces of a text are told together at its end, in their order", async () => {
+  const entries = ["a", "b", "c"].map((token) => ({ token, logprob: -1, top_logprobs: [] }));
+  const pieces = [
+    [{ type: "text", text: "a", logprobs: entries.slice(0, 1) }],
+    [{ type: "text", text: "bc", logprobs: entries.slice(1) }],
+  ] as const;
+  const { stream } = await play(pieces, { top_logprobs: 1 });
+  const { events } = checkStream(stream);
+  assert.deepEqual(events.find((event) => event.type === "response.output_text.done")?.["logprobs"], entries);
+});
+
 test("a model cut off by its limit ends the stream as incomplete, and so is the item it was saying", async () => {
   const { stream } = await play([
     [
