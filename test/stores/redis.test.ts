@@ -1,6 +1,7 @@
 import { after, before, describe } from "node:test";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { describeStore } from "./contract.ts";
+import { describeAlike } from "./redis-alike.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
@@ -25,6 +26,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeGateway,
     describeOperator,
     describeProperty,
+    describeAlike,
   ]) {
     tell(() => server);
   }
