@@ -313,6 +313,31 @@ export function describePrune(it: It): void {
     assert.deepStrictEqual(await readTurns(store, next.id), [...thread.slice(0, 151), next]);
   });
 
+  for (const [why, rules, continues] of [
+    ["that someone goes on with elsewhere meanwhile", { idleBefore: at(1) }, true],
+    ["that other rules keep meanwhile", { idleBefore: at(-1) }, false],
+  ] as const) {
+    it(`prunes nothing more of a tree outside of sessions ${why}`, async (store) => {
+      const root = makeTurn({ createdAt: at(0) });
+      const thread = [root];
+      for (const start of [root, root]) {
+        let parent = start.id;
+        for (let count = 0; count < 300; count += 1) {
+          const turn = makeTurn({ parent, createdAt: at(0) });
+          parent = turn.id;
+          thread.push(turn);
+        }
+      }
+      await Promise.all(thread.map((turn) => store.commit({ turns: [turn] })));
+      const { more } = await store.prune({ idleBefore: at(1) });
+      if (!more) return;
+      if (continues) await keepBelow(store, thread[20]!, { createdAt: at(2) });
+      const left = (await gather(store.exportRecords())).length;
+      await pruneAll(store, rules);
+      assert.equal((await gather(store.exportRecords())).length, left);
+    });
+  }
+
   it("prunes what came to nothing by its own age, also beside a session that stays in use", async (store, clock) => {
     clock.time = at(0);
     const [idle, root] = [await keepSession(store, {}), await keepSession(store, {})];

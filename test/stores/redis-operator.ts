@@ -57,6 +57,48 @@ export function describeOperator(server: () => RedisServer): void {
     assert.equal((await to.findTurn("alice", stays.id))?.id, stays.id);
   });
 
+  test("what was there and is deleted while its archive is taken in again does not break that off", async (context) => {
+    const open = async (prefix: string) => {
+      const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
+      context.after(() => store.close());
+      return store;
+    };
+    const [from, to, beside] = [await open("whence"), await open("whither"), await open("whither")];
+    const begins = makeTurn({});
+    await from.commit({ turns: [begins] });
+    const thread = await keepLoose(from, 3_000, new Date(0));
+    await to.importRecords(from.exportRecords());
+    for (let round = 0; round < 3; round += 1) {
+      await to.deleteTurn("alice", begins.id);
+      const deleteEarly = async () => {
+        while ((await beside.findTurn("alice", begins.id)) === undefined);
+        await beside.deleteBelow("alice", thread[0]!.id);
+      };
+      await Promise.all([to.importRecords(from.exportRecords()), deleteEarly()]);
+      await to.importRecords(from.exportRecords());
+    }
+  });
+
+  test("of turns that run what they were asked is not read to see whether they are left", async (context) => {
+    const store = await createRedisStore({ url: server().url(), warn: () => {} });
+    context.after(() => store.close());
+    const input = [{ type: "message", role: "user", content: "x".repeat(1_000_000) } as const];
+    await store.begin(makeTurn({ status: "running", output: [], input }));
+    const countSent = async () => Number(/total_net_output_bytes:(\d+)/.exec(await server().ask("INFO", "stats"))![1]);
+    const before = await countSent();
+    await store.endRunning({ code: "interrupted", message: "It was stopped." }, new Date(), () => false);
+    assert.ok((await countSent()) - before < 100_000);
+  });
+
+  test("two gateways that prune one tree have deleted each of its turns once", async (context) => {
+    const url = server().url();
+    const stores = [await createRedisStore({ url, warn: () => {} }), await createRedisStore({ url, warn: () => {} })];
+    for (const store of stores) context.after(() => store.close());
+    await keepLoose(stores[0]!, 1_000, new Date(0));
+    const gone = await Promise.all(stores.map((store) => pruneAll(store, { idleBefore: new Date(1) })));
+    assert.equal(gone[0]!.turns + gone[1]!.turns, 1_000);
+  });
+
   test("a tree outside of sessions that goes in many parts is walked through once", async (context) => {
     const pruneThread = async (length: number) => {
       const store = await createRedisStore({ url: server().url(), warn: () => {} });

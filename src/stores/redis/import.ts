@@ -55,7 +55,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     for (const row of rows) {
       // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
       const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
-      done.named.add(id);
+      done.sessionsRead.add(id);
       if (tip !== "") done.tips.push([id, tip]);
       if (hint !== "" && isSameKey) done.hints.push([id, owner, hint]);
     }
@@ -64,22 +64,23 @@ export function createImport(ground: Ground): Archive["importRecords"] {
 
   async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
     const [added, misplaced] = toList(await ground.write(scripts.addTurns, rows.flat()));
-    for (const id of toTexts(added)) done.turns.add(id);
+    for (const id of toTexts(added)) done.turns.push(id);
     for (const each of toList(misplaced)) {
       const [turnId, named, name, isThere] = toList(each);
-      const known = named === "session" ? done.named : done.turns;
-      // Others work on the store meanwhile: where something was deleted since it was taken in, nothing more of it is.
-      if (isThere === 1 || !known.has(String(name))) {
+      const read = named === "session" ? done.sessionsRead : done.turnsRead;
+      // Others work on the store meanwhile: where something was deleted since it was come by, nothing more of it is taken in.
+      if (isThere === 1 || !read.has(String(name))) {
         throw misplacedTurn(String(turnId), named === "session" ? named : "parent", String(name), isThere === 1);
       }
-      done.turns.add(String(turnId));
-      done.leftOut += 1;
+      done.turnsRead.add(String(turnId));
     }
+    // Only now: what stands behind a turn among these does not come before it.
+    for (const [id = ""] of rows) done.turnsRead.add(id);
   }
 
   /** The newest first, as nothing follows them. */
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
-    const newestFirst = [...turns].toReversed();
+    const newestFirst = turns.toReversed();
     for (let at = 0; at < newestFirst.length; at += maxRemoved) {
       await ground.write(scripts.removeBelow, ["", ...newestFirst.slice(at, at + maxRemoved)]);
     }
@@ -96,9 +97,9 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     const staging = createStaging(toStaged);
     const done: Done = {
       sessions: [],
-      named: new Set(),
-      turns: new Set(),
-      leftOut: 0,
+      turns: [],
+      sessionsRead: new Set(),
+      turnsRead: new Set(),
       tips: [],
       hints: [],
       hintsTaken: 0,
@@ -108,7 +109,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
       for await (const record of records) staging.add(record);
       await takeIn(staging, done);
       ground.noteChange(await ground.send("INCR", ground.key("changes")));
-      return { sessions: done.sessions.length, turns: done.turns.size - done.leftOut, hintsTaken: done.hintsTaken };
+      return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
     } catch (thrown) {
       await undo(done).catch((second) => {
         throw halfTakenIn(second);
@@ -128,11 +129,10 @@ function halfTakenIn(cause: unknown): GatewayError {
 /** What was taken in so far. */
 interface Done {
   readonly sessions: string[];
-  /** The ids of all sessions of the archive. */
-  readonly named: Set<string>;
-  /** Those that were not there, with those that are left out. */
-  readonly turns: Set<string>;
-  leftOut: number;
+  readonly turns: string[];
+  /** The ids of all that the archive has told so far, whether it was there, was taken in or was left out. */
+  readonly sessionsRead: Set<string>;
+  readonly turnsRead: Set<string>;
   readonly tips: [sessionId: string, tip: string][];
   /** The hints of sessions, which each of them has already, or gets if it is free. */
   readonly hints: [sessionId: string, owner: string, hint: string][];

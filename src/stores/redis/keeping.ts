@@ -80,12 +80,15 @@ export function createKeeping(
       for (let number = "0"; ;) {
         // By their numbers: a neighbour that starts just now takes turns out of the list too.
         const [last, page] = toList(await ground.read(scripts.readRunning, number, pageSize));
-        const running = toList(page).map(readTurn);
+        const running = toList(page).map(toTexts);
         if (running.length === 0) return count;
-        for (const turn of running) {
-          if (!isLeft(turn) || (await neighbours.isTaken(nameOfRun(turn.id)))) continue;
+        for (const [id = "", owner = "", created] of running) {
+          if (!isLeft({ id, createdAt: new Date(Number(created)) }) || (await neighbours.isTaken(nameOfRun(id))))
+            continue;
+          // Most are live, and what they were asked may be long.
+          const [, found] = toList(await ground.read(scripts.findTurn, id, owner));
           // False: another gateway has ended it, or its session is just being deleted.
-          if (await end(giveUp(turn, failure, endedAt))) count += 1;
+          if (found !== undefined && (await end(giveUp(readTurn(found), failure, endedAt)))) count += 1;
         }
         number = String(last);
       }

@@ -54,6 +54,8 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   let skippedRoots = 0;
   /** What is left of a tree that goes, its leaves first: a large one is not walked through again for each part of it. */
   let dying: readonly string[] = [];
+  /** By which rule it goes, who is in it, and how many had come when it was looked at. */
+  let [dyingBefore, dyingIds, counted] = [0, new Set<string>(), "0"];
 
   async function removeMarked(spent: Spent): Promise<void> {
     while (spent.budget > 0) {
@@ -102,6 +104,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   async function removeLoose(before: number, spent: Spent): Promise<boolean> {
+    if (before < dyingBefore || (await isContinued())) dying = [];
     await removeDying(spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
@@ -110,6 +113,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
         skippedRoots = 0;
         return false;
       }
+      counted = String((await ground.send("GET", ground.key("count"))) ?? 0);
       const { idle, looked } = await walkLoose(root, before);
       if (idle.length === 0) {
         skippedRoots += 1;
@@ -117,9 +121,19 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
         continue;
       }
       dying = idle.toReversed();
+      dyingBefore = before;
+      dyingIds = new Set(idle);
       await removeDying(spent);
     }
     return true;
+  }
+
+  /** Someone goes on with what is left, or so many have come that one of them may: then it is looked at again. */
+  async function isContinued(): Promise<boolean> {
+    if (dying.length === 0) return false;
+    const [count, parents] = toList(await ground.read(scripts.parentsBehind, counted));
+    counted = String(count);
+    return parents === undefined || toTexts(parents).some((id) => dyingIds.has(id));
   }
 
   /** All of a tree, parents first, or none of it if anything in it is new. Little by little: Redis answers nobody else meanwhile. */
@@ -141,11 +155,12 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   async function removeDying(spent: Spent): Promise<void> {
     while (spent.budget > 0 && dying.length > 0) {
       const going = dying.slice(0, Math.ceil(spent.budget));
-      const [gone, changes] = toList(await ground.write(scripts.removeLeaves, going));
+      // Another gateway may delete the same tree.
+      const [gone, removed, changes] = toList(await ground.write(scripts.removeLeaves, going));
       ground.noteChange(changes);
       // Where something was said behind them since, the tree is looked at again in its time.
       dying = gone === going.length ? dying.slice(going.length) : [];
-      spent.turns += Number(gone);
+      spent.turns += Number(removed);
       spent.budget -= Math.max(1, Number(gone));
     }
   }

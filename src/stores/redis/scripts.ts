@@ -56,6 +56,7 @@ export const scripts = {
   removeFailed: release(leaving.removeFailed),
   removeLeft: release(leaving.removeLeft),
   walkLoose: look(leaving.walkLoose),
+  parentsBehind: look(leaving.parentsBehind),
   removeLeaves: release(leaving.removeLeaves),
   removeKeys: release(leaving.removeKeys),
   removePieces: release(leaving.removePieces),

@@ -13,6 +13,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   let lastRoot = beforeAll;
   /** What is left of a tree that goes, its leaves first: a large one is not read again for each part of it. */
   let dying: readonly Leaf[] = [];
+  /** By which rule it goes, who is in it, and the last turn that had come when it was looked at. */
+  let [dyingBefore, dyingIds, newest] = [0, new Set<string>(), 0];
 
   /** Each step spends of the budget, and those after it get what is left. */
   function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
@@ -87,6 +89,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
 
   /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
   function removeLoose(before: number, spent: Spent): boolean {
+    if (before < dyingBefore || isContinued()) dying = [];
     removeDying(spent);
     if (spent.budget <= 0) return true;
     const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
@@ -99,11 +102,20 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
         continue;
       }
       dying = tree;
+      dyingBefore = before;
+      dyingIds = new Set(tree.map(({ id }) => id));
       removeDying(spent);
     }
     if (spent.budget <= 0) return true;
     lastRoot = beforeAll;
     return false;
+  }
+
+  /** Someone goes on with what is left: then all of it stays. */
+  function isContinued(): boolean {
+    if (dying.length === 0) return false;
+    const parents = statements.parentsBehind.all(newest) as { parent: string }[];
+    return parents.some(({ parent }) => dyingIds.has(parent));
   }
 
   function removeDying(spent: Spent): void {
@@ -119,6 +131,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
       }
       spent.budget -= cost;
     }
+    if (dying.length > 0) ({ newest } = statements.findNewest.get() as { newest: number });
   }
 
   /** To take them out of a turn is to write it anew. True: there may be more. */
@@ -203,6 +216,10 @@ function preparePrune({ database }: Ground) {
         SELECT turns.rowid, turns.id, turns.created, turns.status, ${turnBytes}
         FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
       ) SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
+    findNewest: database.prepare("SELECT ifnull(max(rowid), 0) AS newest FROM turns"),
+    parentsBehind: database.prepare(
+      "SELECT parent FROM turns WHERE rowid > ? AND session IS NULL AND parent IS NOT NULL",
+    ),
     isFollowed: database.prepare(`
       SELECT 1 FROM turns WHERE session IS NULL AND parent IN (SELECT value FROM json_each($ids))
         AND id NOT IN (SELECT value FROM json_each($ids)) LIMIT 1`),

@@ -66,12 +66,13 @@ local turn = kept and readTurn(cjson.decode(kept)[2])
 return turn and isThere(turn) and kept
 `;
 
-/** A page of running turns behind a number of arrival, and the last number of it. */
+/** A page of running turns behind a number of arrival, each by id, owner and time, and the last number of it. */
 export const readRunning = String.raw`
 local page, number = {}, ARGV[1]
 local found = call('ZRANGEBYSCORE', P .. 'running', '(' .. number, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 for at = 1, #found, 2 do
-  page[#page + 1] = tellTurn(found[at])
+  local turn = readTurn(found[at])
+  page[#page + 1] = { found[at], turn[OWNER], turn[CREATED] }
   number = found[at + 1]
 end
 return { number, page }

@@ -129,9 +129,21 @@ for each = at, #ids do rest[#rest + 1] = ids[each] end
 return { seen, rest }
 `;
 
-/** Deletes turns outside of sessions, leaves first, up to one that another still follows. Tells how many went. */
+/** How many turns and sessions have come; and what those turns follow that came outside of sessions behind a number, unless they are many. */
+export const parentsBehind = String.raw`
+local last, count, parents = tonumber(ARGV[1]), tonumber(call('GET', P .. 'count') or 0), {}
+if count - last > 1000 then return { count } end
+for number = last + 1, count do
+  local id = idOf(number)
+  local turn = id and readTurn(id)
+  if turn and turn[SESSION] == '' and turn[PARENT] ~= '' then parents[#parents + 1] = turn[PARENT] end
+end
+return { count, parents }
+`;
+
+/** Deletes turns outside of sessions, leaves first, up to one that another still follows. Tells how many are gone, and how many of them went now. */
 export const removeLeaves = String.raw`
-local gone = 0
+local gone, removed = 0, 0
 local function isFollowed(id)
   for _, childId in ipairs(childrenOf(id)) do
     if readTurn(childId)[SESSION] == '' then return true end
@@ -141,10 +153,13 @@ end
 for at = 2, #ARGV do
   local turn = readTurn(ARGV[at])
   if turn and isFollowed(ARGV[at]) then break end
-  if turn then removeTurn(ARGV[at], turn, '', {}) end
+  if turn then
+    removeTurn(ARGV[at], turn, '', {})
+    removed = removed + 1
+  end
   gone = gone + 1
 end
-return { gone, call('INCR', P .. 'changes') }
+return { gone, removed, call('INCR', P .. 'changes') }
 `;
 
 export const removeKeys = String.raw`
