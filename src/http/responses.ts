@@ -21,7 +21,7 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const client = watchClient(reply.raw);
   return request.terms.turns.run(client, { token: request.token, hears: true }, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
-    const numbering = { after: after && toKnown(after, recalled), showsIds: false };
+    const numbering = { after, showsIds: false };
     return tellStream({ answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
@@ -71,13 +71,6 @@ function unknownResponse(id: string): never {
 function toText({ about, state }: Recalled, voice: Voice): string {
   if (state.status === "over") return voice.whole(about, state.answer);
   return voice.progress?.(about, state.status, state.items) ?? "";
-}
-
-/** Of a turn that broke off with its gateway what was said is lost: however much a caller has heard, how it ended it has not. */
-function toKnown(after: number, { background, state }: Recalled): number {
-  if (state.status !== "over") return after;
-  const { error, items } = state.answer;
-  return error?.code === "interrupted" && items.length === 0 ? Math.min(after, background ? 2 : 1) : after;
 }
 
 function eventsExpired({ about }: Recalled): GatewayError {

@@ -74,15 +74,16 @@ export async function tellStream(
     const say = voice.stream(about);
     const number = numberFor(about);
     for (; !step.done; step = await events.next()) {
+      const last = step.value.at(-1);
+      const end = last?.type === "turn-end" ? last : undefined;
+      let text = number(say(end === undefined ? step.value : step.value.slice(0, -1)));
+      if (end !== undefined) text += number(say([end]), isLost(end.answer));
       spoke = true;
       if (isNew) note(reply, step.value);
-      const last = step.value.at(-1);
-      if (last?.type !== "turn-end") await writer.write(number(say(step.value)));
+      if (end === undefined) await writer.write(text);
       else {
-        const { error } = last.answer;
-        if (error !== undefined) report(error, reply.request);
-        // Of a gateway that died its caller may have heard more than is known here, but not that it did.
-        writer.end(number(say(step.value.slice(0, -1))) + number(say([last]), error?.code === "interrupted"));
+        if (end.answer.error !== undefined) report(end.answer.error, reply.request);
+        writer.end(text);
       }
       if (reply.raw.destroyed) break;
     }
@@ -102,6 +103,11 @@ export async function tellStream(
     await placed?.events.return();
   }
   return reply;
+}
+
+/** Of a gateway that died its caller may have heard more than is known here, but not that it did. */
+function isLost({ error, pieces }: Answer): boolean {
+  return error?.code === "interrupted" && pieces === undefined;
 }
 
 /** Notes for the journal what a batch of events says of its turn; that it waits in a queue is nothing yet. */

@@ -334,6 +334,19 @@ test("who takes up a response that broke off with its gateway hears how it ended
   }
 });
 
+test("who has heard the end of a response that was broken off here is not told it again", async (context) => {
+  const { post, send } = await open(context, async function* () {
+    yield say("Good");
+    throw new GatewayError("interrupted", "Nobody followed it.");
+  });
+  const { id } = JSON.parse((await post("/v1/responses", { ...response, background: true })).text);
+  const whole = messagesOf((await send(`/v1/responses/${id}?stream=true`)).text);
+  for (const after of [whole.length - 4, whole.length - 2]) {
+    const rest = await send(`/v1/responses/${id}?stream=true&starting_after=${after}`);
+    assert.deepEqual(messagesOf(rest.text), whole.slice(after + 1));
+  }
+});
+
 for (const [path, body, failure] of [
   ["/v1/chat/completions", chat, /^data: \{"error":/m],
   ["/v1/responses", response, /^event: response\.failed$/m],
