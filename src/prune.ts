@@ -18,7 +18,7 @@ export type Gone = Omit<Pruned, "more">;
 
 export interface PrunerParts {
   readonly store: Pick<SessionStore, "prune">;
-  /** Ends old turns that nobody runs any more: as long as one seems to run, it stays, and all that it follows. */
+  /** Ends old turns that nobody runs any more: as long as one seems to run, it stays. */
   readonly endLeft?: ((before: Date) => Promise<void>) | undefined;
   readonly rules: (now: Date) => PruneRules;
   readonly intervalMs: number;

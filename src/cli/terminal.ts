@@ -56,8 +56,10 @@ export function createTerminal(): Terminal {
       try {
         // To load the platform's fetch would take a tenth of a start.
         const ask = url.startsWith("https:") ? getOverTls : get;
-        const request = ask(url, { agent: false, signal: AbortSignal.timeout(probeMs) });
-        const [response] = (await once(request, "response")) as [IncomingMessage];
+        const signal = AbortSignal.timeout(probeMs);
+        const [response] = (await once(ask(url, { agent: false, signal }), "response", { signal })) as [
+          IncomingMessage,
+        ];
         if (response.statusCode === 200) return await json(response);
         response.destroy();
       } catch {

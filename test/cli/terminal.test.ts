@@ -21,13 +21,14 @@ test("What is answered as JSON is read, and anything else, nobody or silence is 
     if (request.url === "/list") response.end('{"models":[]}');
     else if (request.url === "/page") response.end("<html>");
     else if (request.url === "/half") response.write('{"models":');
+    else if (request.url === "/other") response.writeHead(101, { connection: "upgrade", upgrade: "other" }).end();
     else if (request.url === "/gone") response.writeHead(404).end('{"models":[]}');
   });
   const { probe, outlastOutput } = createTerminal();
   // The tests' own output stays theirs.
   outlastOutput();
-  const asked = ["list", "page", "gone", "half", "silent"].map((path) => probe(`${address}/${path}`));
+  const asked = ["list", "page", "gone", "half", "other", "silent"].map((path) => probe(`${address}/${path}`));
   const nobody = probe(`http://127.0.0.1:${await findFreePort()}/list`);
   const overTls = probe(address.replace("http:", "https:"));
-  assert.deepEqual(await Promise.all([...asked, nobody, overTls]), [{ models: [] }, ...Array.from({ length: 6 })]);
+  assert.deepEqual(await Promise.all([...asked, nobody, overTls]), [{ models: [] }, ...Array.from({ length: 7 })]);
 });

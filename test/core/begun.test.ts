@@ -88,7 +88,7 @@ suite("a turn that comes to nothing", () => {
 });
 
 suite("a turn that the store could not end", () => {
-  test("is ended once it is old, and goes with what it follows; one that runs goes on", async () => {
+  test("is ended once it is old, and can go; one that runs goes on", async () => {
     const kept = createMemoryStore();
     let isHindered = true;
     const end: SessionStore["end"] = async (turn) => {
@@ -111,7 +111,7 @@ suite("a turn that the store could not end", () => {
     await gateway.endLeft(idleBefore);
     assert.equal((await kept.findTurn("ann", lost.about.id))?.status, "failed");
     await kept.prune({ idleBefore });
-    for (const { about } of [first, lost]) assert.equal(await kept.findTurn("ann", about.id), undefined);
+    assert.equal(await kept.findTurn("ann", lost.about.id), undefined);
     go();
     await drain(running);
     assert.equal((await kept.findTurn("ann", running.about.id))?.status, "completed");

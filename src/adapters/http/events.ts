@@ -40,8 +40,8 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
       else if (text.startsWith("data:", from)) {
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
         pending = pending === undefined ? line : `${pending}\n${line}`;
-      } else if (text.startsWith("{", from) && text.charCodeAt(end - 1) === 0x7d) {
-        // No field is an object: some servers write bare JSON, of an error or of an answer that they have whole.
+      } else if (text.startsWith('{"', from) && text.charCodeAt(end - 1) === 0x7d) {
+        // No field is an object: some servers write bare JSON, of an error or of a chat answer that they have whole.
         dispatch(events);
         events.push(text.slice(from, end));
       }
