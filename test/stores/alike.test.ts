@@ -9,7 +9,7 @@ import { createFiles } from "./files.ts";
 const newFile = createFiles();
 
 test("two stores on one SQLite file answer and hold what one in memory does, whatever is done to them", async () => {
-  const numRuns = countRuns(1 / 125);
+  const numRuns = countRuns(1 / 200);
   const counts = await checkAlike(numRuns, (options) => {
     const file = newFile();
     return [createSqliteStore({ file, ...options }), createSqliteStore({ file, ...options })];

@@ -68,7 +68,7 @@ export function describeOperator(server: () => RedisServer): void {
     await from.commit({ turns: [begins] });
     const thread = await keepLoose(from, 3_000, new Date(0));
     await to.importRecords(from.exportRecords());
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       await to.deleteTurn("alice", begins.id);
       const deleteEarly = async () => {
         while ((await beside.findTurn("alice", begins.id)) === undefined);
