@@ -2,7 +2,8 @@
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** The folder, for the variable NODE_COMPILE_CACHE of a program: one that is killed keeps nothing itself. */
+/** The folder, for programs that are given an environment of their own; the others have it. One that is killed keeps nothing itself. */
 export const compiled = fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url));
 
 enableCompileCache(compiled);
+process.env["NODE_COMPILE_CACHE"] = compiled;

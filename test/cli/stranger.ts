@@ -1,6 +1,7 @@
 /** Another user of the machine, for whom what is closed stays closed. */
 import { execFile, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, statSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { compiled } from "../compiled.ts";
 import { type Ended, executable } from "../whole/program.ts";
 
@@ -23,6 +24,9 @@ export async function whileClosed<Result>(path: string, act: () => Result | Prom
 
 const asStranger = process.geteuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
 
+/** What was compiled for it is its own. */
+const compiledForIt = join(compiled, "stranger");
+
 /** Why nothing can be run as somebody for whom modes count; false where it can be. */
 export const noStranger =
   process.platform === "win32"
@@ -36,7 +40,14 @@ export function giveAway(path: string): void {
 
 /** Runs `portico ARGS` in a folder, in a process of its own. Whoever is root, whom nothing is closed to, lets nobody run it. */
 export function runAsStranger(folder: string, ...args: readonly string[]): Promise<Ended> {
-  const env = { PATH: process.env["PATH"], HOME: "/nowhere", OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
+  mkdirSync(compiledForIt, { recursive: true });
+  giveAway(compiledForIt);
+  const env = {
+    PATH: process.env["PATH"],
+    HOME: "/nowhere",
+    OLLAMA_HOST: "127.0.0.1:1",
+    NODE_COMPILE_CACHE: compiledForIt,
+  };
   const { promise, resolve } = Promise.withResolvers<Ended>();
   const child = execFile(
     process.execPath,

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
+import { compiled } from "../compiled.ts";
 import { makeFolder } from "../gateway.ts";
 import { root, toConfig, writeConfig } from "./program.ts";
 import { tellWell } from "./talk.ts";
@@ -66,7 +67,7 @@ function startService(context: TestContext, env: NodeJS.ProcessEnv = {}) {
   const folder = makeFolder(context);
   const config = writeConfig(folder, toConfig());
   const own = args.map((arg) => arg.replace("/etc/portico/portico.json", config));
-  const environment = { HOME: folder, OLLAMA_HOST: "127.0.0.1:1", ...env };
+  const environment = { HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled, ...env };
   const child = spawn(program, own, { cwd: folder, env: environment, stdio: ["ignore", "pipe", "ignore"] });
   const ended = once(child, "close");
   let output = "";

@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { promisify } from "node:util";
+import { compiled } from "../compiled.ts";
 import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder } from "../gateway.ts";
 import { chunk } from "../upstream.ts";
@@ -49,7 +50,8 @@ test("a certificate of the operator's own is trusted when NODE_EXTRA_CA_CERTS na
   const url = await startServer(context);
   const ask = async (more: NodeJS.ProcessEnv) => {
     const argv = ["--input-type=module", "--eval", program, folder, url];
-    return (await promisify(execFile)(process.execPath, argv, { env: { PATH: process.env["PATH"], ...more } })).stdout;
+    const env = { PATH: process.env["PATH"], NODE_COMPILE_CACHE: compiled, ...more };
+    return (await promisify(execFile)(process.execPath, argv, { env })).stdout;
   };
   const [trusted, strange] = await Promise.all([ask({ NODE_EXTRA_CA_CERTS: file }), ask({})]);
   assert.match(trusted, /^200 .*"content":"over TLS"/);
