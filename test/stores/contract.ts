@@ -283,8 +283,8 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.notDeepEqual(Buffer.from(one), Buffer.from(other));
     });
 
-    it("reads a thread of thousands of turns in order", async (store) => {
-      const thread = await keepThread(store, 3_000);
+    it("reads a thread of ten thousand turns in order", async (store) => {
+      const thread = await keepThread(store, 10_000);
       const path = await readTurns(store, thread.at(-1)!.id);
       assert.deepEqual(
         path.map(({ id }) => id),
