@@ -1,11 +1,18 @@
 /** What the operator asks of a store in Redis while others work on it. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
+import type { SessionStore } from "../../src/core/store.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { keepLoose, keepThread, makeTurn, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
+  const open = async (context: TestContext, prefix: string): Promise<SessionStore> => {
+    const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
+    context.after(() => store.close());
+    return store;
+  };
+
   test("what is outside of sessions is listed in short steps, and no tree is walked through that nobody asked for", async (context) => {
     const store = await createRedisStore({ url: server().url(), warn: () => {} });
     context.after(() => store.close());
@@ -37,12 +44,7 @@ export function describeOperator(server: () => RedisServer): void {
   });
 
   test("what is deleted of an archive while it is taken in is gone, and the rest is there", async (context) => {
-    const open = async (prefix: string) => {
-      const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
-      context.after(() => store.close());
-      return store;
-    };
-    const [from, to, beside] = [await open("from"), await open("to"), await open("to")];
+    const [from, to, beside] = [await open(context, "from"), await open(context, "to"), await open(context, "to")];
     const thread = await keepThread(from, 2_000);
     const loose = await keepLoose(from, 2_000, new Date(0));
     const stays = makeTurn({});
@@ -58,12 +60,11 @@ export function describeOperator(server: () => RedisServer): void {
   });
 
   test("what was there and is deleted while its archive is taken in again does not break that off", async (context) => {
-    const open = async (prefix: string) => {
-      const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
-      context.after(() => store.close());
-      return store;
-    };
-    const [from, to, beside] = [await open("whence"), await open("whither"), await open("whither")];
+    const [from, to, beside] = [
+      await open(context, "whence"),
+      await open(context, "whither"),
+      await open(context, "whither"),
+    ];
     const begins = makeTurn({});
     await from.commit({ turns: [begins] });
     const thread = await keepLoose(from, 3_000, new Date(0));
