@@ -64,8 +64,9 @@ test("A start loads none of the libraries that wait for a first line, a first re
   );
 });
 
-test("A command loads the code of no other.", () => {
+test("A command loads neither the code of another nor the platform's fetch.", () => {
   const watch = `
+    process.on("exit", () => process.stderr.write(process.moduleLoadList.join(" ")));
     import { registerHooks } from "node:module";
     registerHooks({
       load(url, context, next) {
@@ -82,6 +83,8 @@ test("A command loads the code of no other.", () => {
     commands.filter((name) => stderr.includes(`${name}.ts `)),
     ["token"],
   );
+  assert.match(stderr, /NativeModule fs\b/);
+  assert.doesNotMatch(stderr, /deps\/undici/);
 });
 
 test("A start loads no more of an HTTP client than it needs: no fetch, neither the platform's nor a package's.", () => {

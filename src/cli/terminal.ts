@@ -1,7 +1,6 @@
 /** What a command meets outside: the streams, the environment, the clock, the signals. */
 import { once } from "node:events";
-import { get, type IncomingMessage } from "node:http";
-import { get as getOverTls } from "node:https";
+import type { IncomingMessage } from "node:http";
 import { isAbsolute, resolve } from "node:path";
 import { json } from "node:stream/consumers";
 import { ConfigError } from "../config/problem.ts";
@@ -54,10 +53,10 @@ export function createTerminal(): Terminal {
     complain: (line) => void process.stderr.write(`${line}\n`),
     async probe(url) {
       try {
-        // To load the platform's fetch would take a tenth of a start.
-        const ask = url.startsWith("https:") ? getOverTls : get;
+        // To load the platform's fetch would take a tenth of a start, and an import of node:http loads it.
+        const { get } = process.getBuiltinModule(url.startsWith("https:") ? "node:https" : "node:http");
         const signal = AbortSignal.timeout(probeMs);
-        const [response] = (await once(ask(url, { agent: false, signal }), "response", { signal })) as [
+        const [response] = (await once(get(url, { agent: false, signal }), "response", { signal })) as [
           IncomingMessage,
         ];
         if (response.statusCode === 200) return await json(response);
