@@ -61,9 +61,9 @@ export const chat: Command = {
     terminal.complain(`Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit ends.`);
     try {
       const failures = await converse(opened.partner, {
-        input: process.stdin,
-        output: process.stdout,
-        isInteractive: terminal.isInteractive && process.stdout.isTTY,
+        input: terminal.input,
+        output: terminal.output,
+        isInteractive: terminal.isInteractive && terminal.output.isTTY === true,
         complain: (line) => terminal.complain(line),
         session,
         model,

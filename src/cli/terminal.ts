@@ -2,7 +2,9 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { isAbsolute, resolve } from "node:path";
+import type { Readable, Writable } from "node:stream";
 import { json } from "node:stream/consumers";
+import { isatty } from "node:tty";
 import { ConfigError } from "../config/problem.ts";
 import { codeOf } from "../core/errors.ts";
 
@@ -17,6 +19,10 @@ export interface Terminal {
   print(line: string): void;
   /** A line on the standard error. */
   complain(line: string): void;
+  /** What is typed, or piped. */
+  readonly input: Readable;
+  /** For what is no line, or more than fits into memory. */
+  readonly output: Writable & { readonly isTTY?: boolean };
   /** The JSON that is answered there within a second; nothing when none is. */
   probe(url: string): Promise<unknown>;
   /** Whether someone sits at it. */
@@ -27,6 +33,8 @@ export interface Terminal {
   /** Ends the process at once. */
   exit(code: number): void;
 }
+
+const standardInput = 0;
 
 /** Where nobody is, that is known at once; a machine that is busy may take its time to answer. */
 const probeMs = 1_000;
@@ -51,6 +59,10 @@ export function createTerminal(): Terminal {
     now: () => new Date(),
     print: (line) => void process.stdout.write(`${line}\n`),
     complain: (line) => void process.stderr.write(`${line}\n`),
+    get input() {
+      return process.stdin;
+    },
+    output: process.stdout,
     async probe(url) {
       try {
         // To load the platform's fetch would take a tenth of a start, and an import of node:http loads it.
@@ -66,7 +78,8 @@ export function createTerminal(): Terminal {
       }
       return undefined;
     },
-    isInteractive: process.stdin.isTTY,
+    // A window that was closed would no longer say.
+    isInteractive: isatty(standardInput),
     onSignal(listener) {
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => listener(signal));
     },

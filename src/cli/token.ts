@@ -41,7 +41,7 @@ const hashToken: Command = {
       );
     }
     if (terminal.isInteractive) terminal.complain("Enter the token, then Ctrl-D:");
-    const token = (await text(process.stdin)).trim();
+    const token = (await text(terminal.input)).trim();
     if (!/^[\x21-\x7e]+$/.test(token)) {
       terminal.complain("The standard input holds no token: a token is one line of visible ASCII characters.");
       return 1;

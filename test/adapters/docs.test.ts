@@ -6,6 +6,7 @@ import { suite, test, type TestContext } from "node:test";
 import { house } from "../../src/cli/house.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
+import { createTerminalIn } from "../cli/screen.ts";
 import { makeFolder } from "../gateway.ts";
 
 const page = readFileSync(new URL("../../docs/adapters.md", import.meta.url), "utf8");
@@ -37,16 +38,11 @@ async function check(context: TestContext, text: string): Promise<Checked> {
   const complained: string[] = [];
   const names = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = ""]) => name);
   const terminal: Terminal = {
-    folder,
+    ...createTerminalIn(folder),
     env: Object.fromEntries(names.map((name) => [name, `value-of-${name.toLowerCase()}-0123`])),
-    now: () => new Date(),
     print: (line) => void printed.push(line),
     complain: (line) => void complained.push(line),
     probe: () => assert.fail("nobody is asked"),
-    isInteractive: false,
-    onSignal: () => {},
-    outlastOutput: () => {},
-    exit: () => assert.fail("it does not end the process"),
   };
   // The packages, programs and files of the recipes are not on this machine.
   const code = await run(["check", "--config", file], terminal, { ...house, tryAdapters: async () => [] });

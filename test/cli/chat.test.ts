@@ -12,12 +12,17 @@ import { load, withHttp } from "../config/house.ts";
 import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
 import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";
-import { portico } from "./screen.ts";
+import { portico, runHere } from "./screen.ts";
 import { whileClosed } from "./stranger.ts";
 
 /** Runs `portico chat ARGS` with these lines on its standard input. */
-function chat(context: TestContext, folder: string, lines: string, ...args: readonly string[]): Promise<Ended> {
-  const program = runProgram(context, folder, "chat", ...args);
+function chat(folder: string, lines: string, ...args: readonly string[]): Promise<Ended> {
+  return runHere(folder, ["chat", ...args], { input: lines });
+}
+
+/** The same, in a process of its own. */
+function chatApart(context: TestContext, folder: string, lines: string): Promise<Ended> {
+  const program = runProgram(context, folder, "chat");
   program.child.stdin?.end(lines);
   return program.ended;
 }
@@ -47,10 +52,10 @@ test("With both endpoints off, chat answers in its own process, and goes on wher
   const folder = makeFolder(context);
   const off = { compat_chat: false, compat_responses: false };
   writeConfig(folder, toConfig({}, { endpoints: off }));
-  const first = await chat(context, folder, "Hello there!\n");
+  const first = await chatApart(context, folder, "Hello there!\n");
   assert.deepEqual([first.code, first.stdout], [0, "Hello there!\n"]);
   assert.equal(first.stderr, "Session terminal, in this process, model echo. /new begins another, /exit ends.\n");
-  const second = await chat(context, folder, "FAIL before\nAnd again\n");
+  const second = await chat(folder, "FAIL before\nAnd again\n");
   assert.deepEqual([second.code, second.stdout], [1, "And again\n"]);
   const gateway = await startGateway(context, {}, folder);
   assert.equal(await goOn(gateway, "terminal"), "continued, 5 items");
@@ -61,15 +66,7 @@ test("With a gateway at the configured address, chat talks to it, and any client
   const http = { port: await findFreePort(), auth_token: token, endpoints: { compat_chat: true } };
   writeConfig(folder, JSON.stringify({ gateway: { http } }));
   const gateway = await startGateway(context, { http }, folder);
-  const { code, stdout, stderr } = await chat(
-    context,
-    folder,
-    "Hello there!\n",
-    "--session",
-    "garden",
-    "--model",
-    "rose",
-  );
+  const { code, stdout, stderr } = await chat(folder, "Hello there!\n", "--session", "garden", "--model", "rose");
   assert.deepEqual([code, stdout], [0, "Hello there!\n"]);
   assert.equal(stderr, `Session garden, at ${gateway.address}, model rose. /new begins another, /exit ends.\n`);
   assert.equal(await goOn(gateway, "garden"), "continued, 3 items");
@@ -83,7 +80,7 @@ test("Whoever has the gateway's port and not its store gets no token, and chat a
   const folder = makeFolder(context);
   const http = { port: squatter.port, auth_token: token, endpoints: { compat_chat: true } };
   writeConfig(folder, JSON.stringify({ gateway: { http, adapters: { echo: { type: "echo" } } } }));
-  const { code, stdout, stderr } = await chat(context, folder, "My own words\n");
+  const { code, stdout, stderr } = await chat(folder, "My own words\n");
   assert.deepEqual([code, stdout], [0, "My own words\n"]);
   assert.match(
     stderr,
@@ -94,7 +91,7 @@ test("Whoever has the gateway's port and not its store gets no token, and chat a
     [["/healthz", undefined, ""]],
   );
   // Whom the user names, he trusts.
-  await chat(context, folder, "Hello\n", "--model", "m", "--url", squatter.url);
+  await chat(folder, "Hello\n", "--model", "m", "--url", squatter.url);
   assert.equal(squatter.received.at(-1)?.headers.authorization, `Bearer ${token}`);
 });
 
@@ -131,10 +128,10 @@ test("A store that another gateway has is told as such, with the way to that gat
   const folder = makeFolder(context);
   writeConfig(folder, toConfig());
   const gateway = await startGateway(context, {}, folder);
-  const taken = await chat(context, folder, "Hello\n");
+  const taken = await chat(folder, "Hello\n");
   assert.deepEqual([taken.code, taken.stdout], [1, ""]);
   assert.match(taken.stderr, /^The session store .* is in use by another gateway\..* --url\.\n$/);
-  const { code, stdout } = await chat(context, folder, "Hello\n", "--url", `${gateway.address}/v1`);
+  const { code, stdout } = await chat(folder, "Hello\n", "--url", `${gateway.address}/v1`);
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
 });
 
@@ -147,11 +144,11 @@ test("Where only digests are configured, chat asks for a file with the token, an
   };
   writeConfig(folder, JSON.stringify({ gateway: { http } }));
   const gateway = await startGateway(context, { http }, folder);
-  const without = await chat(context, folder, "Hello\n");
+  const without = await chat(folder, "Hello\n");
   assert.equal(without.code, 1);
   assert.match(without.stderr, /--token-file/);
   writeFileSync(join(folder, "mine"), "sk-notes-0123456789abcdef\n");
-  const { code, stdout } = await chat(context, folder, "Hello\n", "--token-file", "mine");
+  const { code, stdout } = await chat(folder, "Hello\n", "--token-file", "mine");
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
   assert.equal(await goOn(gateway, "terminal", "sk-notes-0123456789abcdef"), "continued, 3 items");
 });
@@ -171,9 +168,9 @@ test(
 
 test("A URL, a session and a token that make no sense are refused.", async (context) => {
   const folder = makeFolder(context);
-  assert.equal((await chat(context, folder, "", "--url", "example")).code, 2);
-  assert.equal((await chat(context, folder, "", "--session", "a\nb")).code, 2);
-  const { code, stderr } = await chat(context, folder, "", "--url", "http://127.0.0.1:1", "--token-file", "gone");
+  assert.equal((await chat(folder, "", "--url", "example")).code, 2);
+  assert.equal((await chat(folder, "", "--session", "a\nb")).code, 2);
+  const { code, stderr } = await chat(folder, "", "--url", "http://127.0.0.1:1", "--token-file", "gone");
   assert.equal(code, 1);
   assert.match(stderr, /gone: the token cannot be read \(ENOENT\)/);
 });
@@ -325,7 +322,7 @@ test("Without a configured model chat asks for the first that the adapter lists 
   const server = await startServer(context, "text-embedding-3-small", "whisper-1", "gpt-4o", "gpt-4o-mini");
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
-  const { code, stdout, stderr } = await chat(context, folder, "Who are you?\n");
+  const { code, stdout, stderr } = await chat(folder, "Who are you?\n");
   assert.deepEqual([code, stdout], [0, "I am gpt-4o\n"]);
   assert.match(stderr, /in this process, model gpt-4o\./);
 });
@@ -337,11 +334,11 @@ test("A gateway elsewhere is asked for a model that it has.", async (context) =>
   const folder = makeFolder(context);
   writeFileSync(join(folder, "mine"), token);
   const args = ["--url", gateway.address, "--token-file", "mine"];
-  assert.equal((await chat(context, folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o\n");
+  assert.equal((await chat(folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o\n");
   writeConfig(folder, toConfig({ adapters: { main: { type: "echo", model: "gpt-4o-mini" } } }));
-  assert.equal((await chat(context, folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o-mini\n");
+  assert.equal((await chat(folder, "Who are you?\n", ...args)).stdout, "I am gpt-4o-mini\n");
   writeFileSync(join(folder, "mine"), "sk-wrong-0123456789");
-  const refused = await chat(context, folder, "Who are you?\n", ...args);
+  const refused = await chat(folder, "Who are you?\n", ...args);
   assert.deepEqual([refused.code, refused.stdout], [1, ""]);
   assert.match(refused.stderr, /^The token is not valid\. .*--token-file\)\.\n$/);
 });
@@ -350,11 +347,11 @@ test("Where no list of models can be had, chat says that a model must be named."
   const server = await startServer(context);
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: server.url } } }));
-  const empty = await chat(context, folder, "Hello\n");
+  const empty = await chat(folder, "Hello\n");
   assert.deepEqual([empty.code, empty.stdout], [1, ""]);
   assert.equal(empty.stderr, "No model is named, and the list of models is empty. Name one with --model.\n");
   server.script = answerJson({ error: { message: "no such page" } }, 404);
-  const absent = await chat(context, folder, "Hello\n");
+  const absent = await chat(folder, "Hello\n");
   assert.deepEqual([absent.code, absent.stdout], [1, ""]);
   assert.match(absent.stderr, /^No model is named, .*no such page.* Name one with --model\.\n$/);
 });
@@ -365,7 +362,7 @@ test("Where a model's name would not help, none is asked for.", async (context) 
   const busy = await startUpstream(answerJson({ error: { message: "Too many requests. Wait 3 s.", code: "x" } }, 429));
   context.after(() => busy.close());
   const ask = async (address: string) => {
-    const { code, stderr } = await chat(context, folder, "Hello\n", "--url", address, "--token-file", "mine");
+    const { code, stderr } = await chat(folder, "Hello\n", "--url", address, "--token-file", "mine");
     assert.equal(code, 1);
     return stderr;
   };
@@ -375,14 +372,14 @@ test("Where a model's name would not help, none is asked for.", async (context) 
   );
   assert.equal(await ask(busy.url), "Too many requests. Wait 3 s.\n");
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: "http://127.0.0.1:1" } } }));
-  const local = await chat(context, folder, "Hello\n");
+  const local = await chat(folder, "Hello\n");
   assert.equal(local.stderr, "The upstream at 127.0.0.1:1 refuses connections (ECONNREFUSED).\n");
 });
 
 test("An adapter that lists no models is asked by its own name.", async (context) => {
   const folder = makeFolder(context);
   writeConfig(folder, toConfig({ adapters: { agent: { type: "command", argv: ["cat"], input: "text" } } }));
-  const { code, stdout, stderr } = await chat(context, folder, "Hello\n");
+  const { code, stdout, stderr } = await chat(folder, "Hello\n");
   assert.deepEqual([code, stdout], [0, "Hello\n"]);
   assert.match(stderr, /, model agent\./);
 });

@@ -10,6 +10,7 @@ import type { Config } from "../../src/config/config.ts";
 import type { Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
 import { adapterOptions } from "../config/house.ts";
+import { createTerminalIn } from "./screen.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-main-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -28,8 +29,7 @@ function createScreen({ isInteractive = false } = {}) {
   const shown = Promise.withResolvers<void>();
   let nowMs = Date.parse("2026-01-01T00:00:00Z");
   const terminal: Terminal = {
-    folder,
-    env: {},
+    ...createTerminalIn(folder),
     now: () => new Date(nowMs),
     print(line) {
       printed.push(line);
@@ -39,10 +39,8 @@ function createScreen({ isInteractive = false } = {}) {
       complained.push(line);
       complaints.step();
     },
-    probe: async () => undefined,
     isInteractive,
     onSignal: (listener) => stop.resolve(listener),
-    outlastOutput: () => {},
     exit: (code) => void exits.push(code),
   };
   const pass = (ms: number) => void (nowMs += ms);

@@ -19,23 +19,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import test, { after } from "node:test";
-import { fileURLToPath } from "node:url";
 import { compiled } from "../compiled.ts";
 import { makeFolder } from "../gateway.ts";
+import { type Ended, executable } from "../whole/program.ts";
+import { begin as beginHere, runHere, type Scene } from "./screen.ts";
 import { noStranger, runAsStranger } from "./stranger.ts";
 
-const executable = fileURLToPath(new URL("../../bin/portico.js", import.meta.url));
 const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
 after(() => rmSync(root, { recursive: true, force: true }));
 
 // Port 1 has no Ollama, so that a developer's own is never asked.
 const env = { PATH: process.env.PATH ?? "", HOME: root, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 interface Started {
   readonly child: ChildProcess;
@@ -64,8 +58,13 @@ function begin(folder: string, args: readonly string[], more: NodeJS.ProcessEnv 
   };
 }
 
-function portico(folder: string, args: readonly string[], more?: NodeJS.ProcessEnv): Promise<Ended> {
+function runApart(folder: string, args: readonly string[], more?: NodeJS.ProcessEnv): Promise<Ended> {
   return begin(folder, args, more).ended;
+}
+
+/** What needs no process of its own. */
+function portico(folder: string, args: readonly string[], env?: Scene["env"]): Promise<Ended> {
+  return runHere(folder, args, env && { env });
 }
 
 function newFolder(): string {
@@ -78,97 +77,17 @@ function write(folder: string, file: unknown, name = "portico.json"): void {
 
 const token = "sk-test-0123456789abcdef";
 
-test("The first run makes a token and shows it once with a curl line that works; later runs say where it is.", async () => {
-  const folder = newFolder();
-  const first = begin(folder, ["start", "--port", "0"]);
-  const text = await first.said("curl ");
-  const [, address, made] = /curl (http:\S+?)\/v1\S+ -H "Authorization: Bearer (\S+)"/.exec(text) ?? [];
-  assert.match(text, /^Portico \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+$/m);
-  assert.match(text, /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses$/m);
-  assert.match(text, /^ {2}adapter {4}echo: embedded/m);
-  assert.equal(statSync(join(folder, ".portico/token")).mode & 0o777, 0o600);
-  assert.equal(readFileSync(join(folder, ".portico/token"), "utf8"), `${made}\n`);
-  const models = await fetch(`${address}/v1/models`, { headers: { authorization: `Bearer ${made}` } });
-  assert.equal(models.status, 200);
-  await models.text();
-  first.child.kill("SIGTERM");
-  const { code, stdout } = await first.ended;
-  assert.equal(code, 0);
-  assert.match(stdout, /^Draining/m);
-
-  const second = begin(folder, ["start", "--port", "0"]);
-  const again = await second.said("token");
-  second.child.kill("SIGINT");
-  assert.equal((await second.ended).code, 0);
-  assert.ok(!again.includes(made!));
-  assert.ok(again.includes(join(folder, ".portico/token")));
-});
-
 test("With another server in the environment turns go there, and the curl line has a place for one of its models.", async () => {
   const given = { OPENAI_API_KEY: "sk-other-0123456789", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" };
-  const started = begin(newFolder(), ["start", "--port", "0"], given);
+  const started = beginHere(newFolder(), ["start", "--port", "0"], { env: given });
   const text = await started.said("curl ");
-  started.child.kill("SIGTERM");
+  started.signal("SIGTERM");
   assert.equal((await started.ended).code, 0);
   assert.match(
     text,
     /^ {2}adapter {4}openai: OPENAI_API_KEY and .* are set, so turns go to http:\/\/127\.0\.0\.1:1\/v1$/m,
   );
   assert.match(text, /^Try it, with one of its models in the place of MODEL:\n {2}curl .*"model":"MODEL"/m);
-});
-
-test("The specification's configuration starts.", async () => {
-  const folder = newFolder();
-  const http = {
-    bind: "127.0.0.1",
-    port: 0,
-    auth_token: token,
-    endpoints: { compat_chat: true, compat_responses: true },
-  };
-  write(folder, { gateway: { http } });
-  const started = begin(folder, ["start"]);
-  const text = await started.said("config ");
-  started.child.kill("SIGTERM");
-  assert.equal((await started.ended).code, 0);
-  assert.match(text, /listens on http:\/\/127\.0\.0\.1:\d+/);
-  assert.ok(!text.includes(token));
-});
-
-test(
-  "SIGHUP makes a service read its file again: a new token opens, and the old one no longer does.",
-  { skip: process.platform === "win32" && "there is no such signal" },
-  async () => {
-    const folder = newFolder();
-    const server = createServer().listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    const toFile = (value: string) => ({
-      gateway: { http: { port, auth_token: value, endpoints: { compat_chat: true } } },
-    });
-    const statusOf = async (value: string) =>
-      (await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: `Bearer ${value}` } })).status;
-    write(folder, toFile(token));
-    const started = begin(folder, ["start"]);
-    await started.said("config ");
-    assert.equal(await statusOf(token), 200);
-    write(folder, toFile(`${token}-new`));
-    started.child.kill("SIGHUP");
-    await started.said(`Reloaded: new requests see the new configuration, running turns end as they began.\nPortico `);
-    await started.said(`listens on http://127.0.0.1:${port}`, 2);
-    assert.deepEqual([await statusOf(token), await statusOf(`${token}-new`)], [401, 200]);
-    started.child.kill("SIGTERM");
-    assert.equal((await started.ended).code, 0);
-  },
-);
-
-test("With both endpoints off the gateway opens no listener and runs until it is stopped.", async () => {
-  const folder = newFolder();
-  write(folder, { gateway: { http: { auth_token: token } } });
-  const started = begin(folder, ["start"]);
-  assert.match(await started.said("config "), /No endpoint is on, so no listener is open\./);
-  started.child.kill("SIGTERM");
-  assert.equal((await started.ended).code, 0);
 });
 
 test("A port in use is one sentence that names the key, and no unseen token is left behind.", async () => {
@@ -215,10 +134,10 @@ test("What is wrong in the file, and not on the command line, is named as it sta
 });
 
 test("A danger that the command line brings is named by its option.", async () => {
-  const started = begin(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
+  const started = beginHere(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
   await started.said("curl ");
-  started.child.kill("SIGTERM");
-  assert.match((await started.ended).stderr, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
+  started.signal("SIGTERM");
+  assert.match((await started.ended).complained, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
 });
 
 test("A local Ollama is taken with a model that it has, which the first request names.", async (context) => {
@@ -413,7 +332,7 @@ test("A Node that is too old is told in one sentence.", async () => {
     preload,
     'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "12.22.12" } });',
   );
-  const run = (more = {}) => portico(root, ["--version"], { NODE_OPTIONS: `--require ${preload}`, ...more });
+  const run = (more = {}) => runApart(root, ["--version"], { NODE_OPTIONS: `--require ${preload}`, ...more });
   const { code, stdout, stderr } = await run();
   assert.equal(code, 1);
   assert.equal(stdout, "");

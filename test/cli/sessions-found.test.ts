@@ -30,7 +30,7 @@ function makePlace(context: TestContext): Place {
   writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
   const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
   context.after(() => store.close());
-  return { folder, store, sessions: (...args) => runIn(folder, ["sessions", ...args], house) };
+  return { folder, store, sessions: (...args) => runIn(folder, ["sessions", ...args], { house }) };
 }
 
 test("what is kept outside of sessions is listed on demand, and the list of sessions says that it is there", async (context) => {

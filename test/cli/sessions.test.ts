@@ -22,7 +22,7 @@ const house: House = {
 
 /** Runs `portico sessions ARGS` in a folder, within this process. */
 function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
-  return runIn(folder, ["sessions", ...args], house);
+  return runIn(folder, ["sessions", ...args], { house });
 }
 
 function makeHouse(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {

@@ -84,16 +84,19 @@ function watch(context: TestContext, child: ReturnType<typeof spawn>, isGroup = 
     child,
     ended,
     said,
-    async address() {
-      const [, address] = /listens on (\S+)/.exec(await said("  config ")) ?? [];
-      if (address === undefined) throw new Error(`It does not listen: ${stdout}`);
-      return address;
-    },
+    address: async () => findAddress(await said("  config ")),
     stop(signal = "SIGTERM") {
       kill(signal);
       return ended;
     },
   };
+}
+
+/** Where a gateway that has said so much listens. */
+export function findAddress(said: string): string {
+  const [, address] = /listens on (\S+)/.exec(said) ?? [];
+  if (address === undefined) throw new Error(`It does not listen: ${said}`);
+  return address;
 }
 
 /** Writes a config file for its owner alone, and gives its path. */

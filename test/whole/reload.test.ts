@@ -123,15 +123,18 @@ test(
 test("A token that a reload takes away is refused at once, and one that it brings opens.", options, async (context) => {
   const folder = makeFolder(context);
   const name = (owner: string) => ({ name: owner, token: `sk-of-${owner}-0123456789` });
-  const statusOf = async (address: string, owner: string) =>
-    (await tell(address, { on: "chat", say: "hi", token: name(owner).token })).status;
+  const statusWith = async (address: string, bearer: string) =>
+    (await tell(address, { on: "chat", say: "hi", token: bearer })).status;
+  const statusOf = (address: string, owner: string) => statusWith(address, name(owner).token);
   writeConfig(folder, toConfig({}, { tokens: [name("anna"), name("bert")] }));
   const program = runProgram(context, folder, "start");
   const address = await program.address();
   assert.deepEqual([await statusOf(address, "anna"), await statusOf(address, "carl")], [200, 401]);
-  await reload(program, folder, toConfig({}, { tokens: [name("bert"), name("carl")] }));
+  assert.equal(await statusWith(address, token), 200);
+  await reload(program, folder, toConfig({}, { auth_token: `${token}-new`, tokens: [name("bert"), name("carl")] }));
   const statuses = [await statusOf(address, "anna"), await statusOf(address, "bert"), await statusOf(address, "carl")];
   assert.deepEqual(statuses, [401, 200, 200]);
+  assert.deepEqual([await statusWith(address, token), await statusWith(address, `${token}-new`)], [401, 200]);
   assert.equal((await program.stop()).code, 0);
 });
 

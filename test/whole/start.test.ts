@@ -5,9 +5,10 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { request as send, type IncomingMessage, type RequestOptions } from "node:http";
 import { connect, createServer } from "node:net";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
-import { test } from "node:test";
+import { dirname, join } from "node:path";
+import { test, type TestContext } from "node:test";
 import { makeFolder, token } from "../gateway.ts";
+import { begin, type Begun, runHere } from "../cli/screen.ts";
 import { runNpm, runProgram, toConfig, writeConfig } from "./program.ts";
 import { endpoints, paths, readAnswer, tell, tellWell, toRequest, type Wish } from "./talk.ts";
 
@@ -26,6 +27,19 @@ const specified = `{
 }
 `;
 
+/** Starts a gateway within this process, for what is the same there. */
+function startHere(context: TestContext, file: string): Begun {
+  const begun = begin(dirname(file), ["start", "--config", file]);
+  context.after(() => {
+    begun.signal("SIGTERM");
+    return begun.ended;
+  });
+  return begun;
+}
+
+/** A gateway within this process keeps its log for itself. */
+const quietly = { log: { level: "silent" } };
+
 test("the specification's configuration, and nothing else, answers on both endpoints", async (context) => {
   const folder = makeFolder(context);
   const program = runProgram(context, folder, "start", "--config", writeConfig(folder, specified));
@@ -36,9 +50,10 @@ test("the specification's configuration, and nothing else, answers on both endpo
     }
     assert.equal((await tell(address, { on, say: "hello", token: "sk-wrong" })).status, 401);
   }
-  const { code, stderr } = await program.stop();
+  const { code, stdout, stderr } = await program.stop();
   assert.equal(code, 0);
   assert.doesNotMatch(stderr, /warning/);
+  assert.ok(!stdout.includes(token));
 });
 
 test("npm start passes its arguments on, and a Ctrl-C lets a running stream end", async (context) => {
@@ -62,15 +77,12 @@ for (const [off, on] of [
   test(`with the ${off} endpoint off it is a 404 that names the key, and ${on} answers`, async (context) => {
     const folder = makeFolder(context);
     const switches = { compat_chat: on === "chat", compat_responses: on === "responses" };
-    const file = writeConfig(folder, toConfig({}, { endpoints: switches }));
-    const program = runProgram(context, folder, "start", "--config", file);
-    const address = await program.address();
+    const address = await startHere(context, writeConfig(folder, toConfig(quietly, { endpoints: switches }))).address();
     const refused = await tell(address, { on: off, say: "hello" });
     assert.equal(refused.status, 404);
     assert.equal(refused.error?.["code"], "endpoint_disabled");
     assert.ok(String(refused.error?.["message"]).includes(`gateway.http.endpoints.compat_${off}`));
     assert.equal((await tellWell(address, { on, say: "hello" })).text, "hello");
-    assert.equal((await program.stop()).code, 0);
   });
 }
 
@@ -79,7 +91,7 @@ test("with both endpoints off nothing listens, and the process stays until it is
   const port = await findFreePort();
   const off = { port, endpoints: { compat_chat: false, compat_responses: false } };
   const program = runProgram(context, folder, "start", "--config", writeConfig(folder, toConfig({}, off)));
-  assert.match(await program.said("  config "), /no listener is open/);
+  assert.match(await program.said("  config "), /No endpoint is on, so no listener is open\./);
   assert.equal(await tryConnect(port), "ECONNREFUSED");
   assert.equal(program.child.exitCode, null);
   assert.equal((await program.stop()).code, 0);
@@ -89,6 +101,9 @@ test("the first run in an empty folder makes a token, shows a curl line that wor
   const folder = makeFolder(context);
   const first = runProgram(context, folder, "start", "--port", "0");
   const text = await first.said("curl ");
+  assert.match(text, /^Portico \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+$/m);
+  assert.match(text, /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses$/m);
+  assert.match(text, /^ {2}adapter {4}echo: embedded/m);
   const line = /curl (?<url>\S+) -H "(?<one>[^"]+)" -H "(?<two>[^"]+)" -d '(?<body>[^']+)'/.exec(text)?.groups;
   assert.ok(line, text);
   const headers = [line["one"]!, line["two"]!].map((header): [string, string] => {
@@ -101,14 +116,18 @@ test("the first run in an empty folder makes a token, shows a curl line that wor
   const file = join(folder, ".portico/token");
   const made = readFileSync(file, "utf8").trim();
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  assert.equal((await first.stop()).code, 0);
+  assert.equal(line["one"], `Authorization: Bearer ${made}`);
+  const firstEnded = await first.stop();
+  assert.equal(firstEnded.code, 0);
+  assert.match(firstEnded.stdout, /^Draining/m);
 
   const second = runProgram(context, folder, "start", "--port", "0");
   const address = await second.address();
   assert.equal((await tellWell(address, { on: "responses", say: "again", token: made })).text, "again");
-  const { code, stdout, stderr } = await second.stop();
+  const { code, stdout, stderr } = await second.stop("SIGINT");
   assert.equal(code, 0);
   assert.ok(!stdout.includes(made) && !stderr.includes(made), "the token is shown once");
+  assert.ok(stdout.includes(file), "later runs say where it is");
 });
 
 const words = "one two three four five six seven eight nine ten eleven twelve";
@@ -157,7 +176,7 @@ test("a second gateway on a busy port ends with 1 and one sentence, and the firs
   await tellWell(address, { on: "chat", say: "one", more: { user: "someone" } });
   const { port } = new URL(address);
   const elsewhere = writeConfig(makeFolder(context), toConfig());
-  const second = await runProgram(context, folder, "start", "--config", elsewhere, "--port", port).ended;
+  const second = await runHere(folder, ["start", "--config", elsewhere, "--port", port]);
   assert.equal(second.code, 1);
   assert.equal(second.stdout, "");
   assert.match(second.stderr, new RegExp(`^gateway\\.http\\.port: port ${port} of 127\\.0\\.0\\.1 is in use .*\\.\n$`));
@@ -175,7 +194,7 @@ test("a second gateway on the same store ends with 1 and one sentence, and what 
   const body = JSON.stringify({ model: "m", input: "one two three four five six", background: true });
   const promised = await fetch(`${address}/v1/responses`, { method: "POST", headers, body });
   const { id } = (await promised.json()) as { id: string };
-  const second = await runProgram(context, folder, "start", "--config", file).ended;
+  const second = await runHere(folder, ["start", "--config", file]);
   assert.equal(second.code, 1);
   assert.match(second.stderr, /is in use by another gateway\. Stop that one, or name another file/);
   const told = await (await fetch(`${address}/v1/responses/${id}?stream=true`, { headers })).text();
@@ -203,7 +222,7 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   const second = start();
   await second.address();
   await check("responses");
-  const third = await start().ended;
+  const third = await runHere(folder, ["start", "--config", file]);
   assert.equal(third.code, 1);
   assert.match(third.stderr, /^gateway\.http\.bind: cannot listen on the socket \S+ \(EADDRINUSE\)/m);
   await check("chat");
@@ -211,7 +230,7 @@ test("a gateway listens on a unix socket; the file that a killed one leaves is n
   assert.throws(() => statSync(socketPath), { code: "ENOENT" });
 
   writeFileSync(socketPath, "precious");
-  assert.equal((await start().ended).code, 1);
+  assert.equal((await runHere(folder, ["start", "--config", file])).code, 1);
   assert.equal(readFileSync(socketPath, "utf8"), "precious");
 });
 
@@ -219,8 +238,7 @@ test("the operator says who may connect to a unix socket", async (context) => {
   const folder = makeFolder(context);
   const socketPath = join(folder, "portico.sock");
   const http = { bind: `unix:${socketPath}`, socket_mode: "660" };
-  const file = writeConfig(folder, toConfig({ sessions: { store: "memory:" } }, http));
-  await runProgram(context, folder, "start", "--config", file).address();
+  await startHere(context, writeConfig(folder, toConfig({ sessions: { store: "memory:" } }, http))).address();
   assert.equal(statSync(socketPath).mode & 0o777, 0o660);
 });
 
@@ -228,12 +246,9 @@ const hasIpv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ 
 
 test("a gateway listens on IPv6", { skip: !hasIpv6 && "this machine has no ::1" }, async (context) => {
   const folder = makeFolder(context);
-  const file = writeConfig(folder, toConfig({}, { bind: "::1" }));
-  const program = runProgram(context, folder, "start", "--config", file);
-  const address = await program.address();
+  const address = await startHere(context, writeConfig(folder, toConfig(quietly, { bind: "::1" }))).address();
   assert.match(address, /^http:\/\/\[::1\]:\d+$/);
   for (const on of endpoints) assert.equal((await tellWell(address, { on, say: "hello" })).text, "hello");
-  assert.equal((await program.stop()).code, 0);
 });
 
 function toTarget(address: string): RequestOptions {

@@ -39,7 +39,7 @@ export const exportSessions: Command = {
       const file = out === undefined ? undefined : toPath(out, terminal);
       let written: Written;
       try {
-        written = await (file === undefined ? writeAll(records, process.stdout, false) : writeFile(records, file));
+        written = await (file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file));
       } catch (thrown) {
         if (file === undefined || !isFileError(thrown)) throw thrown;
         terminal.complain(explain(thrown, file));

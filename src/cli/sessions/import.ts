@@ -31,7 +31,7 @@ export const importSessions: Command = {
       house,
       async ({ store }) => {
         const { readArchive } = await import("../../archive/read.ts");
-        const bytes = file === undefined ? process.stdin : createReadStream(file);
+        const bytes = file === undefined ? terminal.input : createReadStream(file);
         const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
         terminal.print(`Took in ${sessions} sessions and ${turns} turns.`);
         if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
