@@ -1,0 +1,46 @@
+/** Who is let in: a caller whose token is known, as long as the gateway takes requests, and no more often than it may come. */
+import type { FastifyRequest, onRequestHookHandler } from "fastify";
+import { drainingError, GatewayError } from "../core/errors.ts";
+import type { Token } from "./auth.ts";
+import { sayCors } from "./cors.ts";
+import { checkToken, findRoute, isCounted, refuseUnrouted, type Route } from "./router.ts";
+import type { Terms } from "./terms.ts";
+import { switchedOff } from "./websocket.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** The caller's token; only routes without a guard have none. */
+    token: Token;
+  }
+}
+
+/** For requests. What its token opens is a matter of the route; where there is no route, it is over here. */
+export function createAdmission(routes: readonly Route[]): onRequestHookHandler {
+  return (request, reply, done) => {
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
+      throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
+    }
+    if (sayCors(request, reply)) return;
+    const route = request.is404 ? findRoute(request, routes) : undefined;
+    const { endpoints } = route ?? request.routeOptions.config;
+    if (endpoints?.length !== 0) {
+      const { guard, rate, turns } = request.terms;
+      request.token = guard.admit(request.headers, request.ip);
+      if (turns.draining) throw drainingError();
+      if (isCounted(request)) rate.take(request.token);
+    }
+    // Here and not in its own place, because there the body would be looked at first.
+    if (request.is404) refuseUnrouted(route, routes, request, reply);
+    done();
+  };
+}
+
+/** For turns over WebSockets: a connection was let in on the terms of its time, and each of its turns needs those of now. */
+export function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, turns }: Terms): Token {
+  const token = guard.admit(headers, ip);
+  checkToken(["responses"], token, settings);
+  if (!settings.webSocket.enabled) throw switchedOff();
+  if (turns.draining) throw drainingError();
+  rate.take(token);
+  return token;
+}

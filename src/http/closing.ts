@@ -1,0 +1,58 @@
+/** How the door closes: nobody comes in any more, what runs may end, what takes too long is called off, and what stays is cut. */
+import { setTimeout as wait } from "node:timers/promises";
+import type { FastifyInstance } from "fastify";
+import { drainingError } from "../core/errors.ts";
+import type { Gateway } from "../core/gateway.ts";
+import type { Arrivals } from "./arrivals.ts";
+import { watchSilence } from "./silence.ts";
+import type { Turns } from "./turns.ts";
+import type { WebSockets } from "./websocket.ts";
+
+export interface ClosingParts {
+  readonly app: FastifyInstance;
+  readonly gateway: Pick<Gateway, "close">;
+  readonly turns: Turns;
+  readonly arrivals: Arrivals;
+  readonly sockets: WebSockets;
+}
+
+/** What a turn that was called off may still take to tell its caller why. */
+const partingMs = 1_000;
+/** What a request on a new connection may still take to arrive while the gateway closes. */
+const arrivingMs = 500;
+
+/** Watches the connections from now on; gives what closes them. */
+export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
+  const { app, gateway, turns, arrivals, sockets } = parts;
+  const silence = watchSilence(app.server);
+  app.addHook("onResponse", (_request, _reply, done) => {
+    // A connection that was kept alive for this answer would hold up the closing.
+    if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
+    done();
+  });
+
+  function callOff(): void {
+    arrivals.abort(drainingError());
+    // Turns that go on without their callers come first, so that whoever follows one hears its end.
+    const ended = gateway.close(Promise.resolve());
+    void Promise.race([ended, wait(partingMs / 2, undefined, { ref: false })]).finally(() => setImmediate(turns.abort));
+  }
+
+  function cut(): void {
+    app.server.closeAllConnections();
+    sockets.cut();
+  }
+
+  return async (drainTimeoutMs) => {
+    turns.drain();
+    sockets.retire();
+    const timers = [
+      // A request may be on its way; after that moment it is not.
+      setTimeout(silence.cut, arrivingMs),
+      setTimeout(callOff, drainTimeoutMs),
+      setTimeout(cut, drainTimeoutMs + partingMs),
+    ];
+    await app.close();
+    for (const timer of timers) clearTimeout(timer);
+  };
+}

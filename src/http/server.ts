@@ -1,0 +1,71 @@
+/** The HTTP server behind the door: Fastify, told to leave bodies, schemas and wrong requests to us. */
+import { chmodSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { answerMalformed } from "./errors.ts";
+import { toRouteUrl } from "./paths.ts";
+import type { HttpSettings } from "./settings.ts";
+import { removeDeadSocket } from "./socket.ts";
+
+export interface ServerParts {
+  readonly headersTimeoutMs: number;
+  readonly newRequestId: () => string;
+  /** Whether a request leaves HTTP: some clients offer `h2c` with every one. */
+  readonly isUpgrade: (incoming: IncomingMessage) => boolean;
+  /** Answers with what went wrong. */
+  readonly fail: (thrown: unknown, request: FastifyRequest, reply: FastifyReply) => void;
+}
+
+export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }: ServerParts): FastifyInstance {
+  const app = fastify({
+    logger: false,
+    http: {
+      headersTimeout: headersTimeoutMs,
+      connectionsCheckingInterval: Math.min(1000, headersTimeoutMs),
+      requireHostHeader: false, // checked at admission, in the one error shape
+      shouldUpgradeCallback: isUpgrade,
+    },
+    requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
+    keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
+    schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
+    routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    rewriteUrl: ({ url = "" }) => toRouteUrl(url),
+    genReqId: newRequestId,
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, newRequestId()),
+    frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
+  });
+  app.removeAllContentTypeParsers();
+  // The body is read by the route that wants it, so that a bad one leaves the connection usable.
+  app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
+  app.setErrorHandler(fail);
+  app.decorateRequest("terms");
+  app.decorateRequest("token");
+  app.decorateRequest("about", undefined);
+  app.decorateRequest("failure", undefined);
+  app.decorateRequest("firstByte", undefined);
+  app.decorateRequest("usage", undefined);
+  app.decorateRequest("isUpgraded", false);
+  app.decorateRequest("span", undefined);
+  // Whatever a client expects of us, it gets an ordinary answer; if that is to be asked for the body, whoever reads it does so.
+  for (const expectation of ["checkExpectation", "checkContinue"]) {
+    app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
+  }
+  return app;
+}
+
+/** Stands where Fastify would load its compilers for schemas: no route has one. */
+function compileNothing(): never {
+  throw new Error("a route has a schema, which nothing compiles");
+}
+
+/** Takes connections from now on; gives the address. */
+export async function listen(app: FastifyInstance, place: HttpSettings["listen"]): Promise<string> {
+  if (!("path" in place)) return app.listen({ ...place, backlog: 4096 });
+  const { path, mode } = place;
+  await removeDeadSocket(path);
+  await app.listen({ path });
+  chmodSync(path, mode); // whoever connected before has a connection, and no token
+  return `unix:${path}`;
+}
