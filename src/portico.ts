@@ -8,10 +8,8 @@ import type { SessionStore } from "./core/store.ts";
 import type { Witness } from "./core/witness.ts";
 import { findFixed } from "./fixed.ts";
 import type { GivenAdapters } from "./given.ts";
-import { createAdapterJournal } from "./http/causes.ts";
-import { createDoor, type Door } from "./http/door.ts";
+import { createDoor } from "./http/door.ts";
 import type { DoorLog } from "./http/lines.ts";
-import { createTurnJournal } from "./http/journal.ts";
 import { createMetrics } from "./http/metrics.ts";
 import type { Operator } from "./http/operator.ts";
 import type { Decisions } from "./http/terms.ts";
@@ -21,11 +19,12 @@ import { createAdapterRoute } from "./lanes.ts";
 import { createLog, guardLog } from "./log.ts";
 import { toHttpSettings, toLimits } from "./parts.ts";
 import { createChatProtocol } from "./protocols/chat/index.ts";
-import { createResponsesProtocol } from "./protocols/responses/index.ts";
+import { createResponsesProtocol, type ResponsesProtocol } from "./protocols/responses/index.ts";
 import { findSpans } from "./spans.ts";
 import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
 import { createTokenCounter } from "./tokens.ts";
+import { createWitness, watchStore } from "./watching.ts";
 
 export interface Portico {
   /** Where it listens, e.g. `http://127.0.0.1:8600`; nothing when both endpoints are off. */
@@ -60,172 +59,158 @@ export interface Surroundings {
 
 /** Makes a gateway and opens its listener. */
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
-  const now = surroundings.now ?? (() => new Date());
-  const newId = createIds(now);
-  const { adapters: given = {} } = surroundings;
-  let current = { ...config, limits: toLimits(config) };
-  let isClosed = false;
-  const closers: Closer[] = [];
-  let door: Door | undefined;
-  const close = async (endOthers?: Closer): Promise<void> => {
-    isClosed = true;
-    const over = new AbortController();
-    const { drainTimeoutMs } = current.http.limits;
-    const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
-    const failures: unknown[] = [];
-    // One that fails must not leave the others open: the store comes last.
-    const attempt = async (closing: Promise<void> | undefined) => closing?.catch((thrown) => failures.push(thrown));
-    const closing = door;
-    door = undefined;
-    await Promise.all([attempt(closing?.close()), attempt(endOthers?.(overdue))]);
-    for (const closer of closers.splice(0).toReversed()) await attempt(closer(overdue));
-    over.abort();
-    if (failures.length > 0) throw failures[0];
-  };
-
+  const opened = createOpened();
   try {
-    const logging = surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log);
-    const { log } = logging;
-    closers.push(() => logging.close());
-    const metrics = createMetrics();
-    const spans = await findSpans();
-    const asked = spans === undefined ? metrics.asked : tellBoth(metrics, spans);
-    const journal = createAdapterJournal(log);
-    const witness: Witness = {
-      ...metrics,
-      ...journal,
-      asked,
-      handedOn(adapter, failure) {
-        metrics.handedOn(adapter);
-        journal.handedOn(adapter, failure);
-      },
-      endedAlone: createTurnJournal(log),
-    };
-    const opened = await openStore(config.sessions.store, (message) => log.error({}, message));
-    const store = timeCommits(tellRecovery(opened, log), metrics.committed);
-    closers.push(() => store.close());
-    const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
-    closers.push(() => adapter.close());
-    const tokenCounter = createTokenCounter();
-    const gateway = createGateway({
-      adapter,
-      store,
-      limits: () => current.limits,
-      alwaysResends: () => current.sessions.alwaysResends,
-      now,
-      newSessionId: () => newId("conv"),
-      digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
-      tokenCounter,
-      witness,
-    });
-    closers.push((overdue) => gateway.close(overdue));
-    await store.claim();
-    await gateway.endLeft();
-    const pruner = createPruner({
-      endLeft: gateway.endLeft,
-      store: {
-        prune(rules) {
-          gateway.forgetOld();
-          return store.prune(rules);
-        },
-      },
-      rules: (moment) => toPruneRules(current.sessions, moment),
-      intervalMs: config.sessions.pruneIntervalMs,
-      now,
-      log,
-    });
-    closers.push(() => pruner.close());
-    const keyring = await openKeyring(store);
-    closers.push(async () => keyring.close());
-    const responses = createResponsesProtocol({ seal: keyring.sealOf });
-    const decide = (decided: Config): Decisions => ({
-      settings: toHttpSettings(decided),
-      protocols: { chat: createChatProtocol({ exposeReasoning: decided.http.exposeReasoning }), responses },
-    });
-    const { compatChat, compatResponses } = config.http.endpoints;
-    let address: string | undefined;
-    if (compatChat || compatResponses) {
-      door = createDoor({
-        ...decide(config),
-        gateway,
-        models: () => adapter.models(),
-        adapters: () => adapter.states(),
-        ready: () => store.check(),
-        now,
-        newId,
-        log,
-        metrics,
-        tracer: spans,
-        operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
-      });
-      address = await door.listen();
-    }
-
-    async function change(next: Config): Promise<void> {
-      const fixed = findFixed(current, next);
-      if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
-      const route = await createAdapterRoute(next, now, witness, given);
-      if (isClosed) {
-        await route.close();
-        throw new Error("The gateway is closed.");
-      }
-      // Nothing is awaited from here on, so that no request sees half of it.
-      current = { ...next, limits: toLimits(next) };
-      adapter.change(route).catch((thrown: unknown) => {
-        log.error({ err: thrown }, "The adapters from before the reload could not be closed.");
-      });
-      door?.change(decide(next));
-      pruner.retime(next.sessions.pruneIntervalMs);
-      logging.setLevel(next.log.level);
-      prepare(next);
-    }
-
-    // Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for.
-    function prepare({ adapters }: Config): void {
-      const isCounted = Object.values(adapters).some(({ contextWindow }) => contextWindow !== undefined);
-      // Whoever counts is told what went wrong.
-      if (isCounted) tokenCounter().catch(() => {});
-    }
-
-    prepare(config);
-    const { endedAlone: note } = witness;
-    return { address, gateway, note, models: () => adapter.models(), reload: oneAfterTheOther(change), close };
+    return await open(config, surroundings, opened);
   } catch (thrown) {
-    await close();
+    await opened.close(config.http.limits.drainTimeoutMs);
     throw thrown;
   }
 }
 
-/** Whoever could not be answered has told the log why; that it is over, nobody else would tell. */
-function tellRecovery(store: SessionStore, log: DoorLog): SessionStore {
-  let isInTrouble = false;
+async function open(config: Config, surroundings: Surroundings, opened: Opened): Promise<Portico> {
+  const now = surroundings.now ?? (() => new Date());
+  const { adapters: given = {} } = surroundings;
+  const newId = createIds(now);
+  let current = { ...config, limits: toLimits(config) };
+
+  const logging = surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log);
+  const { log } = logging;
+  opened.add(() => logging.close());
+  const metrics = createMetrics();
+  const spans = await findSpans();
+  const witness = createWitness(log, metrics, spans);
+
+  const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
+  const store = watchStore(bare, log, metrics.committed);
+  opened.add(() => store.close());
+  const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
+  opened.add(() => adapter.close());
+  const tokenCounter = createTokenCounter();
+  const gateway = createGateway({
+    adapter,
+    store,
+    limits: () => current.limits,
+    alwaysResends: () => current.sessions.alwaysResends,
+    now,
+    newSessionId: () => newId("conv"),
+    digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
+    tokenCounter,
+    witness,
+  });
+  opened.add((overdue) => gateway.close(overdue));
+  await store.claim();
+  await gateway.endLeft();
+
+  const pruner = createPruner({
+    endLeft: gateway.endLeft,
+    store: {
+      prune(rules) {
+        gateway.forgetOld();
+        return store.prune(rules);
+      },
+    },
+    rules: (moment) => toPruneRules(current.sessions, moment),
+    intervalMs: config.sessions.pruneIntervalMs,
+    now,
+    log,
+  });
+  opened.add(() => pruner.close());
+  const keyring = await openKeyring(store);
+  opened.add(async () => keyring.close());
+
+  const responses = createResponsesProtocol({ seal: keyring.sealOf });
+  const { compatChat, compatResponses } = config.http.endpoints;
+  const door =
+    compatChat || compatResponses
+      ? createDoor({
+          ...toDecisions(config, responses),
+          gateway,
+          models: () => adapter.models(),
+          adapters: () => adapter.states(),
+          ready: () => store.check(),
+          now,
+          newId,
+          log,
+          metrics,
+          tracer: spans,
+          operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
+        })
+      : undefined;
+  opened.add(async () => door?.close());
+  const address = await door?.listen();
+
+  async function change(next: Config): Promise<void> {
+    const fixed = findFixed(current, next);
+    if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
+    const route = await createAdapterRoute(next, now, witness, given);
+    if (opened.isClosed) {
+      await route.close();
+      throw new Error("The gateway is closed.");
+    }
+    // Nothing is awaited from here on, so that no request sees half of it.
+    current = { ...next, limits: toLimits(next) };
+    adapter.change(route).catch((thrown: unknown) => {
+      log.error({ err: thrown }, "The adapters from before the reload could not be closed.");
+    });
+    door?.change(toDecisions(next, responses));
+    pruner.retime(next.sessions.pruneIntervalMs);
+    logging.setLevel(next.log.level);
+    prepareCounting(next, tokenCounter);
+  }
+
+  prepareCounting(config, tokenCounter);
   return {
-    ...store,
-    async check() {
-      try {
-        await store.check();
-      } catch (thrown) {
-        isInTrouble = true;
-        throw thrown;
-      }
-      if (isInTrouble) log.info({}, "The session store can keep turns again.");
-      isInTrouble = false;
+    address,
+    gateway,
+    note: witness.endedAlone,
+    models: () => adapter.models(),
+    reload: oneAfterTheOther(change),
+    close: (endOthers) => opened.close(current.http.limits.drainTimeoutMs, endOthers),
+  };
+}
+
+/** What is open, in the order in which it was opened. */
+interface Opened {
+  readonly isClosed: boolean;
+  add(closer: Closer): void;
+  /** Closes all of it, the newest first and `others` beside that; then throws what failed first. */
+  close(drainTimeoutMs: number, others?: Closer): Promise<void>;
+}
+
+function createOpened(): Opened {
+  const closers: Closer[] = [];
+  let isClosed = false;
+  return {
+    get isClosed() {
+      return isClosed;
+    },
+    add: (closer) => void closers.push(closer),
+    async close(drainTimeoutMs, others) {
+      isClosed = true;
+      const over = new AbortController();
+      const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
+      const failures: unknown[] = [];
+      // One that fails must not leave the others open: the store comes last.
+      const attempt = async (closer: Closer | undefined) => closer?.(overdue).catch((thrown) => failures.push(thrown));
+      await Promise.all([attempt(closers.pop()), attempt(others)]);
+      for (const closer of closers.splice(0).toReversed()) await attempt(closer);
+      over.abort();
+      if (failures.length > 0) throw failures[0];
     },
   };
 }
 
-function timeCommits(store: SessionStore, tell: (milliseconds: number) => void): SessionStore {
-  return {
-    ...store,
-    async commit(commit) {
-      const since = performance.now();
-      try {
-        return await store.commit(commit);
-      } finally {
-        tell(performance.now() - since);
-      }
-    },
-  };
+/** Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for. */
+function prepareCounting({ adapters }: Config, tokenCounter: () => Promise<unknown>): void {
+  const isCounted = Object.values(adapters).some(({ contextWindow }) => contextWindow !== undefined);
+  // Whoever counts is told what went wrong.
+  if (isCounted) tokenCounter().catch(() => {});
+}
+
+function toDecisions(config: Config, responses: ResponsesProtocol): Decisions {
+  const chat = createChatProtocol({ exposeReasoning: config.http.exposeReasoning });
+  return { settings: toHttpSettings(config), protocols: { chat, responses } };
 }
 
 /** What was sealed where an archive comes from is opened as soon as it is taken in. */
@@ -238,21 +223,6 @@ function renewKeys(store: SessionStore, keyring: Keyring): SessionStore {
       await keyring.renew().catch(() => {});
       return taken;
     },
-  };
-}
-
-/** Attempts are counted, and followed by who gathers spans. */
-function tellBoth(counts: Pick<Witness, "asked">, spans: Pick<Witness, "asked">): Witness["asked"] {
-  return (adapter, turn) => {
-    const counted = counts.asked(adapter, turn);
-    const { trace, over } = spans.asked(adapter, turn);
-    return {
-      trace,
-      over(attempt) {
-        counted.over(attempt);
-        over(attempt);
-      },
-    };
   };
 }
 
