@@ -17,9 +17,9 @@ import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
 import { extend } from "./place/path.ts";
-import { findContinued, findPlace, leaveAll, type Seeker } from "./place/place.ts";
+import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
-import { createQueue, type Queue } from "./place/queue.ts";
+import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { calledOff, createRecall, type Recall } from "./live/recall.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
@@ -125,7 +125,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends, witness } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
-  const placing = { store, chain, queue, newSessionId, beginnings: new Map() };
+  const placing = { store, chain, queue, newSessionId, beginnings: new Map(), alwaysResends };
   /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
   /** All that are not over, whoever hears them. */
@@ -162,7 +162,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     };
     open.add(over.promise);
     try {
-      const place = await findPlace({ ...placing, alwaysResends: alwaysResends() }, ask, caller, whenLeft);
+      const place = await findPlace(placing, ask, caller, whenLeft);
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
@@ -256,7 +256,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits(), ask.settings.tools);
       const { turnId: id, owner, signal } = caller;
       const resolved = await resolve(ask, owner);
-      const unqueued = { ...placing, queue: noQueue, beginnings: new Map(), alwaysResends: alwaysResends() };
+      const unqueued = { ...placing, queue: noQueue, beginnings: new Map() };
       const place = await findPlace(unqueued, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);

@@ -1,7 +1,7 @@
 /** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
 import type { Address } from "./address.ts";
-import { noPath, type Path, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
-import { type PlaceParts, readThread } from "../place/place.ts";
+import { noPath, type Path, readThread, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
+import type { PlaceParts } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { type Item, isRemoved, removed } from "../item.ts";

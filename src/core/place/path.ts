@@ -4,7 +4,7 @@
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
 import { type Run, sideOf } from "./runs.ts";
-import type { PathTurn } from "../store.ts";
+import type { PathTurn, Session, SessionStore } from "../store.ts";
 import { settledLength } from "./tools.ts";
 
 export interface Path {
@@ -58,6 +58,11 @@ export const noPath: Path = {
 
 export function toPath(turns: readonly PathTurn[]): Path {
   return turns.reduce(extend, noPath);
+}
+
+/** What was said in a session's current thread. */
+export async function readThread(store: SessionStore, { tip }: Pick<Session, "tip">): Promise<Path> {
+  return tip === undefined ? noPath : store.readPath(tip);
 }
 
 /** The path to a turn that follows the last one. */

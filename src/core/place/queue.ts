@@ -65,9 +65,9 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
       const leaveHere = await enterHere(key, signal);
       waitingForOthers++;
       try {
-        const leaveAll = await neighbours.enter(key, signal);
+        const leaveAmongAll = await neighbours.enter(key, signal);
         return () => {
-          leaveAll();
+          leaveAmongAll();
           leaveHere();
         };
       } catch (thrown) {
@@ -78,6 +78,11 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
       }
     },
   };
+}
+
+/** Leaves the last line that was entered first. */
+export function leaveAll(whenLeft: (() => void)[]): void {
+  for (const leave of whenLeft.splice(0).toReversed()) leave();
 }
 
 function waitIn(line: (() => void)[], signal: AbortSignal): Promise<void> {

@@ -1,0 +1,147 @@
+/** Finds the session that a hint names, or begins it, and takes the turn of its thread. */
+import type { Item } from "../item.ts";
+import { type Match, matchHistory } from "./match.ts";
+import { noPath, readThread } from "./path.ts";
+import type { Place, PlaceParts, Seeker } from "./place.ts";
+import { leaveAll } from "./queue.ts";
+import { sideOf } from "./runs.ts";
+import { divide, isStep, readShown, type Shown, withoutKnown } from "./shown.ts";
+import type { Session } from "../store.ts";
+import { asksAnew, isConversation, mayFollow } from "./titles.ts";
+import type { Ask } from "../turn.ts";
+
+/** A session that is not kept yet, though turns run that will be in it. */
+export interface Beginning {
+  readonly sessionId: string;
+  /** The one that others may wait for. */
+  first: Ask<Item>;
+  turns: number;
+}
+
+/** A request that looks for its session. */
+interface Search {
+  readonly parts: PlaceParts;
+  readonly ask: Ask<Item>;
+  readonly seeker: Seeker;
+  readonly hint: string;
+  readonly whenLeft: (() => void)[];
+  readonly shown: Shown;
+  /** Whatever its session is known for, its callers show their history. */
+  readonly alwaysResends: boolean;
+}
+
+export async function continueSession(
+  parts: PlaceParts,
+  ask: Ask<Item>,
+  seeker: Seeker,
+  hint: string,
+  whenLeft: (() => void)[],
+): Promise<Place> {
+  const { store, queue, newSessionId, beginnings } = parts;
+  const { owner, signal } = seeker;
+  const alwaysResends = parts.alwaysResends() && seeker.neverShows !== true;
+  const search: Search = { parts, ask, seeker, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
+  const session = await store.findSession(owner, hint);
+  if (session !== undefined && !mustWait(search, session)) return placeByHistory(search, session);
+
+  const name = JSON.stringify([owner, hint]);
+  const isFirst = queue.isFree(name);
+  const begun = beginnings.get(name);
+  if (session === undefined && !isFirst && begun && !mayContinue(search, begun)) return begin(search, name, begun);
+
+  // Whoever came before the session was there goes first.
+  const isSettled = session !== undefined && queue.isIdle(name);
+  if (!isSettled) whenLeft.push(await queue.enter(name, signal));
+  const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
+  if (current !== undefined) return takeTurn(search, current);
+  const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
+  beginning.first = ask;
+  return begin(search, name, beginning);
+}
+
+/** All that begin at once begin the same session, until the last of them has ended, however the others did. */
+function begin(search: Search, name: string, beginning: Beginning): Place {
+  const { parts, seeker, hint, whenLeft, shown, alwaysResends } = search;
+  const { beginnings } = parts;
+  beginnings.set(name, beginning);
+  beginning.turns += 1;
+  whenLeft.push(() => {
+    beginning.turns -= 1;
+    if (beginning.turns === 0) beginnings.delete(name);
+  });
+  const resends = alwaysResends || showsHistory(shown, seeker);
+  const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
+  return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
+}
+
+/** Waits in the session's line, then goes on from where the session is. */
+async function takeTurn(search: Search, known: Session): Promise<Place> {
+  const { parts, ask, seeker, hint, whenLeft, shown } = search;
+  const { store, queue } = parts;
+  const { owner, signal } = seeker;
+  const isFree = queue.isFree(known.id);
+  whenLeft.push(await queue.enter(known.id, signal));
+  const session = isFree ? known : await store.findSession(owner, hint);
+  // It was deleted while the request waited in its line, which is nobody's any more.
+  if (session?.id !== known.id) return seekAgain(search);
+  if (!continuesTip(search, session)) return placeByHistory(search, session);
+  const path = await readThread(store, session);
+  // So it may have been just now, or its newest turn was.
+  const isMoved = path.tip?.id !== session.tip && (await store.findSession(owner, hint))?.tip !== session.tip;
+  if (isMoved) return seekAgain(search);
+  if (asksAnew(path, ask.items)) return beginThread(shown, session, hint, isConversation(ask, path));
+  // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
+  const otherwise = "branch-if-resends";
+  const move = { id: session.id, hint, expectedTip: session.tip, otherwise, resends: false } as const;
+  return { history: "continued", path, base: [], input: withoutKnown(ask.items, path), session, move, by: "hint" };
+}
+
+/** Leaves every line first, as two that each wait in the other's would never come to an end. */
+function seekAgain({ parts, ask, seeker, hint, whenLeft }: Search): Promise<Place> {
+  leaveAll(whenLeft);
+  return continueSession(parts, ask, seeker, hint, whenLeft);
+}
+
+/** Threads that are found by what was said need not wait for each other, but the next step of a turn is in its thread's line. */
+function mustWait(search: Search, session: Session): boolean {
+  if (continuesTip(search, session)) return true;
+  return !(session.resends || search.alwaysResends) && isStep(search.shown);
+}
+
+/** A request without history goes on with the session's thread, unless the session's callers show theirs. */
+function continuesTip({ seeker, shown, alwaysResends }: Search, session: Session): boolean {
+  if (shown.end > 0 || session.tip === undefined) return false;
+  const resends = alwaysResends || (session.resends && seeker.neverShows !== true);
+  // The output of a tool needs its call, so it cannot begin anything.
+  return !resends || shown.items.map(sideOf).find((side) => side !== undefined) === "tools";
+}
+
+/** Whether it may be the next turn of a session that is just being begun. */
+function mayContinue({ ask, shown, alwaysResends }: Search, { first }: Beginning): boolean {
+  return shown.end === 0 && !alwaysResends && mayFollow(first, ask);
+}
+
+/** A thread of its own in a session that has others; the session goes on with it, or with the one it had. */
+function beginThread(shown: Shown, session: Session, hint: string, isNext = true): Place {
+  const expectedTip = isNext ? session.tip : undefined;
+  const move = { id: session.id, hint, expectedTip, otherwise: "branch", resends: false } as const;
+  return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
+}
+
+async function placeByHistory({ parts, seeker, hint, shown }: Search, session: Session): Promise<Place> {
+  if (shown.end === 0) return beginThread(shown, session, hint);
+  const match = await matchHistory(parts.store, parts.chain, session, shown, seeker.hintsAtTalk === true);
+  const resends = showsHistory(shown, seeker, match);
+  const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
+  return { ...match, session, move, by: "hint" };
+}
+
+/**
+ * Whether a request says that its caller shows all that was said. One that shows no more than the steps of its own turn may do
+ * so because every client must; but where a hint may stand for several conversations at once it is taken at its word, unless
+ * it has just left out what came before.
+ */
+function showsHistory(shown: Shown, { hintsAtTalk = false }: Seeker, match?: Match): boolean {
+  if (shown.end === 0) return false;
+  return !isStep(shown) || (!hintsAtTalk && match?.isTail !== true);
+}
