@@ -5,22 +5,22 @@ import { summarise } from "./window/compact.ts";
 import { assembleContext } from "./place/context.ts";
 import { type ConversationDesk, createConversations } from "./conversation/conversations.ts";
 import { countTokens, type TokenCount } from "./window/count.ts";
-import { callerLeft, drainingError, GatewayError, toGatewayError } from "./errors.ts";
+import { drainingError } from "./errors.ts";
 import type { Events } from "./event.ts";
 import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import { interrupted } from "./frame/replay.ts";
 import type { Item } from "./item.ts";
-import { keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
+import type { Keepsake } from "./keep.ts";
 import { createElsewhere } from "./live/elsewhere.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
 import { createLives, type LiveLimits } from "./live/lives.ts";
-import { extend } from "./place/path.ts";
 import { findContinued, findPlace, type Seeker } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
 import { calledOff, createRecall, type Recall } from "./live/recall.ts";
+import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
@@ -121,11 +121,18 @@ export interface GatewayLimits extends LiveLimits, SizeLimits {
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promise<Reply>;
 type Known = "unknown" | "in background" | "by key";
 
+/** What is known of a turn that runs. */
+interface GrowingAbout extends About {
+  adapter?: string | undefined;
+  readonly remarks: Remark[];
+}
+
 export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends, witness } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
   const placing = { store, chain, queue, newSessionId, beginnings: new Map(), alwaysResends };
+  const settlingParts = { store, chain, limits, now };
   /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
   /** All that are not over, whoever hears them. */
@@ -150,8 +157,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const once = createKeyed({ store, lives, elsewhere, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
 
   async function begin(ask: Ask<Item>, caller: Caller, known: Known = "unknown"): Promise<Reply> {
-    const { turnId: id, owner, signal, key, memory } = caller;
-    const begun = known !== "unknown";
+    const { turnId: id, owner, key, memo } = caller;
     const whenLeft: (() => void)[] = [];
     const leave = () => leaveAll(whenLeft);
     const over = Promise.withResolvers<void>();
@@ -167,74 +173,53 @@ export function createGateway(parts: GatewayParts): Gateway {
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
       // A key asks for the answer to be there when the request comes again.
-      const kept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
+      const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       // Nobody shall pay a model for an answer that cannot be kept, and a stream that has begun has no status any more.
-      if (kept) await store.check();
-      const remarks: Remark[] = [];
-      const about: About & { adapter?: string | undefined } = {
+      if (isKept) await store.check();
+      const about: GrowingAbout = {
         id,
         createdAt: caller.createdAt ?? now(),
         model: ask.model,
-        session: kept ? place.move?.id : place.session?.id,
+        session: isKept ? place.move?.id : place.session?.id,
         history: place.history,
         contextItems: items.length,
         omittedItems: omitted,
         truncation,
-        remarks,
+        remarks: [],
       };
       witness?.placed(place.history);
-      const isRetold = begun || caller.memo !== undefined || key !== undefined;
-      const keepsake: Keepsake = { owner, about, memo: caller.memo, background: known === "in background", isRetold };
-      const { model, settings } = ask;
-      // Whoever comes back for it has no whole answer to wait for, and a stream may take its time.
-      const streams = ask.stream || ask.background === true;
-      const turn: Turn = { id, model, items, settings, stream: streams, trace: caller.trace };
-      const tell: Tell = (remark) => {
-        if (remark.type === "asked") about.adapter = remark.adapter;
-        else remarks.push(remark);
-      };
-      const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
-      if (kept && caller.memo !== undefined) running.set(id, { owner, over: over.promise });
-      const deltas = ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
-      let hasLeft = false;
-      let isSettling = false;
-      const leaveEarly = () => {
-        hasLeft = true;
-        // What is just being kept has its place until it is: whoever comes next goes on from it.
-        if (!isSettling) leave();
-      };
-      const events = frame(id, deltas, {
-        async settle(answer) {
-          signal.throwIfAborted();
-          if (hasLeft) throw callerLeft();
-          isSettling = true;
-          if (!kept) return memory?.keep(extend(place.path, toTurn(chain, keepsake, place, answer)));
-          const commit = toCommit(chain, keepsake, place, answer, limits().maxTurnsPerThread);
-          if (!(await store.commit({ ...commit, key: begun ? undefined : key, begun })))
-            throw await whyNotKept(store, place);
-        },
-        async abandon(answer) {
-          const isLeft = answer.error?.code === "client_closed";
-          const told = isLeft ? ({ ...answer, status: "cancelled", error: undefined } as const) : answer;
-          // What was told by name can be named by whoever heard it, even when no thread goes on from there.
-          if (!begun && !(kept && caller.memo !== undefined)) return;
-          // A store that fails now leaves a turn that it knows as running, and that is told as interrupted.
-          await keepLone(store, keepsake, place, told, begun).catch(() => {});
-        },
-        // When the turn was called off, why it was says more than what broke because of it.
-        explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
-        leave() {
-          leave();
-          finish();
-        },
-        now,
-      });
-      return { about, context, events: leaveOnReturn(events, leaveEarly, finish) };
+      const isBegun = known !== "unknown";
+      const isRetold = isBegun || memo !== undefined || key !== undefined;
+      const keepsake: Keepsake = { owner, about, memo, background: known === "in background", isRetold };
+      const turn: PlacedTurn = { ask, caller, place, keepsake, isKept, isBegun, leave, finish };
+      if (isNamed(turn)) running.set(id, { owner, over: over.promise });
+      const settling = createSettling(settlingParts, turn);
+      const events = frame(id, askAdapter(ask, caller, items, about), settling);
+      return { about, context, events: leaveOnReturn(events, settling.leaveEarly, finish) };
     } catch (thrown) {
       leave();
       finish();
       throw thrown;
     }
+  }
+
+  /** What the adapter says. What it tells of itself is put to what is known of the turn. */
+  function askAdapter(
+    ask: Ask<Item>,
+    { turnId: id, signal, trace }: Caller,
+    items: readonly Item[],
+    about: GrowingAbout,
+  ) {
+    const { model, settings } = ask;
+    // Whoever comes back for it has no whole answer to wait for, and a stream may take its time.
+    const streams = ask.stream || ask.background === true;
+    const turn: Turn = { id, model, items, settings, stream: streams, trace };
+    const tell: Tell = (remark) => {
+      if (remark.type === "asked") about.adapter = remark.adapter;
+      else about.remarks.push(remark);
+    };
+    const stream = (asked: Turn) => adapter.stream(asked, signal, tell);
+    return ask.compacts === true ? summarise(turn, ask.itemsParam, stream) : stream(turn);
   }
 
   return {
@@ -279,10 +264,3 @@ export function createGateway(parts: GatewayParts): Gateway {
 
 /** Who takes no turn of a thread has nobody to wait for. */
 const noQueue: Queue = { enter: async () => () => {}, isFree: () => true, isIdle: () => true, waiting: () => 0 };
-
-/** An adapter knows which part it refuses, and the request where that part stands. */
-function nameParam({ pathOf, itemsParam }: Ask<Item>, failure: GatewayError): GatewayError {
-  const { code, message, part, wireCode, retryAfterSeconds, cause } = failure;
-  if (part === undefined) return failure;
-  return new GatewayError(code, message, { param: pathOf?.(part) ?? itemsParam, wireCode, retryAfterSeconds, cause });
-}
