@@ -1,7 +1,6 @@
 /** Makes the adapters that a configuration names, and the route that leads to them. */
 import { setTimeout as wait } from "node:timers/promises";
-import { adapterTypes } from "./adapters/index.ts";
-import { type Place, toPlace } from "./adapters/type.ts";
+import { createAdapter } from "./adapters/index.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
 import type { Adapter } from "./core/ports.ts";
 import { createModelNames } from "./core/route/models.ts";
@@ -22,7 +21,7 @@ export async function createAdapterRoute(
     for (const [name, chosen] of Object.entries(config.adapters)) {
       const { contextWindow, maxAnswerCharacters, fallback, retry, breaker } = chosen;
       const isGiven = chosen.type === givenType;
-      const adapter = await (isGiven ? findGiven(name, given) : createAdapter(name, chosen, toPlace(config.file)));
+      const adapter = await (isGiven ? findGiven(name, given) : makeAdapter(name, chosen, config.file));
       const models = createModelNames(chosen);
       lanes.push({ name, adapter, models, contextWindow, maxAnswerCharacters, fallback, retry, breaker });
     }
@@ -34,12 +33,9 @@ export async function createAdapterRoute(
   }
 }
 
-async function createAdapter(name: string, { type, options }: AdapterConfig, place: Place): Promise<Adapter> {
-  const found = adapterTypes[type];
-  if (found === undefined) throw new Error(`the configuration has an adapter of the unknown type '${type}'`);
-  const maker = await found.load();
+async function makeAdapter(name: string, chosen: AdapterConfig, configFile: string | undefined): Promise<Adapter> {
   try {
-    return maker.create(options, place);
+    return await createAdapter(chosen, configFile);
   } catch (thrown) {
     throw new Error(`The adapter '${name}' cannot be used: ${messageOf(thrown)}`, { cause: thrown });
   }

@@ -4,7 +4,8 @@ import { options as command } from "./command/options.ts";
 import { options as echo } from "./echo/options.ts";
 import { options as module } from "./module/options.ts";
 import { options as openai } from "./openai/options.ts";
-import type { AdapterType } from "./type.ts";
+import type { Adapter } from "../core/ports.ts";
+import { type AdapterType, toPlace } from "./type.ts";
 
 export const adapterTypes: Readonly<Record<string, AdapterType>> = {
   echo: { options: echo, load: async () => (await import("./echo/index.ts")).echo },
@@ -13,6 +14,20 @@ export const adapterTypes: Readonly<Record<string, AdapterType>> = {
   module: { options: module, load: async () => (await import("./module/index.ts")).module },
   "ai-sdk": { options: aiSdk, load: async () => (await import("./ai-sdk/index.ts")).aiSdk },
 };
+
+/** Makes the adapter that settings describe; they have passed the schema, and their relative paths start from the config file. */
+export async function createAdapter(chosen: AdapterChoice, configFile: string | undefined): Promise<Adapter> {
+  const { type, options } = chosen;
+  const kind = adapterTypes[type];
+  if (kind === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
+  const maker = await kind.load();
+  return maker.create(options, toPlace(configFile));
+}
+
+interface AdapterChoice {
+  readonly type: string;
+  readonly options: unknown;
+}
 
 /** The schema of each kind's own options, against which a configuration is held. */
 export const adapterOptions = Object.fromEntries(

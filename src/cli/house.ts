@@ -28,13 +28,12 @@ export const house: House = {
     return adapterOptions;
   },
   async tryAdapters({ adapters, file }) {
-    const { adapterTypes } = await import("../adapters/index.ts");
-    const { toPlace } = await import("../adapters/type.ts");
+    const { createAdapter } = await import("../adapters/index.ts");
     const problems: Problem[] = [];
-    for (const [name, { type, options }] of Object.entries(adapters)) {
+    for (const [name, chosen] of Object.entries(adapters)) {
       try {
-        const maker = await adapterTypes[type]?.load();
-        await maker?.create(options, toPlace(file)).close?.();
+        const adapter = await createAdapter(chosen, file);
+        await adapter.close?.();
       } catch (thrown) {
         problems.push(problem(["gateway", "adapters", name], messageOf(thrown)));
       }

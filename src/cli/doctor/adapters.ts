@@ -1,7 +1,6 @@
 /** Whether each adapter can be made and, where it can tell, whether its server answers. */
 import { isTlsFault } from "../../adapters/http/failure.ts";
-import { adapterTypes } from "../../adapters/index.ts";
-import { toPlace } from "../../adapters/type.ts";
+import { createAdapter } from "../../adapters/index.ts";
 import type { AdapterConfig, Config } from "../../config/config.ts";
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import type { Adapter } from "../../core/ports.ts";
@@ -19,23 +18,23 @@ export function judgeAdapters({ adapters, file }: Config, isOffline: boolean): P
 
 async function judgeAdapter(
   about: string,
-  { type, options }: AdapterConfig,
+  chosen: AdapterConfig,
   file: string | undefined,
   isOffline: boolean,
 ): Promise<Finding> {
-  let adapter: Adapter | undefined;
+  const { type } = chosen;
+  let adapter: Adapter;
   try {
-    const maker = await adapterTypes[type]?.load();
-    adapter = maker?.create(options, toPlace(file));
+    adapter = await createAdapter(chosen, file);
   } catch (thrown) {
     return problemWith(about, messageOf(thrown));
   }
   const finding =
-    isOffline || adapter?.models === undefined
+    isOffline || adapter.models === undefined
       ? ok(about, `type ${type}, ready`)
       : await judgeServer(about, type, adapter.models());
   try {
-    await adapter?.close?.();
+    await adapter.close?.();
     return finding;
   } catch (thrown) {
     return finding.level === "ok" ? problemWith(about, `cannot be closed: ${messageOf(thrown)}`) : finding;
