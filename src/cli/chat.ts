@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { toNaming } from "../channel.ts";
 import type { Config, Hint } from "../config/config.ts";
+import { isToken } from "../config/headers.ts";
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
@@ -177,7 +178,7 @@ function readTokenFile(file: string): string {
   } catch (thrown) {
     throw new ConfigError([{ path: file, message: `the token cannot be read (${codeOf(thrown)}); name another file` }]);
   }
-  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  if (isToken(token)) return token;
   throw new ConfigError([{ path: file, message: "holds no token: a token is one line of visible ASCII characters" }]);
 }
 

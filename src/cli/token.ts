@@ -1,6 +1,7 @@
 /** `portico token …`: makes tokens and digests, and changes the generated one; the config file is the operator's own. */
 import { hash } from "node:crypto";
 import { text } from "node:stream/consumers";
+import { isToken } from "../config/headers.ts";
 import { createToken, findToken, replaceToken } from "../config/token.ts";
 import { type Command, type Group, UsageError } from "./command.ts";
 import { configOption, readSettings } from "./settings.ts";
@@ -42,7 +43,7 @@ const hashToken: Command = {
     }
     if (terminal.isInteractive) terminal.complain("Enter the token, then Ctrl-D:");
     const token = (await text(terminal.input)).trim();
-    if (!/^[\x21-\x7e]+$/.test(token)) {
+    if (!isToken(token)) {
       terminal.complain("The standard input holds no token: a token is one line of visible ASCII characters.");
       return 1;
     }

@@ -17,6 +17,11 @@ export function judgeHeaders(file: unknown, adapterOptions: AdapterOptions): rea
   });
 }
 
+/** A token travels in a header, and is one word there: visible ASCII characters. */
+export function isToken(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
+}
+
 /** What is wrong with the ends of a secret, and what to do; nothing: it has no white space around it. */
 export function faultAround(text: string): string | undefined {
   if (/[\r\n]$/.test(text)) return 'ends with a line end; take it off, or write {"file": "…"}, which leaves it out';

@@ -1,7 +1,7 @@
 /** What no single key can tell: rules between keys, and the forms that addresses, dates and names must have. */
 import { createHash } from "node:crypto";
 import { allowedAddresses, faultOfAddress } from "./address.ts";
-import { faultAround } from "./headers.ts";
+import { faultAround, isToken } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 import type { Shown } from "./references.ts";
@@ -65,7 +65,7 @@ function judgeTokens(file: unknown): readonly Problem[] {
   const tokens = tokensOf(file);
   for (const { path, value } of tokens) {
     if (value === "") problems.push(misfit(path, value, "a token of at least 16 characters"));
-    else if (!/^[\x21-\x7e]+$/.test(value)) {
+    else if (!isToken(value)) {
       problems.push(
         problem(
           path,

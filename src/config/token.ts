@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
+import { isToken } from "./headers.ts";
 import { ConfigError } from "./problem.ts";
 
 export interface KeptToken {
@@ -99,7 +100,7 @@ function readToken(file: string): KeptToken | undefined {
     if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
     throw thrown;
   }
-  if (/^[\x21-\x7e]+$/.test(token)) return { token, file, isNew: false };
+  if (isToken(token)) return { token, file, isNew: false };
   const fault = token === "" ? "is empty" : "has a character that no header can carry";
   throw new ConfigError([
     { path: file, message: `the generated token ${fault}; delete this file, and a new one is made` },
