@@ -30,6 +30,11 @@ export async function readJsonBody(reply: FastifyReply, hears = false): Promise<
   return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
 }
 
+/** Whether a request announces a body that is more than nothing. */
+export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
 /** A caller may wait to be asked for its body; it is, once nothing else can be said against the request. */
 export function inviteBody({ raw: response, request: { raw: incoming } }: FastifyReply): void {
   if (incoming.httpVersion === "1.1" && /\b100-continue\b/i.test(incoming.headers.expect ?? ""))

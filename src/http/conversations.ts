@@ -18,7 +18,7 @@ import {
   unknownItem,
 } from "../protocols/responses/listing.ts";
 import type { Seal } from "../protocols/responses/seal.ts";
-import { type JsonBody, readJsonBody } from "./body.ts";
+import { hasBody, type JsonBody, readJsonBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 import type { Asking } from "./turns.ts";
 
@@ -113,8 +113,4 @@ function readItemId(request: FastifyRequest): string {
 
 function readQuery(request: FastifyRequest): Readonly<Record<string, unknown>> {
   return request.query as Readonly<Record<string, unknown>>;
-}
-
-function hasBody({ headers }: FastifyRequest): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }

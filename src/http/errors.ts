@@ -1,22 +1,19 @@
 /** Tells failures over HTTP: one shape on every path and status, also where no request could be read. */
-import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import { codeOf, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
+import { hasBody } from "./body.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (error.status === 401) reply.header("www-authenticate", "Bearer");
   const retryAfterSeconds = error.retryAfterSeconds ?? (error.status === 429 || error.status === 503 ? 1 : undefined);
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
-  const isUnread = hasUnreadBody(reply.request.raw);
+  const { raw: incoming } = reply.request;
+  const isUnread = !incoming.complete && hasBody(incoming);
   // The rest of a body that was refused must not be read as the next request.
   if (isUnread || error.code === "draining") reply.header("connection", "close");
   if (isUnread) linger(reply.raw.socket);
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
-}
-
-function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
-  return !complete && (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0);
 }
 
 /**
