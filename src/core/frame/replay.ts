@@ -73,7 +73,7 @@ export function toAnswer(turn: StoredTurn): Answer {
 /** What a turn failed of that was running when the gateway stopped. */
 export const interrupted: StoredFailure = {
   code: "interrupted",
-  message: "The gateway stopped while this turn ran, so it has no answer. Send the request again.",
+  message: "The gateway was stopped while this turn ran. Send the request again.",
 };
 
 /** A running turn that nobody works on any more. */
@@ -89,7 +89,8 @@ export function toStoredFailure(error: GatewayError): StoredFailure {
   return { code, message, ...own, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
 
-function toError({ code, message, ...rest }: StoredFailure): GatewayError {
+/** What was kept of a failure, as it was. */
+export function toError({ code, message, ...rest }: StoredFailure): GatewayError {
   return new GatewayError(code, message, rest);
 }
 

@@ -1,5 +1,6 @@
 /** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
 import { drainingError, GatewayError } from "../errors.ts";
+import { interrupted, toError } from "../frame/replay.ts";
 import type { Reply } from "../gateway.ts";
 import type { Item } from "../item.ts";
 import type { Witness } from "../witness.ts";
@@ -132,11 +133,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
       const running = [...byTurn.values()];
       const ended = Promise.all(running.map(({ turn }) => turn.ended));
       await Promise.race([ended, overdue]);
-      for (const { turn } of running) {
-        turn.cancel(
-          new GatewayError("interrupted", "The gateway was stopped while this turn ran. Send the request again."),
-        );
-      }
+      for (const { turn } of running) turn.cancel(toError(interrupted));
       await ended;
     },
   };
