@@ -1,11 +1,11 @@
 /** Makes of a turn what the store keeps of it, and tells why it was not kept. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
-import { type ErrorCode, GatewayError, toGatewayError } from "./errors.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
-import type { Place } from "./place/place.ts";
+import { noConversation, noPrevious, type Place } from "./place/place.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
 import { toStoredFailure } from "./frame/replay.ts";
@@ -170,23 +170,19 @@ export async function endFailed(
 
 /** What a turn goes on from is gone, or something else was said behind it while the turn ran. */
 export async function whyNotKept(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
+  const meanwhile = "was deleted while this turn ran, so the turn was not kept";
   if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
-    return deletedMeanwhile("not_found", `Conversation with id '${session.id}'`, "conversation");
+    return noConversation(session.id, meanwhile);
   }
   const previous = path.tip;
   if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
-    const what = `Previous response with id '${previous.id}'`;
-    return deletedMeanwhile("previous_response_not_found", what, "previous_response_id");
+    return noPrevious(previous.id, meanwhile);
   }
   return new GatewayError(
     "session_busy",
     "The session changed while this turn ran, so the turn was not kept. Send it again.",
     { retryAfterSeconds: 1 },
   );
-}
-
-function deletedMeanwhile(code: ErrorCode, what: string, param: string): GatewayError {
-  return new GatewayError(code, `${what} was deleted while this turn ran, so the turn was not kept.`, { param });
 }
 
 function toTold({ about, memo, background }: Keepsake, answer: Answer | undefined): Told {

@@ -115,7 +115,7 @@ async function findPrevious(store: SessionStore, owner: string, previousId: stri
   throw noPrevious(previousId, previous.status === "running" ? "still runs" : "has no answer to go on from");
 }
 
-function noPrevious(previousId: string, why: string): GatewayError {
+export function noPrevious(previousId: string, why: string): GatewayError {
   return new GatewayError("previous_response_not_found", `Previous response with id '${previousId}' ${why}.`, {
     param: "previous_response_id",
   });
@@ -147,5 +147,9 @@ async function continueConversation(
 async function findConversation(store: SessionStore, owner: string, conversationId: string): Promise<Session> {
   const session = await store.readSession(conversationId);
   if (session?.owner === owner) return session;
-  throw new GatewayError("not_found", `Conversation with id '${conversationId}' not found.`, { param: "conversation" });
+  throw noConversation(conversationId, "not found");
+}
+
+export function noConversation(conversationId: string, why: string): GatewayError {
+  return new GatewayError("not_found", `Conversation with id '${conversationId}' ${why}.`, { param: "conversation" });
 }
