@@ -1,13 +1,14 @@
 /** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
+import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
-import type { Arrival } from "../arrivals.ts";
+import type { Arrival, Arrivals } from "../arrivals.ts";
 import { type Holdings, toHeldBytes } from "../held.ts";
 import { toErrorFrame } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
-import { answerFrame, type Frame, type SocketTurnParts } from "./turn.ts";
-import { createFrameWriter } from "./writer.ts";
+import { answerFrame, type Frame, frameMethod, type SocketTurnParts } from "./turn.ts";
+import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface ConnectionParts extends SocketTurnParts {
   /** What all connections remember. */
@@ -50,10 +51,6 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   const frames = held.hold(owner);
   let running: AbortController | undefined;
   let parting: Parting | undefined;
-  let pingedAt: number | undefined;
-  /** How much has come since the last whole frame. */
-  let arrivedBytes = 0;
-  let arrival: Arrival | undefined;
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
@@ -91,23 +88,10 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   }
 
   function refuse(error: GatewayError): void {
-    journal.write({ request, failure: error, method: "response.create", status: error.status, ms: 0 });
+    journal.write({ request, failure: error, method: frameMethod, status: error.status, ms: 0 });
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([toErrorFrame(error)]);
-  }
-
-  function take(chunk: Buffer): void {
-    arrivedBytes += chunk.length;
-    if (arrivedBytes <= maxUncounted) return;
-    arrival ??= arrivals.begin(giveUp);
-    arrival.hold(arrivedBytes);
-  }
-
-  function endArrival(): void {
-    arrivedBytes = 0;
-    arrival?.end();
-    arrival = undefined;
   }
 
   /** What was not sent whole cannot be answered, and what came of it is let go of only with its connection. */
@@ -116,24 +100,14 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     request.raw.socket.destroySoon();
   }
 
-  function ping(): void {
-    const at = now().getTime();
-    if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
-    // A client that is behind has its own time-out, and would find the ping too late.
-    if (socket.bufferedAmount > 0 || !writer.isOpen) return;
-    pingedAt ??= at;
-    socket.ping();
-  }
-
-  const pings = setInterval(ping, limits.heartbeatMs);
+  const arriving = countArriving(request.raw.socket, arrivals, giveUp);
+  watchPulse(socket, writer, limits.heartbeatMs, now);
   const { maxMinutes } = settings.webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
 
-  // Before the library hears it: what it makes of it must find the count complete.
-  request.raw.socket.prependListener("data", take);
   socket.on("message", (bytes, isBinary) => {
-    endArrival();
+    arriving.end();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
@@ -144,15 +118,9 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
     frames.add(frame.heldBytes);
     if (running === undefined) void answerAll();
   });
-  socket.on("pong", () => (pingedAt = undefined));
-  socket.on("ping", (bytes) => {
-    if (writer.isOpen && !writer.isFull) socket.pong(bytes);
-  });
   socket.once("close", () => {
-    clearInterval(pings);
     clearTimeout(life);
-    request.raw.socket.off("data", take);
-    endArrival();
+    arriving.stop();
     waiting.length = 0;
     frames.release();
     memory.release();
@@ -160,6 +128,57 @@ export function openConnection(current: () => ConnectionParts, socket: WebSocket
   });
 
   return { retire, cut: () => socket.terminate() };
+}
+
+/** Counts what has come of a frame that is not whole yet, among all that is on its way. */
+function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: GatewayError) => void) {
+  let bytes = 0;
+  let arrival: Arrival | undefined;
+
+  function take(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes <= maxUncounted) return;
+    arrival ??= arrivals.begin(giveUp);
+    arrival.hold(bytes);
+  }
+
+  function end(): void {
+    bytes = 0;
+    arrival?.end();
+    arrival = undefined;
+  }
+
+  // Before the library hears it: what it makes of it must find the count complete.
+  stream.prependListener("data", take);
+  return {
+    /** The frame is whole. */
+    end,
+    stop(): void {
+      stream.off("data", take);
+      end();
+    },
+  };
+}
+
+/** Asks again and again whether the client is still there, until the connection is closed; one that owes the answer too long is cut. */
+function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number, now: () => Date): void {
+  let pingedAt: number | undefined;
+
+  function ping(): void {
+    const at = now().getTime();
+    if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
+    // A client that is behind has its own time-out, and would find the ping too late.
+    if (socket.bufferedAmount > 0 || !writer.isOpen) return;
+    pingedAt ??= at;
+    socket.ping();
+  }
+
+  const pings = setInterval(ping, heartbeatMs);
+  socket.on("pong", () => (pingedAt = undefined));
+  socket.on("ping", (bytes) => {
+    if (writer.isOpen && !writer.isFull) socket.pong(bytes);
+  });
+  socket.once("close", () => clearInterval(pings));
 }
 
 function busy(): GatewayError {

@@ -46,7 +46,7 @@ export async function answerFrame(
 ): Promise<void> {
   const { request, writer, memory } = line;
   const since = parts.now().getTime();
-  const span = parts.journal.begin(request, method);
+  const span = parts.journal.begin(request, frameMethod);
   const trace = span?.trace ?? readTrace(request.headers);
   const course: Course = {
     id: request.id,
@@ -73,11 +73,11 @@ export async function answerFrame(
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
   const ms = parts.now().getTime() - since;
   const firstByte = course.firstAt === undefined ? undefined : { ms: course.firstAt - since, isStreamed: true };
-  parts.journal.write({ request, method, status, ms, about, failure, firstByte, usage, span });
+  parts.journal.write({ request, method: frameMethod, status, ms, about, failure, firstByte, usage, span });
 }
 
 /** What stands in the log where a request has its method. */
-const method = "response.create";
+export const frameMethod = "response.create";
 
 /** What becomes known of a turn while it runs. */
 interface Course {
