@@ -251,6 +251,6 @@ function lastExchanges(exchange: Exchange | undefined, count: number): readonly 
 
 function pathTo(exchange: Exchange | undefined): readonly Exchange[] {
   const path: Exchange[] = [];
-  for (let each = exchange; each !== undefined; each = each.after) path.unshift(each);
-  return path;
+  for (let each = exchange; each !== undefined; each = each.after) path.push(each);
+  return path.toReversed();
 }

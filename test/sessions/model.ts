@@ -99,7 +99,7 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
   if (known !== undefined && longest === script.length) {
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
-  const alike = session.said.filter((said) => endsAlike(pathOf(said), script));
+  const alike = session.said.filter((said) => endsAlike(said, script));
   // Where nobody shows all that was said, the names of the calls tell whose step it is.
   const called = session.resends
     ? []
@@ -146,14 +146,16 @@ export function keepTurn(
   turnId: string,
 ): void {
   let { before } = expected;
+  let told = toScript(before).length;
   const add = (
     id: string | undefined,
     after: Said | undefined,
     items: readonly Item[],
     system: readonly string[],
   ): Said => {
-    const lines = toScript([...before, ...items]).slice(toScript(before).length);
     before = [...before, ...items];
+    const lines = toScript(before).slice(told);
+    told += lines.length;
     const script = [...(after?.script ?? []), ...lines];
     const broughtBy = id === undefined ? turnId : undefined;
     const said = { turnId: id, broughtBy, after, items, script, lines, system, gap: false };
@@ -184,20 +186,20 @@ export function forgetTurn(session: KnownSession, turn: Said): void {
 
 /** One line for each thing said, so that harmless differences of writing do not count. */
 export function toScript(items: readonly Item[]): readonly string[] {
-  const lines: { kind: string; text: string }[] = [];
+  const script: string[] = [];
   /** A call goes by its number in its answer: clients may give it an id of their own. */
   const numbers = new Map<string, number>();
   let number = 0;
+  let last: string | undefined;
   for (const item of items) {
-    if (item.type === "reasoning" || item.type === "compaction" || item.type === "other" || isSteering(item)) continue;
+    if (!isSaid(item)) continue;
     number = item.type === "tool-call" ? number + 1 : 0;
     if (item.type === "tool-call") numbers.set(item.callId, number);
-    const line = toLine(item, numbers);
-    const last = lines.at(-1);
-    if (item.type === "message" && last?.kind === line.kind) last.text += `\n${line.text}`;
-    else lines.push(line);
+    const kind = kindOf(item, numbers);
+    if (item.type === "message" && last === kind) script[script.length - 1] += `\n${textOf(item)}`;
+    else script.push(`${kind}: ${textOf(item)}`);
+    last = kind;
   }
-  const script = lines.map(({ kind, text }) => `${kind}: ${text}`);
   for (let from = 0; from < script.length; from++) {
     let to = from;
     while (script[to]?.startsWith("output ")) to++;
@@ -218,45 +220,58 @@ export function steeringOf(items: readonly Item[]): readonly string[] {
     .map((item) => (item.type === "message" ? `${item.role}: ${plain(item.content)}` : ""));
 }
 
-function toLine(
-  item: Exclude<Item, { type: "reasoning" | "compaction" | "other" }>,
-  numbers: ReadonlyMap<string, number>,
-): { kind: string; text: string } {
-  let text = texts.get(item);
-  if (text === undefined) texts.set(item, (text = toText(item)));
+type SaidItem = Exclude<Item, { type: "reasoning" | "compaction" | "other" }>;
+
+/** Whether a line is made of it. */
+export function isSaid(item: Item): item is SaidItem {
+  return item.type !== "reasoning" && item.type !== "compaction" && item.type !== "other" && !isSteering(item);
+}
+
+function kindOf(item: SaidItem, numbers: ReadonlyMap<string, number>): string {
   switch (item.type) {
     case "message":
-      return { kind: item.role, text };
+      return item.role;
     case "tool-call":
-      return { kind: `call ${numbers.get(item.callId)} ${item.name}`, text };
+      return `call ${numbers.get(item.callId)} ${item.name}`;
     case "tool-output":
-      return { kind: `output ${numbers.get(item.callId) ?? `of an unknown call ${item.callId}`}`, text };
+      return `output ${numbers.get(item.callId) ?? `of an unknown call ${item.callId}`}`;
   }
 }
 
-/** A long conversation is looked at again with every step. */
-const texts = new WeakMap<Item, string>();
-
-function toText(item: Parameters<typeof toLine>[0]): string {
+export function textOf(item: SaidItem): string {
   switch (item.type) {
     case "message":
       return plain(item.content);
     case "tool-call":
-      return JSON.stringify(sortKeys(JSON.parse(item.arguments)));
+      return toSorted(item.arguments);
     case "tool-output":
       return plain(item.output);
   }
 }
 
-/** Without line ends of other systems, blanks at the end of a line, and blank lines. */
+const toSorted = remembering((text) => JSON.stringify(sortKeys(JSON.parse(text))));
+
 function plain(content: Content): string {
-  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-  const text = parts.map((part) => (part.type === "text" ? part.text : `\n[${JSON.stringify(part)}]\n`)).join("");
-  return text
-    .split(/\r\n|\r|\n/)
-    .map((line) => line.trimEnd())
-    .filter((line) => line !== "")
-    .join("\n");
+  if (typeof content === "string") return toPlain(content);
+  return toPlain(content.map((part) => (part.type === "text" ? part.text : `\n[${JSON.stringify(part)}]\n`)).join(""));
+}
+
+/** Without line ends of other systems, blanks at the end of a line, and blank lines. */
+const toPlain = remembering((text) =>
+  text
+    .replaceAll(/\s*[\r\n]/g, "\n")
+    .replace(/^\n/, "")
+    .trimEnd(),
+);
+
+/** What is said in one history is said in the next, in the same words. */
+function remembering(make: (text: string) => string): (text: string) => string {
+  const known = new Map<string, string>();
+  return (text) => {
+    let made = known.get(text);
+    if (made === undefined) known.set(text, (made = make(text)));
+    return made;
+  };
 }
 
 function sortKeys(value: unknown): unknown {
@@ -309,8 +324,8 @@ function isLineOfModel(line: string | undefined): boolean {
 
 function pathOf(said: Said | undefined): readonly Said[] {
   const path: Said[] = [];
-  for (let each = said; each !== undefined; each = each.after) path.unshift(each);
-  return path;
+  for (let each = said; each !== undefined; each = each.after) path.push(each);
+  return path.toReversed();
 }
 
 function isEnd(session: KnownSession, said: Said): boolean {
@@ -326,11 +341,17 @@ function startsWith(script: readonly string[], start: readonly string[]): boolea
 }
 
 /** What is shown is the end of the thread; or all that is left of one that has lost its beginning. */
-function endsAlike(path: readonly Said[], shown: readonly string[]): boolean {
-  const lines = linesOf(path);
-  if (lines.length <= shown.length && path[0]?.gap !== true) return false;
-  const common = Math.min(lines.length, shown.length);
-  return startsWith(lines.slice(-common), shown.slice(-common));
+function endsAlike(end: Said, shown: readonly string[]): boolean {
+  let left = shown.length;
+  let first = end;
+  for (let said: Said | undefined = end; said !== undefined; said = said.after) {
+    for (const line of said.lines.toReversed()) {
+      if (left === 0) return true;
+      if (line !== shown[--left]) return false;
+    }
+    first = said;
+  }
+  return first.gap;
 }
 
 /** What is left of a thread. */
@@ -349,11 +370,10 @@ function nameLike(kept: readonly Item[], shown: readonly Item[], told: readonly 
     items.flatMap((item) => (item.type === "tool-call" ? [item.callId] : [])).toReversed(),
   );
   const names = new Map(theirs?.map((callId, index) => [callId, ours?.[index] ?? callId]));
-  return told.map((item) =>
-    item.type === "tool-output" || item.type === "tool-call"
-      ? { ...item, callId: names.get(item.callId) ?? item.callId }
-      : item,
-  );
+  return told.map((item) => {
+    const callId = item.type === "tool-output" || item.type === "tool-call" ? names.get(item.callId) : undefined;
+    return callId === undefined ? item : { ...item, callId };
+  });
 }
 
 /** A call that nobody answered is left out; an output that came late stands behind its call. */

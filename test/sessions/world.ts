@@ -23,10 +23,12 @@ import {
   expectStateless,
   expectTurn,
   forgetTurn,
+  isSaid,
   keepTurn,
   type KnownSession,
   type Said,
   steeringOf,
+  textOf,
   toScript,
   withoutOpenCalls,
 } from "./model.ts";
@@ -278,9 +280,7 @@ function remember(
 const blank: Item = { type: "message", role: "assistant", content: "" };
 
 function withoutBlanks(items: readonly Item[]): readonly Item[] {
-  return items.filter(
-    (item) => item.type !== "message" || item.role !== "assistant" || toScript([item])[0] !== "assistant: ",
-  );
+  return items.filter((item) => item.type !== "message" || item.role !== "assistant" || textOf(item) !== "");
 }
 
 function checkSession(ids: Map<string, string>, client: Client, id: string | undefined, isKept: boolean): void {
@@ -324,7 +324,8 @@ function createActor(words: Words): Actor {
 }
 
 function toDeltas({ answer, fate }: Step, items: readonly Item[], words: Words): readonly Delta[] {
-  const isCommon = toScript(items).at(-1) === "user: hi";
+  // So short a line is made of the last item alone; the one before it tells whether it is.
+  const isCommon = toScript(items.filter(isSaid).slice(-2)).at(-1) === "user: hi";
   const deltas: Delta[] = [];
   if (answer.reasons || answer.isBlank) deltas.push({ type: "reasoning", text: words.fresh("thinks") });
   if (answer.isBlank) return fate === "cut" ? [...deltas, { type: "finish", reason: "length" }] : deltas;

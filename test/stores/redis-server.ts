@@ -37,8 +37,12 @@ function install(): boolean {
   return add() || (run("update") && add());
 }
 
+/** Looked for until it is found: a test starts many servers. */
+let program: string | undefined;
+
 function findProgram(): string | undefined {
-  return ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
+  program ??= ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
+  return program;
 }
 
 export async function startRedis(...settings: readonly string[]): Promise<RedisServer> {

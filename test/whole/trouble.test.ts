@@ -6,6 +6,7 @@ import { closeSync, existsSync, openSync, renameSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { writeArchive } from "../../src/archive/write.ts";
 import type { Item } from "../../src/core/item.ts";
@@ -144,7 +145,7 @@ test(
     assert.deepEqual([await isReady(), await ask("short")], [503, 503]);
 
     limitFiles(program.child.pid, "unlimited");
-    while ((await isReady()) !== 200);
+    while ((await isReady()) !== 200) await pause(10);
     assert.equal(await ask(long), 200);
     const { code } = await program.stop();
     assert.equal(code, 0);
@@ -244,11 +245,11 @@ test(
         () => undefined,
       );
     const isAlive = () => child.exitCode === null;
-    while (isAlive() && (await statusFor(token)) !== 200);
+    while (isAlive() && (await statusFor(token)) !== 200) await pause(10);
     const other = `${token}-other`;
     writeConfig(folder, toConfig({}, { ...http, auth_token: other }));
     child.kill("SIGHUP");
-    while (isAlive() && (await statusFor(other)) !== 200);
+    while (isAlive() && (await statusFor(other)) !== 200) await pause(10);
     assert.notEqual(await statusFor(token), 200);
     child.kill("SIGTERM");
     assert.deepEqual(await ended, [0, null]);
