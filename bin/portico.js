@@ -3,6 +3,7 @@
 var major = parseInt(process.versions.node, 10);
 /* The folder of our files, once the first of them was found. */
 var ours;
+var hooks;
 
 if (major < 24) {
   process.stderr.write(
@@ -20,7 +21,7 @@ if (major < 24) {
   var home = process.env.HOME || process.env.USERPROFILE;
   if (home && isOurs(home, "/.cache/portico"))
     process.getBuiltinModule("module").enableCompileCache(home + "/.cache/portico");
-  process.getBuiltinModule("module").registerHooks({ resolve: resolve });
+  hooks = process.getBuiltinModule("module").registerHooks({ resolve: resolve });
   import("../src/cli/main.ts")
     .catch(function (error) {
       /* The published package has no src/. Anything else that is missing is told as it is. */
@@ -41,6 +42,8 @@ function resolve(specifier, context, next) {
     var format = specifier.endsWith(".ts") ? "module-typescript" : "module";
     return { url: new URL(specifier, parent).href, format: format, shortCircuit: true };
   }
+  /* The files of packages come last, and find each other sooner without us. */
+  if (ours && parent && !parent.startsWith(ours)) hooks.deregister();
   var found = next(specifier, context);
   if (!ours && /\/cli\/main\.[jt]s$/.test(found.url)) ours = found.url.replace(/cli\/main\.[jt]s$/, "");
   return found;
