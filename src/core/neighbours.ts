@@ -3,10 +3,11 @@ import type { Event, Events } from "./event.ts";
 
 export interface Neighbours {
   /**
-   * Waits until no gateway has this name, and has it until the function is called. A gateway that dies loses its names after a
-   * moment; so may one that sleeps for long, which is why no turn is safe by its name alone: the store keeps it only at its place.
+   * Waits until no gateway has this name, each in its turn, and has it until the function is called; `stands` is called as soon as
+   * whoever comes later has to wait. Those who have the name `behind`, or wait for it, go first. A gateway that dies loses its names
+   * after a moment; so may one that sleeps for long, which is why no turn is safe by its name alone: the store keeps it only at its place.
    */
-  enter(name: string, signal: AbortSignal): Promise<() => void>;
+  enter(name: string, signal: AbortSignal, stands?: () => void, behind?: string): Promise<() => void>;
   /** Whether a gateway has this name now. */
   isTaken(name: string): Promise<boolean>;
   /** Tells the others, under a name that this gateway has. They may miss it: what counts is what the store keeps in the end. */

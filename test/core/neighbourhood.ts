@@ -21,8 +21,8 @@ export function createNeighbourhood(): () => Neighbour {
     const held = new Set<() => void>();
     let listener: (turnId: string) => void = () => {};
     const neighbours: Neighbours = {
-      async enter(name, signal) {
-        const leave = await queue.enter(name, signal);
+      async enter(name, signal, stands) {
+        const leave = await queue.enter(name, signal, stands);
         held.add(leave);
         return leave;
       },

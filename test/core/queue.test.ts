@@ -89,3 +89,17 @@ test("those who wait are counted, for their turn here and for the neighbours'", 
   (await entered)();
   assert.equal(shared.waiting(), 0);
 });
+
+test("whoever waits stands in the line that the neighbours have together at once, and is bounded all the same", async () => {
+  const names: string[] = [];
+  const queue = createQueue(() => 1, {
+    enter(name) {
+      names.push(name);
+      return new Promise(() => {});
+    },
+  });
+  for (const key of ["a", "a", "b"]) void queue.enter(key, calm);
+  assert.deepEqual(names, ["a", "a", "b"]);
+  await assert.rejects(queue.enter("a", calm), { code: "session_busy" });
+  assert.deepEqual([queue.waiting(), queue.isIdle("a"), queue.isIdle("c")], [3, false, true]);
+});

@@ -9,6 +9,8 @@ export interface Proxy {
    * stays on its way, and no connection is made again.
    */
   mode: "pass" | "lose" | "refuse" | "hold";
+  /** What the answer is like that is lost. */
+  loses: RegExp;
   /** How many were made. */
   connections: number;
   /** Cuts every connection. */
@@ -18,7 +20,8 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-export async function startProxy(target: number): Promise<Proxy> {
+/** `delayMs`: how long the way is. */
+export async function startProxy(target: number, delayMs = 0): Promise<Proxy> {
   const sockets = new Set<Socket>();
   const held = new Map<Socket, Buffer>();
   const server = createServer((near) => {
@@ -35,10 +38,12 @@ export async function startProxy(target: number): Promise<Proxy> {
     }
     near.on("data", (bytes) => {
       if (proxy.mode === "hold") held.set(far, Buffer.concat([held.get(far) ?? Buffer.of(), bytes]));
-      else far.write(bytes);
+      else if (delayMs === 0) far.write(bytes);
+      else setTimeout(() => far.write(bytes), delayMs);
     });
     far.on("data", (bytes) => {
-      if (proxy.mode === "pass") return void near.write(bytes);
+      const isSpared = proxy.mode === "lose" && !proxy.loses.test(String(bytes));
+      if (proxy.mode === "pass" || isSpared) return void near.write(bytes);
       if (proxy.mode === "lose") proxy.mode = "pass";
       cut();
     });
@@ -48,6 +53,7 @@ export async function startProxy(target: number): Promise<Proxy> {
   const proxy: Proxy = {
     port: (server.address() as AddressInfo).port,
     mode: "pass",
+    loses: /^/,
     connections: 0,
     cut() {
       for (const socket of sockets) socket.destroy();

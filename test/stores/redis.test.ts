@@ -4,6 +4,7 @@ import { describeStore } from "./contract.ts";
 import { describeAlike } from "./redis-alike.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
+import { describeLine } from "./redis-line.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
 import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
@@ -23,6 +24,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeOpening,
     describeLeftovers,
     describeNeighbours,
+    describeLine,
     describeGateway,
     describeOperator,
     describeProperty,

@@ -3,8 +3,11 @@ import { GatewayError } from "../errors.ts";
 import type { Neighbours } from "../neighbours.ts";
 
 export interface Queue {
-  /** Waits for its turn. The function it gives must be called once, when the turn is over. */
-  enter(key: string, signal: AbortSignal): Promise<() => void>;
+  /**
+   * Waits for its turn; `stands` is called as soon as it has its place in the line, be it the first. Those of another gateway that
+   * are in the line of the key `behind` go first. The function it gives must be called once, when the turn is over.
+   */
+  enter(key: string, signal: AbortSignal, stands?: () => void, behind?: string): Promise<() => void>;
   /** Nobody would have to wait now. */
   isFree(key: string): boolean;
   /** Nobody in this gateway has it, or waits for it. */
@@ -15,66 +18,44 @@ export interface Queue {
 
 /** `maxWaiting` is asked whenever somebody has to wait: it may change. It counts those who wait in this gateway. */
 export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbours, "enter">): Queue {
-  /** Who waits behind the running turn of a key. No entry: nothing runs. */
-  const lines = new Map<string, (() => void)[]>();
+  // Gateways have one line together: who stood in one of its own first would be overtaken by whoever comes to another.
+  const enterLine = neighbours?.enter ?? createLines();
+  /** How many have a key in this gateway, or wait for it. */
+  const present = new Map<string, number>();
+  let waiting = 0;
 
   function leave(key: string): void {
-    const next = lines.get(key)?.shift();
-    if (next === undefined) lines.delete(key);
-    else next();
+    const left = (present.get(key) ?? 0) - 1;
+    if (left > 0) present.set(key, left);
+    else present.delete(key);
   }
 
-  async function enterHere(key: string, signal: AbortSignal): Promise<() => void> {
-    signal.throwIfAborted();
-    const line = lines.get(key);
-    if (line === undefined) {
-      lines.set(key, []);
-    } else {
-      const most = maxWaiting();
-      if (line.length >= most) {
-        throw new GatewayError(
-          "session_busy",
-          `This session already has ${most} requests waiting. Wait for their answers, or use another session.`,
-          { retryAfterSeconds: 1 },
-        );
-      }
-      await waitIn(line, signal);
-    }
-    let left = false;
-    return () => {
-      if (!left) leave(key);
-      left = true;
-    };
-  }
-
-  function waitingHere(): number {
-    let count = 0;
-    for (const line of lines.values()) count += line.length;
-    return count;
-  }
-
-  const isIdle = (key: string): boolean => !lines.has(key);
-  if (neighbours === undefined) return { isFree: isIdle, isIdle, enter: enterHere, waiting: waitingHere };
-  let waitingForOthers = 0;
+  const isIdle = (key: string): boolean => !present.has(key);
   return {
     // Who waits elsewhere is not known here.
-    isFree: () => false,
+    isFree: neighbours === undefined ? isIdle : () => false,
     isIdle,
-    waiting: () => waitingHere() + waitingForOthers,
-    async enter(key, signal) {
-      const leaveHere = await enterHere(key, signal);
-      waitingForOthers++;
+    waiting: () => waiting,
+    async enter(key, signal, stands, behind) {
+      signal.throwIfAborted();
+      const before = present.get(key) ?? 0;
+      if (before > 0) checkRoom(before - 1, maxWaiting());
+      present.set(key, before + 1);
+      waiting += 1;
       try {
-        const leaveAmongAll = await neighbours.enter(key, signal);
+        const leaveLine = await enterLine(key, signal, stands, behind);
+        let left = false;
         return () => {
-          leaveAmongAll();
-          leaveHere();
+          if (left) return;
+          left = true;
+          leaveLine();
+          leave(key);
         };
       } catch (thrown) {
-        leaveHere();
+        leave(key);
         throw thrown;
       } finally {
-        waitingForOthers--;
+        waiting -= 1;
       }
     },
   };
@@ -83,6 +64,33 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
 /** Leaves the last line that was entered first. */
 export function leaveAll(whenLeft: (() => void)[]): void {
   for (const leave of whenLeft.splice(0).toReversed()) leave();
+}
+
+function checkRoom(waiting: number, most: number): void {
+  if (waiting < most) return;
+  throw new GatewayError(
+    "session_busy",
+    `This session already has ${most} requests waiting. Wait for their answers, or use another session.`,
+    { retryAfterSeconds: 1 },
+  );
+}
+
+/** The lines of a gateway that has its store for itself. */
+function createLines(): Neighbours["enter"] {
+  /** Who waits behind the running turn of a key. No entry: nothing runs. */
+  const lines = new Map<string, (() => void)[]>();
+  return async (key, signal, stands) => {
+    const line = lines.get(key);
+    const turn = line && waitIn(line, signal);
+    if (line === undefined) lines.set(key, []);
+    stands?.();
+    await turn;
+    return () => {
+      const next = lines.get(key)?.shift();
+      if (next === undefined) lines.delete(key);
+      else next();
+    };
+  };
 }
 
 function waitIn(line: (() => void)[], signal: AbortSignal): Promise<void> {

@@ -53,7 +53,7 @@ export async function continueSession(
   const isSettled = session !== undefined && queue.isIdle(name);
   if (!isSettled) whenLeft.push(await queue.enter(name, signal));
   const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
-  if (current !== undefined) return takeTurn(search, current);
+  if (current !== undefined) return takeTurn(search, current, isSettled ? name : undefined);
   const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
   beginning.first = ask;
   return begin(search, name, beginning);
@@ -74,13 +74,13 @@ function begin(search: Search, name: string, beginning: Beginning): Place {
   return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
 }
 
-/** Waits in the session's line, then goes on from where the session is. */
-async function takeTurn(search: Search, known: Session): Promise<Place> {
+/** Waits in the session's line, which may be `behind` another, then goes on from where the session is. */
+async function takeTurn(search: Search, known: Session, behind: string | undefined): Promise<Place> {
   const { parts, ask, seeker, hint, whenLeft, shown } = search;
   const { store, queue } = parts;
   const { owner, signal } = seeker;
   const isFree = queue.isFree(known.id);
-  whenLeft.push(await queue.enter(known.id, signal));
+  whenLeft.push(await queue.enter(known.id, signal, undefined, behind));
   const session = isFree ? known : await store.findSession(owner, hint);
   // It was deleted while the request waited in its line, which is nobody's any more.
   if (session?.id !== known.id) return seekAgain(search);

@@ -270,7 +270,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 }
 
 /** What scripts of ours say no with. */
-const ownRefusals = new Set(["KEPT", "REKEY"]);
+const ownRefusals = new Set(["KEPT", "REKEY", "BEHIND"]);
 
 /** With these a node of a cluster says no before it has read what was asked. */
 const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);

@@ -1,12 +1,14 @@
 /** What the gateways on one Redis tell each other: names that one has at a time, and what is told under them. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
+import { GatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Neighbours } from "../../core/neighbours.ts";
 import type { Connection } from "./connection.ts";
 import type { Ground } from "./ground.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
+import { codeOf } from "./trouble.ts";
 
 export interface RedisNeighbours extends Neighbours {
   /** Gives back what could not be given back before. */
@@ -31,7 +33,8 @@ export function createNeighbours(
   const told = new Map<string, Told>();
   /** What is to be given back. */
   const owed = new Map<string, string>();
-  const waiting = new Map<string, Set<() => void>>();
+  /** Those who wait here for each name, in the order in which they came. */
+  const waiting = new Map<string, Map<string, () => void>>();
   const listeners = new Set<(turnId: string) => void>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -42,30 +45,37 @@ export function createNeighbours(
     await run(scripts.hold, [String(leaseMs), ...names]);
   }
 
-  async function take(name: string, token: string, key: string, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const news = listenFor(name);
-      try {
+  async function take(
+    token: string,
+    name: string,
+    key: string,
+    behind: string,
+    { signal, stands }: Waiter,
+  ): Promise<void> {
+    const line = waiting.get(name) ?? new Map<string, () => void>();
+    waiting.set(name, line);
+    const args = [name, token, String(leaseMs), String(goneMs), key, behind];
+    let seenAt = -Infinity;
+    try {
+      for (;;) {
         signal.throwIfAborted();
-        if ((await run(scripts.enter, [name, token, String(leaseMs), String(goneMs), key])) === 1) return;
-        await Promise.race([news.heard, wait(pollMs, undefined, { signal, ref: false })]);
-      } finally {
-        news.stop();
+        const news = Promise.withResolvers<void>();
+        line.set(token, news.resolve);
+        try {
+          const isIn = (await run(scripts.enter, args)) === 1;
+          stands();
+          if (isIn) return;
+          seenAt = performance.now();
+        } catch (thrown) {
+          // Redis may be away for a moment, and has the place for as long.
+          if (!(thrown instanceof GatewayError) || performance.now() - seenAt > goneMs) throw thrown;
+        }
+        await Promise.race([news.promise, wait(pollMs, undefined, { signal, ref: false })]);
       }
+    } finally {
+      line.delete(token);
+      if (line.size === 0) waiting.delete(name);
     }
-  }
-
-  function listenFor(name: string): { readonly heard: Promise<void>; stop(): void } {
-    const { promise: heard, resolve } = Promise.withResolvers<void>();
-    const others = waiting.get(name) ?? new Set();
-    waiting.set(name, others.add(resolve));
-    return {
-      heard,
-      stop() {
-        others.delete(resolve);
-        if (others.size === 0) waiting.delete(name);
-      },
-    };
   }
 
   /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
@@ -74,11 +84,31 @@ export function createNeighbours(
     await run(scripts.leave, [name, token]).then(() => owed.delete(token), ignore);
   }
 
-  async function enter(words: string, signal: AbortSignal): Promise<() => void> {
+  const enter: Neighbours["enter"] = async (words, signal, stands = ignore, behind) => {
+    try {
+      return await enterLine(words, behind, { signal, stands });
+    } catch (thrown) {
+      if (behind === undefined || codeOf(thrown) !== "BEHIND") throw thrown;
+    }
+    const leaveFirst = await enter(behind, signal, stands);
+    try {
+      const leave = await enter(words, signal, stands);
+      return () => [leave, leaveFirst].forEach((each) => each());
+    } catch (thrown) {
+      leaveFirst();
+      throw thrown;
+    }
+  };
+
+  async function enterLine(words: string, behind: string | undefined, waiter: Waiter): Promise<() => void> {
+    const { signal } = waiter;
     const token = randomUUID();
     let name = "";
     try {
-      await withKeys((hash, key) => take((name = hash("", words)), token, key, signal));
+      await withKeys((hash, key) => {
+        name = hash("", words);
+        return take(token, name, key, behind === undefined ? "" : hash("", behind), waiter);
+      });
       signal.throwIfAborted();
     } catch (thrown) {
       void give(name, token);
@@ -110,7 +140,8 @@ export function createNeighbours(
     async open() {
       timer ??= setInterval(() => void hold().catch(ignore), leaseMs / 3).unref();
       await subscribe(keyOf("freed"), (name) => {
-        for (const wake of waiting.get(name) ?? []) wake();
+        // The others here are behind the first.
+        waiting.get(name)?.values().next().value?.();
       });
       await subscribe(keyOf("called-off"), (turnId) => {
         for (const listener of listeners) listener(turnId);
@@ -161,6 +192,11 @@ export function createNeighbours(
       await Promise.all(names.map(([token, name]) => give(name, token)));
     },
   };
+}
+
+interface Waiter {
+  readonly signal: AbortSignal;
+  readonly stands: () => void;
 }
 
 /** Events, behind the number of those that were told before them. */

@@ -9,12 +9,19 @@ end
 
 /**
  * Takes a name if it is free and nobody waits in front, else stands in its line. Who waits comes again and again, and whoever has
- * not come for a while does not wait any more.
+ * not come for a while does not wait any more. It does neither where somebody has, or waits for, a name that goes first.
  */
 export const enter = String.raw`
 ${refuseOtherKey("ARGV[5]")}
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
 local me, leaseMs, waitMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
+if ARGV[6] ~= '' and redis.call('HEXISTS', seen, me) == 0 then
+  local heldBefore, lineBefore = KEYS[1] .. 'held:' .. ARGV[6], KEYS[1] .. 'line:' .. ARGV[6]
+  if redis.call('EXISTS', heldBefore, lineBefore) > 0 then return redis.error_reply('BEHIND others go first') end
+end
+local holder = redis.call('GET', held)
+-- So it was told already, but did not hear it.
+if holder == me then return 1 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local first = redis.call('ZRANGE', line, 0, 0)[1]
@@ -23,7 +30,8 @@ while first and first ~= me and now - tonumber(redis.call('HGET', seen, first) o
   redis.call('HDEL', seen, first)
   first = redis.call('ZRANGE', line, 0, 0)[1]
 end
-if (not first or first == me) and redis.call('SET', held, me, 'NX', 'PX', leaseMs) then
+if not holder and (not first or first == me) then
+  redis.call('SET', held, me, 'PX', leaseMs)
   if first then
     redis.call('ZREM', line, me)
     redis.call('HDEL', seen, me)
