@@ -169,6 +169,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     open.add(over.promise);
     try {
       const place = await findPlace(placing, ask, caller, whenLeft);
+      caller.stands?.();
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);

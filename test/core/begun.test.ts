@@ -36,6 +36,26 @@ suite("a turn whose beginning the store could not confirm", () => {
     assert.deepEqual(gateway.load(), { waiting: 0, live: 0 });
   });
 
+  test("leaves its session's line", async () => {
+    const kept = createMemoryStore();
+    await beginSession(kept);
+    const { script, begun, go } = createSlow();
+    const { store, state } = losing(kept);
+    const { answer, gateway } = open(script, store);
+    const promise = () => answer({ background: true, stream: false }, { hint, memo });
+    // It is the first in the line, and then waits in it.
+    assert.equal(await codeOf(promise()), "store_unavailable");
+    const first = drain(await answer({}, { hint, memo }));
+    await begun;
+    assert.equal(await codeOf(promise()), "store_unavailable");
+    assert.deepEqual(gateway.load(), { waiting: 0, live: 0 });
+    state.isLost = false;
+    const second = await promise();
+    assert.equal(gateway.load().waiting, 1);
+    go();
+    await Promise.all([first, drain(second)]);
+  });
+
   test("leaves its key free", async () => {
     for (const background of [true, false]) {
       const { store, state } = losing(createNeighbourhood()().store);

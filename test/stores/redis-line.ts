@@ -1,15 +1,51 @@
 /** The line that several gateways on one Redis have together: who came first goes first, wherever it came. */
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
+import { setImmediate as nextTick, setTimeout as wait } from "node:timers/promises";
 import type { Neighbours } from "../../src/core/neighbours.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
+import { open, startGateway, token } from "../gateway.ts";
 import { startProxy } from "./redis-proxy.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 /** A name that nobody gives back is lost for longer than a test takes. */
 const times = { leaseMs: 60_000, renewMs: 3_000, timeoutMs: 5_000, openingMs: 5_000 };
+const endless = "on ".repeat(5_000);
 const never = new AbortController().signal;
+
+interface Told {
+  readonly id: string;
+  readonly status: string;
+}
+
+/** Two gateways whose model takes its time for each word. */
+async function openTwo(context: TestContext, stores: readonly [string, string], delay: number, maxQueued = 16) {
+  const http = { ...open, limits: { max_queued_per_thread: maxQueued } };
+  const echo = { type: "echo", delay_ms: delay };
+  const start = (store: string) => startGateway(context, { http, sessions: { store }, adapters: { echo } });
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const at = ({ address }: { readonly address: string }) => ({
+    ask: (body: object) =>
+      fetch(`${address}/v1/responses`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ model: "echo", user: "zoë", ...body }),
+      }),
+    async promise(input: string): Promise<Told> {
+      return (await (await this.ask({ input, background: true })).json()) as Told;
+    },
+    /** How many items the model saw. */
+    async answer(input: string): Promise<number> {
+      const answer = await this.ask({ input });
+      await answer.text();
+      return Number.parseInt(answer.headers.get("x-portico-context") ?? "", 10);
+    },
+    async look(id: string, path = "", method = "GET"): Promise<Told> {
+      return (await (await fetch(`${address}/v1/responses/${id}${path}`, { method, headers })).json()) as Told;
+    },
+  });
+  return [at(await start(stores[0])), at(await start(stores[1]))] as const;
+}
 
 async function openStores(context: TestContext, urls: readonly [string, string]) {
   const open = async (url: string): Promise<Neighbours> => {
@@ -76,5 +112,62 @@ export function describeLine(server: () => RedisServer): void {
         (await next)();
       },
     );
+  });
+
+  describe("the line of a session in front of several gateways", () => {
+    test("has a turn in the background before it is promised, so that nobody overtakes it at another of them", async (context) => {
+      // The way of the first one is so long that whatever it does after its promise comes too late.
+      const proxy = await startProxy(server().port, 5);
+      context.after(() => proxy.close());
+      const [far, near] = [`redis://127.0.0.1:${proxy.port}?prefix=far`, server().url("far")];
+      const [one, other] = await openTwo(context, [far, near], 0);
+      const seen: number[] = [];
+      for (let times = 0; times < 20; times += 1) {
+        await one.promise("first");
+        seen.push(await other.answer("second"));
+      }
+      assert.deepEqual(
+        seen,
+        seen.map((_, times) => 4 * times + 3),
+      );
+    });
+
+    test("has those who wait at one of them in front of who comes to another later, and lets none of them wait for its promise", async (context) => {
+      const [one, other] = await openTwo(context, twice(), 20);
+      assert.equal(await other.answer("hello"), 1);
+      const { id } = await one.promise(endless);
+      for (const word of ["two", "three"]) assert.equal((await one.promise(word)).status, "queued");
+      const last = other.answer("four");
+      assert.equal((await one.look(id, "/cancel", "POST")).status, "cancelled");
+      assert.equal(await last, 7);
+    });
+
+    test("has those who came before the session was there in front of who finds it", async (context) => {
+      const [one, other] = await openTwo(context, twice(), 100);
+      const promised: Told[] = [];
+      for (const word of ["one", "two", "three"]) promised.push(await one.promise(word));
+      while ((await one.look(promised[0]!.id)).status !== "completed") await nextTick();
+      assert.equal(await other.answer("four"), 7);
+    });
+
+    test("refuses whoever finds it full, before anything is promised", async (context) => {
+      const [one] = await openTwo(context, twice(), 20, 1);
+      const promised = [await one.promise(endless), await one.promise("two")];
+      const refused = await one.ask({ input: "three", background: true });
+      assert.equal(refused.status, 429);
+      assert.match(await refused.text(), /"code":"session_busy"/);
+      for (const { id } of promised.toReversed()) {
+        assert.equal((await one.look(id, "/cancel", "POST")).status, "cancelled");
+      }
+    });
+
+    test("is left by a turn that is called off while it waits, wherever that is asked for", async (context) => {
+      const [one, other] = await openTwo(context, twice(), 20);
+      const [first, second] = [await one.promise(endless), await one.promise("two")];
+      assert.equal((await other.look(second.id, "/cancel", "POST")).status, "cancelled");
+      assert.match((await one.look(first.id)).status, /queued|in_progress/);
+      assert.equal((await one.look(first.id, "/cancel", "POST")).status, "cancelled");
+      assert.equal(await other.answer("three"), 1);
+    });
   });
 }

@@ -1,4 +1,4 @@
-/** Turns in the background: known to the store before they are promised, and told as failed rather than not at all. */
+/** Turns in the background: in line and known to the store before they are promised, and told as failed rather than not at all. */
 import { toGatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
@@ -32,13 +32,13 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     const about: Writable<About> = { ...unplaced, id: turnId, createdAt: now(), model: ask.model, session, truncation };
     const keepsake: Keepsake = { owner, about, memo, background: true, isRetold: true };
 
-    async function* tell(signal: AbortSignal): Events {
+    async function* tell(beginning: Promise<Reply>, signal: AbortSignal): Events {
       const queued: readonly Event[] = [{ type: "turn-queued" }];
       elsewhere.tell(turnId, queued);
       yield queued;
       let reply: Reply | undefined;
       try {
-        reply = await begin(ask, { ...caller, signal, createdAt: about.createdAt }, "in background");
+        reply = await beginning;
         Object.assign(about, reply.about);
         for await (const events of reply.events) {
           elsewhere.tell(turnId, events);
@@ -59,8 +59,20 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     const live = lives.start(life, undefined, async (signal) => {
       leaving.push(caller.stay?.());
       leaving.push(await elsewhere.announce(turnId, signal));
-      await beginLone(store, keepsake, ask.items, key, now);
-      return { about, events: tell(signal) };
+      const standing = Promise.withResolvers<void>();
+      const asking = { ...caller, signal, createdAt: about.createdAt, stands: standing.resolve };
+      const beginning = begin(ask, asking, "in background");
+      // Whatever is sent after the promise comes behind this one, wherever it comes.
+      await Promise.race([standing.promise, beginning]);
+      try {
+        await beginLone(store, keepsake, ask.items, key, now);
+      } catch (thrown) {
+        // It may still wait, and nobody else would call it off.
+        live.turn.cancel(toGatewayError(thrown));
+        await beginning.then(({ events }) => events.return()).catch(() => {});
+        throw thrown;
+      }
+      return { about, events: tell(beginning, signal) };
     });
     void live.turn.ended.then(() => leaving.forEach((leave) => leave?.()));
     await live.turn.placed;

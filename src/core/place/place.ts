@@ -28,6 +28,8 @@ export interface Seeker {
   /** It cannot show what was said before, so that it goes on where the session is, whatever the session's other callers do. */
   readonly neverShows?: boolean | undefined;
   readonly signal: AbortSignal;
+  /** Called as soon as it stands in its line, so that whoever comes later comes behind it; where there is no line, when it has its place. */
+  readonly stands?: (() => void) | undefined;
   /** Turns that only this caller can continue, as they are kept nowhere else. */
   readonly memory?: Memory | undefined;
 }
@@ -73,7 +75,7 @@ async function continueResponse(
   { store, queue }: PlaceParts,
   ask: Ask<Item>,
   previousId: string,
-  { owner, signal, memory }: Seeker,
+  { owner, signal, stands, memory }: Seeker,
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const remembered = memory?.find(previousId);
@@ -85,7 +87,7 @@ async function continueResponse(
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);
   // Whoever continues a session's newest turn takes part in its thread; any other turn is a branch of its own.
   if (session?.tip === previous.id) {
-    whenLeft.push(await queue.enter(session.id, signal));
+    whenLeft.push(await queue.enter(session.id, signal, stands));
     session = await store.readSession(session.id);
     if (session?.tip !== previous.id) leaveAll(whenLeft);
   }
@@ -125,12 +127,12 @@ async function continueConversation(
   { store, queue }: PlaceParts,
   ask: Ask<Item>,
   conversationId: string,
-  { owner, signal }: Seeker,
+  { owner, signal, stands }: Seeker,
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const found = await findConversation(store, owner, conversationId);
   const isFree = queue.isFree(conversationId);
-  whenLeft.push(await queue.enter(conversationId, signal));
+  whenLeft.push(await queue.enter(conversationId, signal, stands));
   let session = isFree ? found : await findConversation(store, owner, conversationId);
   let path = await readThread(store, session);
   if (path.tip?.id !== session.tip) {

@@ -38,7 +38,7 @@ export async function continueSession(
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const { store, queue, newSessionId, beginnings } = parts;
-  const { owner, signal } = seeker;
+  const { owner, signal, stands } = seeker;
   const alwaysResends = parts.alwaysResends() && seeker.neverShows !== true;
   const search: Search = { parts, ask, seeker, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
   const session = await store.findSession(owner, hint);
@@ -51,7 +51,7 @@ export async function continueSession(
 
   // Whoever came before the session was there goes first.
   const isSettled = session !== undefined && queue.isIdle(name);
-  if (!isSettled) whenLeft.push(await queue.enter(name, signal));
+  if (!isSettled) whenLeft.push(await queue.enter(name, signal, stands));
   const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
   if (current !== undefined) return takeTurn(search, current, isSettled ? name : undefined);
   const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
@@ -78,9 +78,9 @@ function begin(search: Search, name: string, beginning: Beginning): Place {
 async function takeTurn(search: Search, known: Session, behind: string | undefined): Promise<Place> {
   const { parts, ask, seeker, hint, whenLeft, shown } = search;
   const { store, queue } = parts;
-  const { owner, signal } = seeker;
+  const { owner, signal, stands } = seeker;
   const isFree = queue.isFree(known.id);
-  whenLeft.push(await queue.enter(known.id, signal, undefined, behind));
+  whenLeft.push(await queue.enter(known.id, signal, stands, behind));
   const session = isFree ? known : await store.findSession(owner, hint);
   // It was deleted while the request waited in its line, which is nobody's any more.
   if (session?.id !== known.id) return seekAgain(search);
