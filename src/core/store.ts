@@ -115,8 +115,7 @@ export interface Archive {
   exportRecords(id?: string): AsyncIterable<ArchiveRecord>;
   /**
    * Takes in what was exported; a session or turn that is there already is left as it is, but a session that lost its hint has
-   * it again if nobody else has it now; one without a tip may get it, where an import that broke off is finished so. All of it, or
-   * nothing.
+   * it again if nobody else has it now, and one without a tip has that of the archive. All of it, or nothing.
    */
   importRecords(records: AsyncIterable<ArchiveRecord>): Promise<TakenIn>;
   /** Secrets that came with archives: what was sealed with them elsewhere can be opened here, and nothing is sealed with them. */

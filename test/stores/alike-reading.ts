@@ -102,13 +102,6 @@ async function gatherAll(store: SessionStore): Promise<readonly ArchiveRecord[]>
   return [...secrets, ...session.toSorted((one, other) => (idOf(one) < idOf(other) ? -1 : 1)), ...turn];
 }
 
-/** Redis gives a session that has no tip that of the archive, as it may have been taken in by half before; the others do not. */
 export async function importAll({ archive, ask }: World): Promise<void> {
-  if (archive === undefined) return;
-  const there = await ask("export all", gatherAll);
-  const tipless = new Set(there?.map((record) => (record.type === "session" && !record.tip ? record.id : undefined)));
-  const records = archive.map((record) =>
-    record.type === "session" && tipless.has(record.id) ? { ...record, tip: undefined } : record,
-  );
-  await ask("take in the archive", (store) => store.importRecords(replay(records)));
+  if (archive !== undefined) await ask("take in the archive", (store) => store.importRecords(replay(archive)));
 }

@@ -243,6 +243,15 @@ export function describeArchive(it: It): void {
     assert.equal((await store.readConversation("alice", first!.session!))?.tip, second!.id);
   });
 
+  it("gives a session without a tip that of the archive", async (store) => {
+    const [first] = await keepThread(store, 1);
+    const archive = await gather(store.exportRecords());
+    await store.deleteTurn("alice", first!.id);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, undefined);
+    assert.equal((await store.importRecords(replay(archive))).turns, 1);
+    assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
+  });
+
   it("takes in nothing of an archive whose hints have another key than its own", async (store) => {
     const other = createMemoryStore();
     await fill(other);

@@ -58,6 +58,7 @@ export function createArchive(shelves: Shelves): Archive {
     const findSession = (id: string) => sessions.get(id) ?? newSessions.get(id);
     const findTurn = (id: string) => turns.get(id) ?? newTurns.get(id);
     const hintless = new Map<string, string>();
+    const tips: (readonly [sessionId: string, tip: string])[] = [];
     let key = shelves.hintKey();
     let sealKeys: readonly string[] = [];
     let isSameKey = false;
@@ -76,6 +77,7 @@ export function createArchive(shelves: Shelves): Archive {
         case "session": {
           const { type: _, ...session } = record;
           const known = sessions.get(session.id);
+          if (session.tip !== undefined) tips.push([session.id, session.tip]);
           const isSame = known !== undefined && known.owner === session.owner;
           if (isSame && known.hint === undefined && session.hint !== undefined && isSameKey) {
             hintless.set(session.id, session.hint);
@@ -107,12 +109,19 @@ export function createArchive(shelves: Shelves): Archive {
     addSeals(sealKeys);
     for (const turn of newTurns.values()) shelves.addTurn(turn);
     for (const session of newSessions.values()) {
-      const isTip = session.tip !== undefined && turns.has(session.tip);
-      shelves.putSession({ ...session, hint: undefined, tip: isTip ? session.tip : undefined });
+      shelves.putSession({ ...session, hint: undefined, tip: undefined });
       if (session.hint !== undefined) hintless.set(session.id, session.hint);
     }
+    for (const [sessionId, tip] of tips) giveTip(sessionId, tip);
     const taken = [...hintless].filter(([sessionId, hint]) => !giveHint(sessionId, hint));
     return { sessions: newSessions.size, turns: newTurns.size, hintsTaken: taken.length };
+  }
+
+  /** One that went while the archive was written is no tip; and a session that has one keeps it. */
+  function giveTip(sessionId: string, tip: string): void {
+    const session = sessions.get(sessionId);
+    if (session === undefined || session.tip !== undefined || turns.get(tip)?.owner !== session.owner) return;
+    shelves.putSession({ ...session, tip });
   }
 
   /** False: a session that came to life under the same hint since then keeps it. */

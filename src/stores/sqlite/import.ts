@@ -15,7 +15,8 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
   function takeIn(staged: Iterable<StagedRow>): TakenIn {
     removeMarked();
     const isBound = statements.hasHints.get() !== undefined;
-    const tips: string[] = [];
+    const added: string[] = [];
+    const tips: (readonly [sessionId: string, tip: string])[] = [];
     let [isFirst, isSameKey, turns, hintsTaken] = [true, false, 0, 0];
     for (const { type, record } of staged) {
       if (isFirst !== (type === "store")) throw brokenArchive("its first record, and only that, tells its key");
@@ -28,7 +29,8 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
           break;
         case "session": {
           const { isNew, isHintTaken } = addSession(row as SessionRow, isSameKey);
-          if (isNew) tips.push(String(row[0]));
+          if (isNew) added.push(String(row[0]));
+          else if (row[3] !== null) tips.push([String(row[0]), String(row[3])]);
           if (isHintTaken) hintsTaken += 1;
           break;
         }
@@ -37,8 +39,9 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
           break;
       }
     }
-    for (const sessionId of tips) checkTip(sessionId);
-    return { sessions: tips.length, turns, hintsTaken };
+    for (const sessionId of added) checkTip(sessionId);
+    for (const [sessionId, tip] of tips) statements.setTip.run(tip, sessionId, tip);
+    return { sessions: added.length, turns, hintsTaken };
   }
 
   function removeMarked(): void {
@@ -155,6 +158,8 @@ function prepareImport({ database }: Ground) {
     addTurn: database.prepare(addRow),
     dropTip: database.prepare(`
       UPDATE sessions SET tip = NULL WHERE id = ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = sessions.tip)`),
+    setTip: database.prepare(`
+      UPDATE sessions SET tip = ? WHERE id = ? AND tip IS NULL AND owner = (SELECT owner FROM turns WHERE turns.id = ?)`),
     findStrayTip: database.prepare(`
       SELECT sessions.tip FROM sessions JOIN turns ON turns.id = sessions.tip
       WHERE sessions.id = ? AND turns.owner <> sessions.owner`),
