@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
-import { keepLoose, keepThread, makeTurn, pruneAll } from "./making.ts";
+import { gather, keepLoose, keepThread, makeTurn, pruneAll } from "./making.ts";
 import type { RedisServer } from "./redis-server.ts";
 
 export function describeOperator(server: () => RedisServer): void {
@@ -11,6 +11,13 @@ export function describeOperator(server: () => RedisServer): void {
     const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
     context.after(() => store.close());
     return store;
+  };
+
+  const during = async (work: () => Promise<unknown>) => {
+    const before = await countCalls(server());
+    await work();
+    const after = await countCalls(server());
+    return { reads: after.reads - before.reads, scripts: after.scripts - before.scripts };
   };
 
   test("what is outside of sessions is listed in short steps, and no tree is walked through that nobody asked for", async (context) => {
@@ -25,12 +32,6 @@ export function describeOperator(server: () => RedisServer): void {
       });
       await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
     }
-    const during = async (work: () => Promise<unknown>) => {
-      const before = await countCalls(server());
-      await work();
-      const after = await countCalls(server());
-      return { reads: after.reads - before.reads, scripts: after.scripts - before.scripts };
-    };
     assert.deepEqual(await during(() => store.hasLoose()), { reads: 0, scripts: 0 });
     const first = await during(() => store.listLoose({ limit: 1 }));
     assert.ok(first.reads < 100, `${first.reads} reads for one tree`);
@@ -41,6 +42,28 @@ export function describeOperator(server: () => RedisServer): void {
       assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
     });
     assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
+  });
+
+  test("one tree outside of sessions is listed, exported and deleted in short steps, however large it is", async (context) => {
+    const store = await open(context, "large");
+    const thread = await keepLoose(store, 1_500, new Date(0));
+    const [first, last] = [thread[0]!, thread.at(-1)!];
+    const wide = Array.from({ length: 1_000 }, () => makeTurn({ parent: first.id, createdAt: new Date(1) }));
+    await Promise.all(wide.map((turn) => store.commit({ turns: [turn] })));
+    const countExported = async (id: string) => (await gather(store.exportRecords(id))).length;
+    const works: readonly (() => Promise<unknown>)[] = [
+      async () => {
+        const [tree] = await store.listLoose({ limit: 1 });
+        assert.deepEqual([tree?.id, tree?.turns, tree?.updatedAt], [first.id, 2_500, new Date(1)]);
+      },
+      async () => assert.equal(await countExported(first.id), 1 + 2_500),
+      async () => assert.equal(await countExported(last.id), 1 + 1_500),
+      async () => assert.equal(await store.deleteBelow("alice", first.id), 2_499),
+    ];
+    for (const work of works) {
+      const { reads, scripts } = await during(work);
+      assert.ok(reads / scripts < 3_000, `${reads} reads in ${scripts} steps`);
+    }
   });
 
   test("what is deleted of an archive while it is taken in is gone, and the rest is there", async (context) => {

@@ -3,6 +3,7 @@ import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts
 import { toBeginning } from "../beginning.ts";
 import { noLoose, noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
+import { listBefore, listLoose, walkLoose } from "./loose.ts";
 import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
@@ -15,7 +16,7 @@ export function createArchive(
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = String((await send("GET", key("count"))) ?? 0);
-    const outside = wanted === undefined ? [] : toTexts(await read(scripts.aroundLoose, wanted));
+    const outside = wanted === undefined ? [] : await findAround(wanted);
     const isKnown = wanted === undefined || outside.length > 0 || (await send("EXISTS", key(`s:${wanted}`))) === 1;
     if (!isKnown) throw noSession(wanted);
     const [hintKey, sealKey] = toList(await send("HMGET", key("secrets"), "hint", "secret:seal"));
@@ -30,6 +31,12 @@ export function createArchive(
     const bounds = wanted === undefined ? [last, lastSession, maxBytes] : [last, maxBytes];
     const script = wanted === undefined ? scripts.exportTurns : scripts.exportTurnsOf;
     yield* exportTurns(script, wanted === undefined ? [] : [wanted], bounds);
+  }
+
+  /** What came before a turn outside of sessions, the turn, and all that follows it; parents come first. */
+  async function findAround(turnId: string): Promise<readonly string[]> {
+    const ids = await listLoose(ground, "", turnId);
+    return ids.length === 0 ? ids : [...(await listBefore(ground, turnId)), ...ids];
   }
 
   async function readForeignSeals(): Promise<readonly string[]> {
@@ -87,7 +94,6 @@ export function createArchive(
     });
   }
 
-  /** Little by little: nobody else is answered while Redis walks through trees. */
   async function measureLoose(
     roots: readonly string[],
     owner: string,
@@ -97,10 +103,19 @@ export function createArchive(
     for (let rest = roots; rest.length > 0 && found.length < limit;) {
       const wanted = String(limit - found.length);
       const [looked, page] = toList(await read(scripts.measureLoose, owner, wanted, ...rest));
-      found.push(...toList(page).map(toSummary));
+      for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
       rest = rest.slice(Number(looked));
     }
     return found;
+  }
+
+  async function measureRest(tree: SessionSummary, rest: readonly string[]): Promise<SessionSummary> {
+    let { turns, updatedAt } = tree;
+    for await (const { ids, newest } of walkLoose(ground, "", rest)) {
+      turns += ids.length;
+      updatedAt = new Date(Math.max(+updatedAt, newest));
+    }
+    return { ...tree, turns, updatedAt };
   }
 
   return {

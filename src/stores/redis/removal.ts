@@ -2,6 +2,7 @@
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping, PruneRules, Pruned } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
+import { listLoose, walkLoose } from "./loose.ts";
 import { type Script, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
@@ -15,7 +16,7 @@ export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "de
       return true;
     },
     async deleteBelow(owner, turnId) {
-      const below = toTexts(await ground.read(scripts.belowLoose, owner, turnId)).toReversed();
+      const below = (await listLoose(ground, owner, turnId)).slice(1).toReversed();
       for (let start = 0; start < below.length; start += maxRemovedTurns) {
         const going = below.slice(start, start + maxRemovedTurns);
         const [changes, changed] = toList(await ground.write(scripts.removeBelow, [turnId, ...going]));
@@ -114,7 +115,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
         return false;
       }
       counted = String((await ground.send("GET", ground.key("count"))) ?? 0);
-      const { idle, looked } = await walkLoose(root, before);
+      const { idle, looked } = await findIdle(root, before);
       if (idle.length === 0) {
         skippedRoots += 1;
         spent.budget -= 1 + looked / readsPerRemoval;
@@ -136,18 +137,12 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     return parents === undefined || toTexts(parents).some((id) => dyingIds.has(id));
   }
 
-  /** All of a tree, parents first, or none of it if anything in it is new. Little by little: Redis answers nobody else meanwhile. */
-  async function walkLoose(root: string, before: number): Promise<{ idle: readonly string[]; looked: number }> {
+  /** All of a tree, parents first, or none of it if anything in it is new. */
+  async function findIdle(root: string, before: number): Promise<{ idle: readonly string[]; looked: number }> {
     const seen: string[] = [];
-    const front = [root];
-    for (let at = 0; at < front.length;) {
-      const page = front.slice(at, at + maxRemovedTurns);
-      at += page.length;
-      const found = await ground.read(scripts.walkLoose, String(before), ...page);
-      if (typeof found === "number") return { idle: [], looked: seen.length + found };
-      const [ids, rest] = toList(found);
-      for (const id of toTexts(ids)) seen.push(id);
-      for (const id of toTexts(rest)) front.push(id);
+    for await (const { ids, newest, runs } of walkLoose(ground, "", [root])) {
+      for (const id of ids) seen.push(id);
+      if (runs || newest >= before) return { idle: [], looked: seen.length };
     }
     return { idle: seen, looked: seen.length };
   }

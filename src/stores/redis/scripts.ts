@@ -37,8 +37,8 @@ export const scripts = {
   exportTurns: look(reading.exportTurns),
   exportTurnsOf: look(reading.exportTurnsOf),
   measureLoose: look(loose.measureLoose),
-  belowLoose: look(loose.belowLoose),
-  aroundLoose: look(loose.aroundLoose),
+  walkLoose: look(loose.walkLoose),
+  climbLoose: look(loose.climbLoose),
 
   commit: change(keeping.commit),
   begin: grow(keeping.begin),
@@ -55,7 +55,6 @@ export const scripts = {
   doomSurplus: release(leaving.doomSurplus),
   removeFailed: release(leaving.removeFailed),
   removeLeft: release(leaving.removeLeft),
-  walkLoose: look(leaving.walkLoose),
   parentsBehind: look(leaving.parentsBehind),
   removeLeaves: release(leaving.removeLeaves),
   removeKeys: release(leaving.removeKeys),

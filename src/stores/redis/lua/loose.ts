@@ -1,53 +1,58 @@
 /** The Lua of what is kept outside of sessions. */
 import { firstWords } from "./reading.ts";
 
-const below = String.raw`
--- The ids of a turn and of all that follows it outside of sessions, parents first.
-local function listBelow(root)
-  local ids = { root }
-  local at = 1
-  while at <= #ids do
-    for _, id in ipairs(childrenOf(ids[at])) do
-      if readTurn(id)[SESSION] == '' then ids[#ids + 1] = id end
+/** So many turns are walked through in one script: a pause of some milliseconds. */
+export const maxWalked = 500;
+
+const walk = String.raw`
+-- From some turns on through all that follows them outside of sessions, a bounded number: the ids of those that were seen, parents
+-- first, from which to go on, when the newest was made, and whether one of them runs.
+local function walk(ids, owner)
+  local seen, rest, newest, runs, at = {}, {}, 0, 0, 1
+  while at <= #ids and at <= ${maxWalked} do
+    local id = ids[at]
+    local turn = readTurn(id)
+    if turn and turn[SESSION] == '' and (owner == '' or turn[OWNER] == owner) then
+      seen[#seen + 1] = id
+      newest = math.max(newest, tonumber(turn[CREATED]))
+      if turn[STATUS] == 'running' then runs = 1 end
+      for _, childId in ipairs(childrenOf(id)) do ids[#ids + 1] = childId end
     end
     at = at + 1
   end
-  return ids
+  for each = at, #ids do rest[#rest + 1] = ids[each] end
+  return { seen, rest, string.format('%.0f', newest), runs }
 end
+`;
+
+export const walkLoose =
+  walk +
+  String.raw`
+local ids = {}
+for at = 2, #ARGV do ids[#ids + 1] = ARGV[at] end
+return walk(ids, ARGV[1])
 `;
 
 /**
  * What lists tell of trees by their roots, of everybody or of one owner: so many of them, and no more once enough turns were
- * walked through. Tells how many roots were looked at.
+ * walked through; of a large one from which turns to go on. Tells how many roots were looked at.
  */
 export const measureLoose =
   firstWords +
-  below +
+  walk +
   String.raw`
 local page, looked, walked = {}, 0, 0
 for at = 3, #ARGV do
   if #page >= tonumber(ARGV[2]) or walked >= 200 then break end
   local id, turn = ARGV[at], readTurn(ARGV[at])
   if turn and (ARGV[1] == '' or turn[OWNER] == ARGV[1]) then
-    local ids, updated = listBelow(id), 0
-    for _, each in ipairs(ids) do updated = math.max(updated, tonumber(readTurn(each)[CREATED])) end
-    page[#page + 1] = { turn[OWNER], turn[CREATED], string.format('%.0f', updated), #ids, id, firstWords(id) }
-    walked = walked + #ids
+    local seen, rest, newest = unpack(walk({ id }, ''))
+    page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, firstWords(id), rest }
+    walked = walked + #seen
   end
   looked = looked + 1
 end
 return { looked, page }
-`;
-
-/** The ids of all that follows an owner's turn outside of sessions, parents first. */
-export const belowLoose =
-  below +
-  String.raw`
-local turn = readTurn(ARGV[2])
-if not turn or turn[OWNER] ~= ARGV[1] or turn[SESSION] ~= '' then return {} end
-local ids = listBelow(ARGV[2])
-table.remove(ids, 1)
-return ids
 `;
 
 /** Deletes turns; whoever followed them follows the first that is named, or nobody. Tells how many changes there were, and the ids of all that changed. */
@@ -61,21 +66,15 @@ end
 return { call('INCR', P .. 'changes'), changed }
 `;
 
-/** The ids of what came before a turn outside of sessions, of the turn, and of all that follows it; parents come first. */
-export const aroundLoose =
-  below +
-  String.raw`
-local turn = readTurn(ARGV[1])
-if not turn or turn[SESSION] ~= '' then return {} end
+/** The ids of what came before a turn outside of sessions, the nearest first: a bounded number. */
+export const climbLoose = String.raw`
 local before = {}
-local parent = turn[PARENT] ~= '' and readTurn(turn[PARENT])
-while parent and parent[SESSION] == '' do
-  before[#before + 1] = turn[PARENT]
-  turn = parent
-  parent = turn[PARENT] ~= '' and readTurn(turn[PARENT])
+local turn = readTurn(ARGV[1])
+while turn and turn[PARENT] ~= '' and #before < ${maxWalked} do
+  local parent = turn[PARENT]
+  turn = readTurn(parent)
+  if turn and turn[SESSION] ~= '' then break end
+  if turn then before[#before + 1] = parent end
 end
-local ids = {}
-for at = #before, 1, -1 do ids[#ids + 1] = before[at] end
-for _, id in ipairs(listBelow(ARGV[1])) do ids[#ids + 1] = id end
-return ids
+return before
 `;

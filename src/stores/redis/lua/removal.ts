@@ -107,28 +107,6 @@ end
 return looked > 0 and { looked, gone, call(gone > 0 and 'INCR' or 'GET', P .. 'changes'), changed }
 `;
 
-/**
- * Walks through a tree outside of sessions from some of its turns on: a bounded number of them. Tells which it has seen, parents
- * first, and from which to go on; or how many, if one of them is new or runs.
- */
-export const walkLoose = String.raw`
-local before, ids, seen, at = tonumber(ARGV[1]), {}, {}, 1
-for each = 2, #ARGV do ids[#ids + 1] = ARGV[each] end
-while at <= #ids and at <= 500 do
-  local id = ids[at]
-  local turn = readTurn(id)
-  if turn and turn[SESSION] == '' then
-    if tonumber(turn[CREATED]) >= before or turn[STATUS] == 'running' then return at end
-    seen[#seen + 1] = id
-    for _, childId in ipairs(childrenOf(id)) do ids[#ids + 1] = childId end
-  end
-  at = at + 1
-end
-local rest = {}
-for each = at, #ids do rest[#rest + 1] = ids[each] end
-return { seen, rest }
-`;
-
 /** How many turns and sessions have come; and what those turns follow that came outside of sessions behind a number, unless they are many. */
 export const parentsBehind = String.raw`
 local last, count, parents = tonumber(ARGV[1]), tonumber(call('GET', P .. 'count') or 0), {}

@@ -1,0 +1,46 @@
+/** Trees outside of sessions in Redis, walked through little by little: nobody else is answered while a script runs. */
+import type { Ground } from "./ground.ts";
+import { maxWalked } from "./lua/loose.ts";
+import { toList, toTexts } from "./script.ts";
+import { scripts } from "./scripts.ts";
+
+interface Stretch {
+  readonly ids: readonly string[];
+  /** When the newest of them was made. */
+  readonly newest: number;
+  /** One of them is not over. */
+  readonly runs: boolean;
+}
+
+/** Turns of an owner, or of anybody, with all that follows them; parents come first. */
+export async function* walkLoose(
+  ground: Ground,
+  owner: string,
+  from: readonly string[],
+): AsyncGenerator<Stretch, void, void> {
+  let front = from;
+  while (front.length > 0) {
+    const page = front.slice(0, maxWalked);
+    const [ids, rest, newest, runs] = toList(await ground.read(scripts.walkLoose, owner, ...page));
+    front = [...front.slice(maxWalked), ...toTexts(rest)];
+    yield { ids: toTexts(ids), newest: Number(newest), runs: runs === 1 };
+  }
+}
+
+/** The ids of all of them. */
+export async function listLoose(ground: Ground, owner: string, root: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for await (const { ids } of walkLoose(ground, owner, [root])) for (const id of ids) found.push(id);
+  return found;
+}
+
+/** The ids of what came before a turn, the root first. */
+export async function listBefore(ground: Ground, turnId: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (let id: string | undefined = turnId; id !== undefined;) {
+    const page = toTexts(await ground.read(scripts.climbLoose, id));
+    for (const each of page) found.push(each);
+    id = page.length < maxWalked ? undefined : page.at(-1);
+  }
+  return found.toReversed();
+}
