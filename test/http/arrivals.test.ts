@@ -101,6 +101,41 @@ suite("bodies on their way", () => {
     assert.equal((await post(address, token, body)).status, 200, "what has come or was refused counts no longer");
   });
 
+  test("a body that comes slowly is not crowded out by those that came, or were left, meanwhile", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const box = createBox(context, [say("hi")], { settings, limits: { maxArrivingBytes: 300_000 } });
+    const address = await box.listen();
+    const slow = begin(context, address, hello.slice(0, 5));
+    await letIn(1);
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "x".repeat(200_000) }] });
+    const left = begin(context, address, body.slice(0, -10), body.length);
+    await once(left.socket, "drain");
+    left.socket.destroy();
+    while (box.logged.length === 0) await new Promise(setImmediate);
+    assert.match(JSON.stringify(box.logged), /"status":499[^]*"client_closed"/);
+    assert.equal((await post(address, token, body)).status, 200);
+    assert.equal((await post(address, token, body)).status, 200);
+    slow.socket.write(hello.slice(5));
+    assert.match(await slow.closed, /^HTTP\/1\.1 200 /);
+  });
+
+  test("the time that a body may stand still begins anew with each piece, and is over with the body", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const limits = { bodyIdleTimeoutMs: 54_321 };
+    const address = await createBox(context, [say("hi")], { settings, limits }).listen();
+    const started = context.mock.method(globalThis, "setTimeout");
+    const cleared = context.mock.method(globalThis, "clearTimeout");
+    const half = begin(context, address, "");
+    await letIn(1);
+    const timer = started.mock.calls.find(({ arguments: [, delay] }) => delay === 54_321)?.result;
+    assert.ok(timer);
+    const anew = context.mock.method(timer, "refresh");
+    half.socket.write(hello);
+    assert.match(await half.closed, /^HTTP\/1\.1 200 /);
+    assert.equal(anew.mock.callCount(), 1);
+    assert.ok(cleared.mock.calls.some(({ arguments: [which] }) => which === timer));
+  });
+
   test("a body in the smallest pieces is read as it was sent", async (context) => {
     const box = createBox(context, [say("hi")]);
     const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
@@ -133,6 +168,20 @@ suite("bodies on their way", () => {
     quick.socket.send(body.slice(200_000), { fin: true });
     assert.equal(textOf(await quick.answer()), "hi");
     assert.deepEqual(await slow.closed, { code: 1013, reason: "overloaded" });
+  });
+
+  test("a connection that gives way is over, whether its client answers or not", async (context) => {
+    const settings = { webSocket: { enabled: true, maxConnections: 2, maxMinutes: 60 } };
+    const limits = { maxArrivingBytes: 300_000 };
+    const address = await createBox(context, [say("hi")], { settings, limits }).listen();
+    const [slow, quick] = [await dial(context, address), await dial(context, address)];
+    slow.socket.send("x".repeat(200_000), { fin: false });
+    slow.socket.ping();
+    await once(slow.socket, "pong");
+    slow.socket.pause();
+    quick.socket.send("x".repeat(200_000), { fin: false });
+    const dialled = () => dial(context, address).catch(() => undefined);
+    while ((await dialled()) === undefined);
   });
 });
 

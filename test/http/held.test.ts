@@ -233,6 +233,17 @@ suite("memory", () => {
     assert.equal(textOf(await second.answer()), "hi");
   });
 
+  test("what waits on a connection, and what is answered there, count until it is closed", async (context) => {
+    const model = createSlowModel();
+    const address = await createBox(context, model.script, { settings: { tokens }, limits }).listen();
+    const client = await dial(context, address);
+    for (let sent = 0; sent < 2; sent += 1) client.create({ input: "x".repeat(100_000) });
+    await model.asked(1);
+    while ((await readHeld(address)) < 200_000);
+    client.socket.terminate();
+    await letGo(address);
+  });
+
   test("what a connection remembers of turns that nobody keeps counts too", async (context) => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);

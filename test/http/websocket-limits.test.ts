@@ -159,6 +159,23 @@ test("only so many frames wait behind the one that is being answered", async (co
   assert.equal(box.adapter.turns.length, 9);
 });
 
+test("frames that wait may be as long together as one body", async (context) => {
+  const release = Promise.withResolvers<void>();
+  const script = async function* () {
+    await release.promise;
+    yield say("hi");
+  };
+  const box = createBox(context, script, { limits: { maxBodyBytes: 2_000 } });
+  const client = await dial(context, await box.listen());
+  for (let sent = 0; sent < 3; sent++) client.create({ input: "x".repeat(1_500) });
+  const [busy] = await client.answer();
+  assert.deepEqual([busy?.status, busy?.error?.code], [429, "session_busy"]);
+  release.resolve();
+  for (let answered = 0; answered < 2; answered++) assert.equal(textOf(await client.answer()), "hi");
+  client.create({ input: "x".repeat(1_500) });
+  assert.equal(textOf(await client.answer()), "hi", "what was answered waits no longer");
+});
+
 test("the upgrade and every turn count against the token's rate", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { rate: { requestsPerMinute: 1, burst: 2 } } });
   const address = await box.listen();
@@ -219,9 +236,11 @@ test("a connection whose time is over ends after the running response", async (c
     { settings: { webSocket: { ...on, maxMinutes: 0.002 } } },
   );
   const address = await box.listen();
-  const idle = await dial(context, address);
+  // Its time is over first.
   const busy = await dial(context, address);
   busy.create();
+  busy.create();
+  const idle = await dial(context, address);
   const told = await idle.next();
   assert.deepEqual([told.type, told.status, told.error?.code], ["error", 400, "websocket_connection_limit_reached"]);
   assert.equal((await idle.closed).code, 1000);
@@ -285,8 +304,26 @@ test("a client is asked whether it is still there, and cut off when it does not 
   context.after(() => mute.terminate());
   const lively = await dial(context, address);
   await Promise.all([once(mute, "ping"), once(lively.socket, "ping")]);
-  await once(lively.socket, "ping");
+  for (let pings = 0; pings < 3; pings += 1) await once(lively.socket, "ping");
+  assert.equal(mute.readyState, WebSocket.OPEN, "it has its time");
   at += 61_000;
   assert.equal((await once(mute, "close"))[0], 1006);
   assert.equal(lively.socket.readyState, WebSocket.OPEN);
+});
+
+test("a connection that has ended leaves no timer behind", async (context) => {
+  const limits = { heartbeatMs: 54_321 };
+  const box = createBox(context, [], { limits, settings: { webSocket: { ...on, maxMinutes: 7 } } });
+  const address = await box.listen();
+  const started = [context.mock.method(globalThis, "setInterval"), context.mock.method(globalThis, "setTimeout")];
+  const cleared = [context.mock.method(globalThis, "clearInterval"), context.mock.method(globalThis, "clearTimeout")];
+  const client = await dial(context, address);
+  client.socket.close();
+  await client.closed;
+  await box.close();
+  const calls = started.flatMap(({ mock }) => mock.calls);
+  const timers = calls.filter(({ arguments: [, ms] }) => ms === 54_321 || ms === 420_000).map(({ result }) => result);
+  assert.equal(timers.length, 2);
+  const over = new Set<unknown>(cleared.flatMap(({ mock }) => mock.calls.map(({ arguments: [timer] }) => timer)));
+  for (const timer of timers) assert.ok(over.has(timer));
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { Socket } from "node:net";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
@@ -54,10 +55,11 @@ test("requests on one connection are answered one after the other, in the order 
   const client = await dial(context, await box.listen());
   client.create({ input: "first" });
   client.create({ input: "second" });
-  const first = await client.answer();
-  const second = await client.answer();
+  client.create({ input: "third" });
+  const [first, second, third] = [await client.answer(), await client.answer(), await client.answer()];
   assert.match(textOf(first), /first/);
   assert.match(textOf(second), /second/);
+  assert.match(textOf(third), /third/);
   assert.equal(typesOf(second)[0], "response.created");
   assert.equal(second[0]?.sequence_number, 0);
 });
@@ -91,6 +93,22 @@ test("a response that is not kept can be continued on its own connection, and on
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found", "only the last one is kept");
   client.create({ store: false, previous_response_id: idOf(second) });
   assert.equal(textOf(await client.answer()), "5");
+});
+
+test("a response that is not kept is forgotten when another one is made ready to go on from", async (context) => {
+  const client = await dial(context, await createBox(context, count).listen());
+  client.create();
+  const kept = idOf(await client.answer());
+  client.create({ store: false });
+  const forgotten = idOf(await client.answer());
+  client.create({ store: false, generate: false, previous_response_id: kept, input: "and" });
+  const ready = idOf(await client.answer());
+  client.create({ store: false, previous_response_id: forgotten });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
+  client.create({ store: false, previous_response_id: ready });
+  assert.equal(textOf(await client.answer()), "4");
+  client.create({ store: false, previous_response_id: ready });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
 });
 
 test("what is kept may follow what is not: it is kept with all that was said before", async (context) => {
@@ -147,10 +165,20 @@ test("a conversation longer than a body may be is not remembered", async (contex
   client.create({ store: false, previous_response_id: idOf(second) });
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
 
+  client.create({ store: false });
+  await client.answer();
+  client.create({ store: false, input: "x".repeat(1200) });
+  client.create({ store: false, input: "x".repeat(1200), previous_response_id: idOf(await client.answer()) });
+  client.create({ store: false, previous_response_id: idOf(await client.answer()) });
+  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found", "another one is as long");
+
   client.create({ generate: false, input: "x".repeat(1200) });
   client.create({ generate: false, input: "x".repeat(1200), previous_response_id: idOf(await client.answer()) });
   client.create({ previous_response_id: idOf(await client.answer()) });
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
+  client.create({ store: false, generate: false });
+  client.create({ store: false, previous_response_id: idOf(await client.answer()) });
+  assert.equal(textOf(await client.answer()), "2", "what is forgotten takes no room");
 });
 
 test("a request that shall not generate is made ready without the model, and continued later", async (context) => {
@@ -196,6 +224,9 @@ test("a failure on the way is told by the end of the response alone, and the con
   assert.equal(failed.at(-1)?.response?.error?.code, "server_error");
   client.create();
   assert.equal((await client.answer()).at(-1)?.type, "response.completed");
+  const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);
+  const line = lines.find(({ method }) => method === "response.create");
+  assert.deepEqual([line?.["status"], line?.["code"]], [200, "adapter_error"]);
 });
 
 test("a client that leaves calls off its turn at once", async (context) => {
@@ -239,6 +270,26 @@ test("a client that reads slowly pauses the model", async (context) => {
   client.socket.resume();
   await finished.promise;
   client.socket.terminate();
+});
+
+test("a client that was behind and has caught up may be silent for as long as it likes", async (context) => {
+  const told = Promise.withResolvers<void>();
+  const script = async function* () {
+    yield say("x".repeat(1024 * 1024));
+    told.resolve();
+  };
+  const box = createBox(context, script, { limits: { stalledClientTimeoutMs: 54_321 } });
+  const client = await dial(context, await box.listen());
+  const timed = context.mock.method(Socket.prototype, "setTimeout");
+  client.socket.pause();
+  client.create();
+  const isTimed = (wanted: number) => timed.mock.calls.some(({ arguments: [ms] }) => ms === wanted);
+  while (!isTimed(54_321)) await new Promise(setImmediate);
+  assert.ok(!isTimed(0));
+  client.socket.resume();
+  await told.promise;
+  await client.answer();
+  while (!isTimed(0)) await new Promise(setImmediate);
 });
 
 test("a client that reads nothing is cut off, and its turn with it", async (context) => {
