@@ -73,6 +73,22 @@ test("empty reasoning is none, and parts no message", async () => {
   assert.deepEqual(answerOf(events).items, [{ type: "message", role: "assistant", content: "Hello" }]);
 });
 
+test("what tells nothing is no batch and no piece of a call", async () => {
+  const sizes: number[] = [];
+  const said = [[call(0, "f", "a"), args(0, "")], [args(0, "")], [args(0, "{}")]];
+  for await (const batch of frame("resp_1", replay(said), createEnding())) sizes.push(batch.length);
+  assert.deepEqual(sizes, [2, 1, 2]);
+});
+
+test("the end of a message leaves a call open that has begun behind it", async () => {
+  const events = await collect([
+    [{ type: "text", text: "Hm" }, call(0, "f", "a"), args(0, "{")],
+    [{ type: "message-end" }, args(0, "}")],
+  ]);
+  const [, item] = answerOf(events).items;
+  assert.equal(item?.type === "tool-call" && item.arguments, "{}");
+});
+
 test("a refusal after text is a second part of the same message", async () => {
   const events = await collect([
     [
@@ -116,6 +132,15 @@ test("calls whose arguments arrive interleaved are told one after the other, non
   }
 });
 
+test("a call is told as it comes once the one before it is whole", async () => {
+  const begun: number[] = [];
+  const said = [[call(0, "first", "a"), args(0, "{}")], [call(1, "second", "b")], [args(1, "{}")]];
+  for await (const batch of frame("resp_1", replay(said), createEnding())) {
+    begun.push(batch.filter(({ type }) => type === "item-start").length);
+  }
+  assert.deepEqual(begun, [1, 1, 0, 0]);
+});
+
 test("interleaved inputs of custom tools are kept apart too", async () => {
   const custom = (index: number): Delta => ({
     type: "tool-call",
@@ -134,6 +159,26 @@ test("interleaved inputs of custom tools are kept apart too", async () => {
 test("arguments for a call that is not open fail the turn instead of vanishing", async () => {
   const events = await collect([[{ type: "text", text: "Hm" }], [args(3, "{}")]]);
   assert.equal(answerOf(events).error?.code, "adapter_protocol");
+  const late = await collect([
+    [call(3, "f"), args(3, "{")],
+    [{ type: "text", text: "Hm" }, args(3, "}")],
+  ]);
+  assert.equal(answerOf(late).error?.code, "adapter_protocol");
+});
+
+test("a number that a call had which is over may be that of another", async () => {
+  const events = await collect([
+    [call(0, "first"), args(0, "{"), call(1, "second"), args(1, "{}"), { type: "text", text: "Hm" }],
+    [call(1, "third"), args(1, '{"x":1}')],
+  ]);
+  assert.deepEqual(
+    answerOf(events).items.flatMap((item) => (item.type === "tool-call" ? [[item.name, item.arguments]] : [])),
+    [
+      ["first", "{"],
+      ["second", "{}"],
+      ["third", '{"x":1}'],
+    ],
+  );
 });
 
 test("a delta with very many log probabilities is taken whole", async () => {
@@ -217,6 +262,22 @@ test("the answer is settled before its end is told", async () => {
   assert.deepEqual(order, ["settled", "told"]);
 });
 
+test("an answer that failed is let go of before its end is told", async () => {
+  const order: string[] = [];
+  const ending: Ending = {
+    ...createEnding(),
+    async abandon({ status }) {
+      await new Promise(setImmediate);
+      order.push(status);
+    },
+  };
+  const said = replay([[{ type: "text", text: "Half" }]], new GatewayError("adapter_error", "broke"));
+  for await (const batch of frame("resp_1", said, ending)) {
+    if (batch.some((event) => event.type === "turn-end")) order.push("told");
+  }
+  assert.deepEqual(order, ["failed", "told"]);
+});
+
 test("whoever stops listening closes the adapter's stream and leaves", async () => {
   let closed = false;
   async function* endless(): AsyncGenerator<readonly Delta[]> {
@@ -227,11 +288,16 @@ test("whoever stops listening closes the adapter's stream and leaves", async () 
     }
   }
   const ending = createEnding();
-  const events = frame("resp_1", endless(), ending);
+  const abandoned: Answer[] = [];
+  const events = frame("resp_1", endless(), { ...ending, abandon: async (answer) => void abandoned.push(answer) });
   await events.next();
   await events.return();
   assert.equal(closed, true);
   assert.equal(ending.left, 1);
+  assert.deepEqual(
+    abandoned.map(({ error, items, brokenOff }) => [error?.code, items, brokenOff]),
+    [["client_closed", [{ type: "message", role: "assistant", content: "more " }], 0]],
+  );
 });
 
 test("a turn that failed before it began has a start and one failed end", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import type { Caller, Gateway, Reply } from "../../src/core/gateway.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -9,6 +10,7 @@ import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { createScriptedAdapter, type Script, type ScriptedAdapter } from "../scripted.ts";
 import { makeGateway } from "../making.ts";
+import { makeTurn } from "../stores/making.ts";
 
 interface Scene {
   readonly adapter: ScriptedAdapter;
@@ -171,6 +173,18 @@ test("a request's own system message applies; without one the thread's newest do
   );
 });
 
+test("of several system messages those of the newest request that had any apply, and no others", async () => {
+  const { talk } = createScene();
+  const by = { hint: "user:u" };
+  const inForce = async () =>
+    (await talk({}, by)).seen.filter((item) => item.type === "message" && item.role === "system");
+  await talk({ items: [system("a"), system("b"), user("one")] }, by);
+  await talk({ items: [system("a"), system("c"), user("two")] }, by);
+  assert.deepEqual(await inForce(), [system("a"), system("c")]);
+  await talk({ items: [system("a"), user("three")] }, by);
+  assert.deepEqual(await inForce(), [system("a")]);
+});
+
 test("a tool output without its call is refused by name", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: [output("nope")] }), {
@@ -219,6 +233,77 @@ test("a failed turn leaves nothing behind and lets the next one in", async () =>
   assert.deepEqual(second.seen, [user("two")]);
 });
 
+test("of a turn that fails or is left nothing is kept that was not to be kept, or could not be asked for", async () => {
+  const { talk, ask, store } = createScene(async function* () {
+    yield [{ type: "text", text: "half" }];
+    throw new Error("broken");
+  });
+  const memo = () => "{}";
+  for (const [wanted, caller, status] of [
+    [{ keep: "no" }, { memo }, undefined],
+    [{ keep: "in-session" }, { hint: "user:u" }, undefined],
+    [{ keep: "yes" }, { memo }, "failed"],
+  ] as const) {
+    await talk(wanted, { turnId: "resp_failed", ...caller });
+    assert.equal((await store.findTurn("ann", "resp_failed"))?.status, status);
+  }
+  const { events } = await ask({ keep: "yes" }, { turnId: "resp_left", memo });
+  await events.next();
+  await events.return();
+  const left = await store.findTurn("ann", "resp_left");
+  assert.deepEqual([left?.status, left?.told?.failure], ["cancelled", undefined]);
+});
+
+test("why a turn was called off says more than what broke because of it", async () => {
+  const caller = new AbortController();
+  const { talk } = createScene(async function* () {
+    yield [{ type: "text", text: "half" }];
+    caller.abort(new GatewayError("draining", "The gateway stops."));
+    throw new Error("socket hang up");
+  });
+  assert.equal((await talk({}, { signal: caller.signal })).answer.error?.code, "draining");
+});
+
+test("a gateway that closes waits for its turns, but not beyond its time, and begins none", async () => {
+  const [found, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const store = createMemoryStore();
+  await store.commit({ turns: [makeTurn({ id: `resp_${"c".repeat(48)}`, owner: "ann", output: [assistant("hm")] })] });
+  const findTurn: SessionStore["findTurn"] = async (owner, id) => found.promise.then(() => store.findTurn(owner, id));
+  const slow: Script = async function* () {
+    yield [{ type: "text", text: "half" }];
+    await go.promise;
+  };
+  const { ask, gateway } = createScene(slow, { ...store, findTurn });
+  const running = listen(await ask({}));
+  const resolving = ask({ items: [{ type: "reference", id: `msg_${"c".repeat(48)}0000` }] });
+  await gateway.close(Promise.resolve());
+  let isClosed = false;
+  const closed = gateway.close(new Promise(() => {})).then(() => (isClosed = true));
+  found.resolve();
+  await assert.rejects(resolving, { code: "draining" });
+  await new Promise(setImmediate);
+  assert.equal(isClosed, false);
+  go.resolve();
+  await running;
+  await closed;
+});
+
+test("to count tokens begins no session, which others would go on with", async () => {
+  const { talk, gateway, store } = createScene();
+  const ask = {
+    model: "m",
+    items: [user("hi")],
+    itemsParam: "messages",
+    settings: { tools: [] },
+    stream: false,
+  } as const;
+  const caller = { turnId: "resp_1", owner: "ann", hint: "user:u", signal: new AbortController().signal };
+  await gateway.countTokens({ ...ask, keep: "in-session" }, caller);
+  const first = (await talk({}, { hint: "user:u" })).reply.about.session;
+  await store.deleteSession("ann", first!);
+  assert.notEqual((await talk({}, { hint: "user:u" })).reply.about.session, first);
+});
+
 test("a turn that fails at its place lets the next one in", async () => {
   const { talk } = createScene();
   await assert.rejects(talk({ items: [output("nope")] }, { hint: "user:u" }));
@@ -243,6 +328,19 @@ test("a turn whose session moved on meanwhile fails and is not kept", async () =
   const { talk } = createScene(reply, moved);
   const { answer } = await talk({ items: [user("one")] }, { hint: "user:u" });
   assert.equal(answer.error?.code, "session_busy");
+});
+
+test("a turn whose session, which its caller has not named, was deleted meanwhile can be sent again", async () => {
+  const store = createMemoryStore();
+  const forgetful: Script = async function* () {
+    yield [{ type: "text", text: "half" }];
+    const session = await store.findSession("ann", "user:u");
+    if (session !== undefined) await store.deleteSession("ann", session.id);
+  };
+  const { talk } = createScene(forgetful, store);
+  assert.equal((await talk({}, { hint: "user:u" })).answer.status, "completed");
+  assert.equal((await talk({}, { hint: "user:u" })).answer.error?.code, "session_busy");
+  assert.equal((await talk({}, { hint: "user:u" })).answer.status, "completed");
 });
 
 test("more items than allowed are refused with the key to change", async () => {

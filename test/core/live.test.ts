@@ -141,8 +141,10 @@ suite("an answer with a key", () => {
 
   test("in the background counts as one turn, and one that finds no room leaves nothing behind", async () => {
     const slow = createSlow();
-    const { answer, store } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
-    const first = await answer({ background: true }, { key });
+    const { answer, store, adapter } = open(slow.script, createMemoryStore(), { maxRunning: 1 });
+    const first = await answer({ background: true, stream: false }, { key });
+    await slow.begun;
+    assert.equal(adapter.turns[0]?.stream, true, "whoever comes back for it has no whole answer to wait for");
     const refused = { key: { ...key, key: "k2" }, turnId: "resp_refused" };
     for (const caller of [refused, { ...refused, key: undefined }]) {
       assert.equal(await codeOf(answer({ background: true }, caller)), "overloaded");

@@ -117,6 +117,15 @@ test("a client that shows only the end of its history gets the whole thread", as
   assert.deepEqual(tail.seen, [...talk("one", "two", "three"), user("four")]);
 });
 
+test("a client that shows another end of its history than was said goes on with what it shows", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  await say([...talk("one", "two"), user("three")]);
+  const shown = [user("too"), assistant("re: two"), ...talk("three"), user("four")];
+  assert.deepEqual((await say(shown)).seen, shown);
+});
+
 test("one exchange is enough to find a thread when the session has but one", async () => {
   const say = createScene();
   await say([user("one")]);

@@ -43,3 +43,17 @@ test("an item of a turn that is over when the store has looked for it is found",
   gate.resolve();
   await drain(await naming);
 });
+
+test("an item of a turn that runs is waited for by who asked it, and by nobody else", async () => {
+  const { script, begun, go } = createSlow();
+  const { answer } = open(script);
+  const memo = () => "{}";
+  const told = drain(await answer({}, { memo, turnId: `resp_${"c".repeat(48)}` }));
+  await begun;
+  const ask = { items: [{ type: "reference", id: `msg_${"c".repeat(48)}0000` }] } as const;
+  const naming = answer(ask, { memo });
+  await assert.rejects(answer(ask, { memo, owner: "bob" }), { status: 404 });
+  go();
+  await told;
+  await drain(await naming);
+});

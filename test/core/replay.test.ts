@@ -7,6 +7,7 @@ import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { frame } from "../../src/core/frame/frame.ts";
 import { createOverheard } from "../../src/core/frame/overheard.ts";
+import { createPiecesRecorder, maxPieces } from "../../src/core/frame/pieces.ts";
 import { toLoneTurn } from "../../src/core/keep.ts";
 import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
@@ -35,8 +36,23 @@ async function tell(
 }
 
 /** Fields that are there and undefined count as absent, as they do in JSON. */
-function plain(events: readonly Event[]): unknown {
-  return JSON.parse(JSON.stringify(events));
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+const isItemEnd = ({ type }: Event): boolean => type === "item-end";
+
+/** What was told of each part, in whatever pieces; what a dialect adds to a call is known by its item. */
+function wordsOf(events: readonly Event[]): unknown {
+  const words: Record<string, { text: string; beside: unknown[] }> = {};
+  for (const event of events) {
+    if (event.type !== "item-delta" || event.kind === "extra") continue;
+    const { index, kind, part, text, logprobs = [], annotation } = event;
+    const said = (words[`${index} ${kind} ${part}`] ??= { text: "", beside: [] });
+    said.text += text;
+    said.beside.push(...logprobs, ...(annotation === undefined ? [] : [annotation]));
+  }
+  return plain(words);
 }
 
 suite("a turn told again", () => {
@@ -104,6 +120,27 @@ suite("a turn told again", () => {
     );
   });
 
+  test("has all that was said when the pieces are no longer kept, each text at once", async () => {
+    await fc.assert(
+      fc.asyncProperty(batches, async (said) => {
+        const { events, turn } = await tell(said);
+        const again = replayTurn({ ...turn, told: turn.told && { ...turn.told, pieces: undefined } });
+        assert.deepEqual(plain(again.filter(isItemEnd)), plain(events.filter(isItemEnd)));
+        assert.deepEqual(wordsOf(again), wordsOf(events));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("is told piece by piece up to a bound, and whole beyond it", () => {
+    const recorder = createPiecesRecorder();
+    recorder.beginItem(false);
+    for (let count = 0; count < maxPieces; count += 1) recorder.hear({ kind: "text", part: 0, text: "a" });
+    assert.equal(recorder.toPieces()?.[0]?.[0]?.lengths.length, maxPieces);
+    recorder.hear({ kind: "text", part: 0, text: "a" });
+    assert.ok(recorder.toPieces() === undefined);
+  });
+
   test("that was left behind running has failed as interrupted", async () => {
     const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
     const answer = toAnswer({ ...turn, status: "running", output: [] });
@@ -114,8 +151,11 @@ suite("a turn told again", () => {
   test("of a release that kept less has what was kept", async () => {
     const { turn } = await tell([[{ type: "text", text: "Hi" }]]);
     const old: StoredTurn = { ...turn, told: undefined };
-    assert.equal(toAbout(old).history, undefined);
+    assert.deepEqual(toAbout(turn), about);
+    assert.deepEqual(toAbout(old), { ...about, history: undefined, contextItems: undefined });
     assert.equal(toAnswer(old).finish, "stop");
+    assert.equal(toAnswer({ ...old, status: "incomplete" }).finish, "length");
+    assert.equal(toAnswer({ ...old, status: "incomplete" }).brokenOff, 0);
     assert.equal(replayTurn(old).at(-1)?.type, "turn-end");
   });
 });

@@ -63,6 +63,15 @@ suite("a thread that grows too long", () => {
     assert.equal((await store.readPath(about.id)).length, 3);
   });
 
+  test("counts what a client shows of the time before as a turn", async () => {
+    const { ask, store } = open({ maxTurnsPerThread: 2 });
+    await ask([user("one")]);
+    const shown = [...talk("one"), user("two"), assistant("as they say"), user("three")];
+    const { seen, about } = await ask(shown);
+    assert.deepEqual(seen, shown);
+    assert.equal((await store.readPath(about.id)).length, 2);
+  });
+
   test("still shows the model all that a client shows which keeps its history itself", async () => {
     const { ask } = open({ maxTurnsPerThread: 2 });
     const words = ["one", "two", "three", "four", "five"];
