@@ -60,6 +60,18 @@ export function describeExport(it: It): void {
     );
   });
 
+  it("exports with a turn outside of sessions the way to it and what follows it, and nothing beside them", async (store) => {
+    const root = makeTurn({});
+    await store.commit({ turns: [root] });
+    const thread = [root];
+    for (let count = 0; count < 4; count += 1) thread.push(await keepBelow(store, thread.at(-1)!, {}));
+    await keepBelow(store, thread[1]!, {});
+    assert.deepEqual(
+      turnsOf(await gather(store.exportRecords(thread[3]!.id))).map(({ id }) => id),
+      thread.map(({ id }) => id),
+    );
+  });
+
   it("exports each session of an archive that gave thousands of them the same time, and lists each once", async (store) => {
     const sessions = Array.from({ length: 2_100 }, (_, index): ArchiveRecord => ({
       type: "session",

@@ -55,6 +55,17 @@ const works = (store: SessionStore) => () =>
 
 export function describeBeside(server: () => RedisServer): void {
   describe("a gateway on Redis", () => {
+    test("sees what others have changed just before a change of its own", async (context) => {
+      const url = server().url();
+      const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
+      const [first, last] = await keepThread(gateway, 2);
+      const own = await keepSession(gateway, {});
+      assert.equal((await readTurns(gateway, last!.id)).length, 2);
+      await beside.deleteTurn("alice", first!.id);
+      await gateway.deleteTurn("alice", own.id);
+      assert.equal((await readTurns(gateway, last!.id)).length, 1);
+    });
+
     test("is beside the command line, whose deletions it sees and whose archives it takes for its own", async (context) => {
       const url = server().url();
       const [gateway, beside] = [await open(context, { url }), await open(context, { url })];
@@ -101,14 +112,32 @@ export function describeTrouble(server: () => RedisServer): void {
       const [first] = await keepThread(store, 1);
       const turn = makeTurn({ session: first!.session, parent: first!.id });
       const move = { id: first!.session!, expectedTip: first!.id, otherwise: "refuse", resends: false } as const;
+      const promised = makeTurn({ status: "running", output: [] });
+      await store.begin(promised);
       proxy.mode = "refuse";
-      await assert.rejects(store.commit({ turns: [turn], session: move }), unreachable);
+      await Promise.all([
+        assert.rejects(store.commit({ turns: [turn], session: move }), unreachable),
+        assert.rejects(store.commit({ turns: [{ ...promised, status: "completed" }], begun: true }), unreachable),
+      ]);
       await assert.rejects(store.check(), unreachable);
       assert.equal((await witness.findSession("alice", "hint"))?.tip, turn.id);
       proxy.mode = "pass";
       await until(works(store));
       assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);
       assert.equal(await store.findTurn("alice", turn.id), undefined);
+      const kept = await store.findTurn("alice", promised.id);
+      assert.equal(kept?.status, "completed", "what was promised before is not taken back");
+    });
+
+    test("a commit whose answer is lost while replicas are waited for fails, and nothing else does", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const url = `redis://127.0.0.1:${proxy.port}?prefix=copies&replicas=1`;
+      const store = await open(context, { url, times: { ...times, copyingMs: 50 } });
+      proxy.mode = "lose";
+      const message = /too few replicas of Redis have what is written/;
+      await assert.rejects(store.commit({ turns: [makeTurn({})] }), { code: "store_unavailable", message });
+      await store.close();
     });
 
     test("a commit that was on its way for too long arrives in vain", async (context) => {

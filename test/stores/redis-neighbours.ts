@@ -100,10 +100,12 @@ export function describeNeighbours(server: () => RedisServer): void {
       const caller = new AbortController();
       const given = assert.rejects(other.neighbours.enter("thread", caller.signal), /enough/);
       const next = one.neighbours.enter("thread", never);
+      const since = performance.now();
       caller.abort(new Error("enough"));
       await given;
       leave();
       (await next)();
+      assert.ok(performance.now() - since < 3_500, "before it would have been taken for gone");
     });
 
     test("lose their names when they are cut off, and the next one goes on", async (context) => {
@@ -138,6 +140,18 @@ export function describeNeighbours(server: () => RedisServer): void {
         leave();
       }
       assert.deepEqual(heard, ["one two", " three"]);
+    });
+
+    test("hear nothing behind words that were lost", async (context) => {
+      const url = server().url("gap");
+      const [one, other] = await openStores(context, [url, url]);
+      const leave = await one!.neighbours.enter("run", never);
+      one!.neighbours.tell("run", [said("one")]);
+      await gatherHeard(other!.neighbours, "run", 1);
+      const key = /\{gap\}:told:\S+/.exec(await server().ask("KEYS", "{gap}:told:*"))![0];
+      await server().ask("RPUSH", key, JSON.stringify([2, [said(" three")]]));
+      leave();
+      assert.deepEqual(await Array.fromAsync(other!.neighbours.hear("run", never)), [[said("one")]]);
     });
 
     test("stop hearing for the reason that they are given", async (context) => {

@@ -8,6 +8,7 @@ import { describeLine } from "./redis-line.ts";
 import { describeNeighbours } from "./redis-neighbours.ts";
 import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
+import { describeScripts } from "./redis-scripts.ts";
 import { type RedisServer, startRedis, whyNoRedis } from "./redis-server.ts";
 
 describe("Redis", { skip: whyNoRedis() ?? false }, () => {
@@ -29,6 +30,7 @@ describe("Redis", { skip: whyNoRedis() ?? false }, () => {
     describeOperator,
     describeProperty,
     describeAlike,
+    describeScripts,
   ]) {
     tell(() => server);
   }

@@ -1,0 +1,110 @@
+/** What scripts do in moments that other tests do not meet: between two steps of a work, or when somebody is gone. */
+import assert from "node:assert/strict";
+import { describe, test, type TestContext } from "node:test";
+import { setTimeout as wait } from "node:timers/promises";
+import type { SessionStore } from "../../src/core/store.ts";
+import { createRedisStore } from "../../src/stores/redis.ts";
+import { readAddress } from "../../src/stores/redis/address.ts";
+import { openConnection } from "../../src/stores/redis/connection.ts";
+import type { Script } from "../../src/stores/redis/script.ts";
+import { scripts } from "../../src/stores/redis/scripts.ts";
+import { gather, keepLoose, keepThread, makeTurn, readTurns, toMove } from "./making.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+export function describeScripts(server: () => RedisServer): void {
+  const open = async (context: TestContext, prefix: string): Promise<SessionStore> => {
+    const store = await createRedisStore({ url: server().url(prefix), warn: () => {} });
+    context.after(() => store.close());
+    return store;
+  };
+  const run = (prefix: string, { text }: Script, ...args: readonly string[]): Promise<string> =>
+    server().ask("EVAL", text, "1", `{${prefix}}:`, ...args);
+
+  describe("scripts of Redis", () => {
+    test("hold on to the lease of the connection that has it, and not to that of an older one", async () => {
+      assert.equal(await run("lease", scripts.renew, "gateway:2", "10000"), ":1\r\n");
+      assert.equal(await run("lease", scripts.renew, "gateway:2", "20000"), ":1\r\n");
+      assert.equal(await run("lease", scripts.renew, "gateway:1", "90000"), ":0\r\n");
+      const left = Number((await server().ask("PTTL", "{lease}:lease:gateway")).slice(1));
+      assert.ok(left > 10_000 && left <= 20_000);
+    });
+
+    test("let in who waits behind somebody that has not come for a while", async () => {
+      await server().ask("HSET", "{line}:secrets", "idempotency", "key");
+      const enter = (who: string) => run("line", scripts.enter, "name", who, "10000", "100", "key");
+      assert.equal(await enter("first"), ":1\r\n");
+      assert.deepEqual([await enter("gone"), await enter("next")], [":0\r\n", ":0\r\n"]);
+      await run("line", scripts.leave, "name", "first");
+      await wait(110);
+      assert.equal(await enter("next"), ":1\r\n");
+    });
+
+    test("tell who waits for a name that it is free", async (context) => {
+      await server().ask("HSET", "{freed}:secrets", "idempotency", "key");
+      const times = { timeoutMs: 5_000, openingMs: 5_000, copyingMs: 1_000 };
+      const address = readAddress(server().url("freed"));
+      const connection = await openConnection({ address, scripts: [], onReady: () => {}, ...times });
+      context.after(() => connection.close());
+      const freed = Promise.withResolvers<string>();
+      await connection.subscribe("{freed}:freed", freed.resolve);
+      for (const who of ["first", "next"]) await run("freed", scripts.enter, "name", who, "10000", "4000", "key");
+      await run("freed", scripts.leave, "name", "first");
+      assert.equal(await freed.promise, "name");
+    });
+
+    test("keep what is told under a name for no longer than they are asked to", async () => {
+      await run("told", scripts.tell, "name", "one", "5000");
+      const left = Number((await server().ask("PTTL", "{told}:told:name")).slice(1));
+      assert.ok(left > 0 && left <= 5_000);
+    });
+
+    test("count no change, which would make others forget what they have read, where nothing is another", async (context) => {
+      const store = await open(context, "changes");
+      const before = await server().ask("GET", "{changes}:changes");
+      await keepThread(store, 2);
+      assert.equal(await server().ask("GET", "{changes}:changes"), before);
+    });
+
+    test("leave nothing at a turn of a key that is too old", async (context) => {
+      const store = await open(context, "keys");
+      const turn = makeTurn({});
+      await store.commit({ turns: [turn], key: { key: "key", fingerprint: "print" } });
+      const isNoted = () => server().ask("HEXISTS", `{keys}:t:${turn.id}`, "k");
+      assert.equal(await isNoted(), ":1\r\n");
+      await store.prune({ keysBefore: new Date("2100-01-01T00:00:00Z") });
+      assert.equal(await isNoted(), ":0\r\n");
+    });
+
+    test("do not delete a turn outside of sessions that somebody follows by now", async (context) => {
+      const store = await open(context, "leaves");
+      const [first, second] = await keepLoose(store, 2, new Date(0));
+      assert.match(await run("leaves", scripts.removeLeaves, "", first!.id), /^\*3\r\n:0\r\n:0\r\n/);
+      assert.match(await run("leaves", scripts.removeLeaves, "", second!.id, first!.id), /^\*3\r\n:2\r\n:2\r\n/);
+    });
+
+    test("show nothing of a session that is just being deleted", async (context) => {
+      const store = await open(context, "doomed");
+      const key = { key: "key", fingerprint: "print" };
+      const [first, last] = await keepThread(store, 2);
+      const { session, id: parent } = last!;
+      const keyed = makeTurn({ session, parent });
+      assert.ok(await store.commit({ turns: [keyed], session: toMove(keyed, parent, "refuse"), key }));
+      const running = makeTurn({ session, status: "running", output: [] });
+      await store.begin(running);
+      await run("doomed", scripts.doomSession, "", "alice", session!);
+      assert.deepEqual(await readTurns(store, last!.id), []);
+      for (const { id } of [first!, keyed, running]) assert.equal(await store.findTurn("alice", id), undefined);
+      assert.equal(await store.findKey("alice", "key"), undefined);
+      assert.equal(await store.deleteTurn("alice", first!.id), false);
+      assert.equal(await store.end({ ...running, status: "failed" }), false);
+      assert.equal(await store.commit({ turns: [{ ...running, status: "completed" }], begun: true }), false);
+      assert.equal(await store.commit({ turns: [makeTurn({ parent })] }), false);
+      const again = { id: session!, owner: "alice", createdAt: new Date(0), metadata: {}, tip: undefined };
+      await assert.rejects(store.createSession(again), /kept already/);
+      assert.deepEqual(
+        (await gather(store.exportRecords())).map(({ type }) => type),
+        ["store"],
+      );
+    });
+  });
+}
