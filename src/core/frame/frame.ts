@@ -113,7 +113,7 @@ function createScript(turnId: string) {
   }
 
   function switchTo(draft: Draft, events: Event[]): void {
-    if (waiting.length > 0) release(events);
+    release(events);
     close(events);
     begin(draft, events);
   }
@@ -201,7 +201,7 @@ function createScript(turnId: string) {
   return {
     hear,
     closeAll(events: Event[], whole: boolean): void {
-      if (whole && waiting.length > 0) release(events);
+      if (whole) release(events);
       close(events, whole && !isCutOff(finish));
     },
     toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
