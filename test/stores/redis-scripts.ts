@@ -31,7 +31,7 @@ export function describeScripts(server: () => RedisServer): void {
 
     test("let in who waits behind somebody that has not come for a while", async () => {
       await server().ask("HSET", "{line}:secrets", "idempotency", "key");
-      const enter = (who: string) => run("line", scripts.enter, "name", who, "10000", "100", "key");
+      const enter = (who: string) => run("line", scripts.enter, "name", who, "10000", "100", "key", "");
       assert.equal(await enter("first"), ":1\r\n");
       assert.deepEqual([await enter("gone"), await enter("next")], [":0\r\n", ":0\r\n"]);
       await run("line", scripts.leave, "name", "first");
@@ -47,7 +47,7 @@ export function describeScripts(server: () => RedisServer): void {
       context.after(() => connection.close());
       const freed = Promise.withResolvers<string>();
       await connection.subscribe("{freed}:freed", freed.resolve);
-      for (const who of ["first", "next"]) await run("freed", scripts.enter, "name", who, "10000", "4000", "key");
+      for (const who of ["first", "next"]) await run("freed", scripts.enter, "name", who, "10000", "4000", "key", "");
       await run("freed", scripts.leave, "name", "first");
       assert.equal(await freed.promise, "name");
     });
