@@ -222,6 +222,10 @@ test("a failure on the way is told by the end of the response alone, and the con
   // Clients take an error for the end, and would read what follows as the answer to their next request.
   assert.deepEqual(typesOf(failed).slice(-2), ["response.output_text.delta", "response.failed"]);
   assert.equal(failed.at(-1)?.response?.error?.code, "server_error");
+  assert.deepEqual(
+    failed.map((frame) => frame.sequence_number),
+    failed.map((_, index) => index),
+  );
   client.create();
   assert.equal((await client.answer()).at(-1)?.type, "response.completed");
   const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);

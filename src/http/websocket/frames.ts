@@ -42,12 +42,19 @@ export function readLane(value: unknown): string | undefined {
 export function toFrames(text: string, laneName: string | undefined): readonly string[] {
   const frames: string[] = [];
   let from = 0;
+  /** The number of the event that is not told, for the one behind it: there are no gaps. */
+  let left: string | undefined;
   // JSON holds no bare line end, so an empty line is the end of a message.
   for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
     const event = text.slice(text.indexOf(mark, from) + mark.length, end);
-    if (event !== "[DONE]" && !event.startsWith(errorEvent))
-      frames.push(laneName === undefined ? event : inLane(event, laneName));
     from = end + 2;
+    if (event === "[DONE]") continue;
+    if (event.startsWith(errorEvent)) {
+      left = numberAtEnd.exec(event)?.[0];
+      continue;
+    }
+    const told = left === undefined ? event : event.replace(numberAtEnd, left);
+    frames.push(laneName === undefined ? told : inLane(told, laneName));
   }
   return frames;
 }
@@ -55,6 +62,8 @@ export function toFrames(text: string, laneName: string | undefined): readonly s
 const mark = "data: ";
 
 const errorEvent = '{"type":"error",';
+
+const numberAtEnd = /\d+\}$/;
 
 /** A failure outside of any response; the connection goes on. It carries the headers that tell of it over HTTP. */
 export function toErrorFrame(error: GatewayError, laneName?: string, remarks: readonly Remark[] = []): string {
