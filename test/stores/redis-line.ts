@@ -114,6 +114,21 @@ export function describeLine(server: () => RedisServer): void {
     );
   });
 
+  describe("the line of a session in front of one gateway", () => {
+    test("is kept though Redis does not know any more whose turn it is", async (context) => {
+      const [one] = await openTwo(context, [server().url("lost"), server().url("lost")], 20);
+      const held = async () => /\{lost\}:held:\S+/.exec(await server().ask("KEYS", "{lost}:held:*"))?.[0];
+      assert.equal(await one.answer("hello"), 1);
+      while ((await held()) !== undefined) await nextTick();
+      const first = one.answer("on ".repeat(20));
+      let name: string | undefined;
+      while ((name = await held()) === undefined) await nextTick();
+      assert.equal(await server().ask("DEL", name), ":1\r\n");
+      const second = one.answer("two");
+      assert.deepEqual(await Promise.all([first, second]), [3, 5]);
+    });
+  });
+
   describe("the line of a session in front of several gateways", () => {
     test("has a turn in the background before it is promised, so that nobody overtakes it at another of them", async (context) => {
       // The way of the first one is so long that whatever it does after its promise comes too late.

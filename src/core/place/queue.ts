@@ -18,8 +18,7 @@ export interface Queue {
 
 /** `maxWaiting` is asked whenever somebody has to wait: it may change. It counts those who wait in this gateway. */
 export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbours, "enter">): Queue {
-  // Gateways have one line together: who stood in one of its own first would be overtaken by whoever comes to another.
-  const enterLine = neighbours?.enter ?? createLines();
+  const enterLine = neighbours === undefined ? createLines() : createSharedLines(neighbours);
   /** How many have a key in this gateway, or wait for it. */
   const present = new Map<string, number>();
   let waiting = 0;
@@ -75,7 +74,23 @@ function checkRoom(waiting: number, most: number): void {
   );
 }
 
-/** The lines of a gateway that has its store for itself. */
+/** Gateways have one line together: who stood in one of its own first would be overtaken by whoever comes to another. */
+function createSharedLines(neighbours: Pick<Neighbours, "enter">): Neighbours["enter"] {
+  const enterHere = createLines();
+  return async (key, signal, stands, behind) => {
+    const leaveShared = await neighbours.enter(key, signal, stands, behind);
+    try {
+      // What the neighbours promise may be lost, and then those of one gateway still wait for each other.
+      const leaveHere = await enterHere(key, signal);
+      return () => [leaveHere, leaveShared].forEach((leave) => leave());
+    } catch (thrown) {
+      leaveShared();
+      throw thrown;
+    }
+  };
+}
+
+/** The lines of one gateway. */
 function createLines(): Neighbours["enter"] {
   /** Who waits behind the running turn of a key. No entry: nothing runs. */
   const lines = new Map<string, (() => void)[]>();
