@@ -6,7 +6,7 @@ import type { Neighbours } from "../../src/core/neighbours.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { open, startGateway, token } from "../gateway.ts";
 import { startProxy } from "./redis-proxy.ts";
-import type { RedisServer } from "./redis-server.ts";
+import { type RedisServer, startRedis } from "./redis-server.ts";
 
 /** A name that nobody gives back is lost for longer than a test takes. */
 const times = { leaseMs: 60_000, renewMs: 3_000, timeoutMs: 5_000, openingMs: 5_000 };
@@ -115,6 +115,18 @@ export function describeLine(server: () => RedisServer): void {
   });
 
   describe("the line of a session in front of one gateway", () => {
+    test("goes on at once though what Redis says to all is lost", { timeout: 15_000 }, async (context) => {
+      const deaf = await startRedis();
+      context.after(() => deaf.remove());
+      const [one] = await openStores(context, [deaf.url("deaf"), deaf.url("deaf")]);
+      const pass = async (): Promise<void> => {
+        const leave = await one.enter("thread", never);
+        await deaf.ask("CLIENT", "KILL", "TYPE", "pubsub");
+        leave();
+      };
+      await Promise.all(Array.from({ length: 40 }, pass));
+    });
+
     test("is kept though Redis does not know any more whose turn it is", async (context) => {
       const [one] = await openTwo(context, [server().url("lost"), server().url("lost")], 20);
       const held = async () => /\{lost\}:held:\S+/.exec(await server().ask("KEYS", "{lost}:held:*"))?.[0];

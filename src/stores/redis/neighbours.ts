@@ -78,10 +78,21 @@ export function createNeighbours(
     }
   }
 
+  /** The others here are behind the first. */
+  function wakeFirst(name: string): void {
+    waiting.get(name)?.values().next().value?.();
+  }
+
   /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
   async function give(name: string, token: string): Promise<void> {
     owed.set(token, name);
-    await run(scripts.leave, [name, token]).then(() => owed.delete(token), ignore);
+    const given = run(scripts.leave, [name, token]);
+    const isGiven = await given.then(
+      () => owed.delete(token),
+      () => false,
+    );
+    // What Redis says to all may be lost, and whoever waits here need not depend on it.
+    if (isGiven) wakeFirst(name);
   }
 
   const enter: Neighbours["enter"] = async (words, signal, stands = ignore, behind) => {
@@ -139,10 +150,7 @@ export function createNeighbours(
     },
     async open() {
       timer ??= setInterval(() => void hold().catch(ignore), leaseMs / 3).unref();
-      await subscribe(keyOf("freed"), (name) => {
-        // The others here are behind the first.
-        waiting.get(name)?.values().next().value?.();
-      });
+      await subscribe(keyOf("freed"), wakeFirst);
       await subscribe(keyOf("called-off"), (turnId) => {
         for (const listener of listeners) listener(turnId);
       });
