@@ -39,6 +39,16 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await enter("next"), ":1\r\n");
     });
 
+    test("put who comes behind whoever came before, also when the clock was set back since", async () => {
+      await server().ask("HSET", "{clock}:secrets", "idempotency", "key");
+      const enter = (who: string) => run("clock", scripts.enter, "name", who, "10000", "4000", "key", "");
+      assert.deepEqual([await enter("first"), await enter("next")], [":1\r\n", ":0\r\n"]);
+      await server().ask("ZADD", "{clock}:line:name", "XX", String((Date.now() + 60_000) * 1000), "next");
+      for (const who of ["later", "last", "later"]) assert.equal(await enter(who), ":0\r\n");
+      const line = await server().ask("ZRANGE", "{clock}:line:name", "0", "-1");
+      assert.deepEqual(line.match(/[a-z]+/g), ["next", "later", "last"]);
+    });
+
     test("tell who waits for a name that it is free", async (context) => {
       await server().ask("HSET", "{freed}:secrets", "idempotency", "key");
       const times = { timeoutMs: 5_000, openingMs: 5_000, copyingMs: 1_000 };

@@ -38,7 +38,9 @@ if not holder and (not first or first == me) then
   end
   return 1
 end
-redis.call('ZADD', line, 'NX', time[1] .. string.format('%06d', time[2]), me)
+-- A clock that was set back lets nobody come in front.
+local last = tonumber(redis.call('ZREVRANGE', line, 0, 0, 'WITHSCORES')[2] or 0)
+redis.call('ZADD', line, 'NX', string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1)), me)
 redis.call('HSET', seen, me, now)
 redis.call('PEXPIRE', line, waitMs * 2)
 redis.call('PEXPIRE', seen, waitMs * 2)
