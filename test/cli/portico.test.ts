@@ -1,6 +1,6 @@
 /** The executable, as a shell meets it. */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -19,48 +19,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import test, { after } from "node:test";
-import { compiled } from "../compiled.ts";
 import { makeFolder } from "../gateway.ts";
-import { type Ended, executable } from "../whole/program.ts";
-import { begin as beginHere, runHere, type Scene } from "./screen.ts";
+import { bareEnvironment, type Ended, executable, runProgramIn } from "../whole/program.ts";
+import { begin, runHere, type Scene } from "./screen.ts";
 import { noStranger, runAsStranger } from "./stranger.ts";
 
 const root = mkdtempSync(join(tmpdir(), "portico-cli-"));
 after(() => rmSync(root, { recursive: true, force: true }));
-
-// Port 1 has no Ollama, so that a developer's own is never asked.
-const env = { PATH: process.env.PATH ?? "", HOME: root, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  /** What it has printed by the time the text appears, so many times. */
-  said(text: string, times?: number): Promise<string>;
-}
-
-function begin(folder: string, args: readonly string[], more: NodeJS.ProcessEnv = {}): Started {
-  const child = spawn(process.execPath, [executable, ...args], { cwd: folder, env: { ...env, ...more } });
-  let stdout = "";
-  let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  const ended = once(child, "close").then(([code]): Ended => ({ code: code as number | null, stdout, stderr }));
-  return {
-    child,
-    ended,
-    said: (text, times = 1) =>
-      new Promise((resolve, reject) => {
-        const look = () => (stdout.split(text).length > times ? resolve(stdout) : undefined);
-        child.stdout.on("data", look);
-        child.once("close", () => reject(new Error(`It ended before it said '${text}': ${stdout}${stderr}`)));
-        look();
-      }),
-  };
-}
-
-function runApart(folder: string, args: readonly string[], more?: NodeJS.ProcessEnv): Promise<Ended> {
-  return begin(folder, args, more).ended;
-}
 
 /** What needs no process of its own. */
 function portico(folder: string, args: readonly string[], env?: Scene["env"]): Promise<Ended> {
@@ -79,7 +44,7 @@ const token = "sk-test-0123456789abcdef";
 
 test("With another server in the environment turns go there, and the curl line has a place for one of its models.", async () => {
   const given = { OPENAI_API_KEY: "sk-other-0123456789", OPENAI_BASE_URL: "http://127.0.0.1:1/v1" };
-  const started = beginHere(newFolder(), ["start", "--port", "0"], { env: given });
+  const started = begin(newFolder(), ["start", "--port", "0"], { env: given });
   const text = await started.said("curl ");
   started.signal("SIGTERM");
   assert.equal((await started.ended).code, 0);
@@ -134,7 +99,7 @@ test("What is wrong in the file, and not on the command line, is named as it sta
 });
 
 test("A danger that the command line brings is named by its option.", async () => {
-  const started = beginHere(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
+  const started = begin(newFolder(), ["start", "--port", "0", "--bind", "0.0.0.0"]);
   await started.said("curl ");
   started.signal("SIGTERM");
   assert.match((await started.ended).complained, /^warning: --bind: 0\.0\.0\.0 can be reached from other machines/m);
@@ -149,10 +114,9 @@ test("A local Ollama is taken with a model that it has, which the first request 
   await once(ollama, "listening");
   context.after(() => ollama.close());
   const host = `127.0.0.1:${(ollama.address() as AddressInfo).port}`;
-  const started = begin(newFolder(), ["start", "--port", "0"], { OLLAMA_HOST: host });
+  const started = runProgramIn(context, newFolder(), { OLLAMA_HOST: host }, "start", "--port", "0");
   const said = await started.said("curl ");
-  started.child.kill("SIGTERM");
-  await started.ended;
+  await started.stop();
   assert.deepEqual(asked, ["/api/tags"]);
   assert.ok(said.includes(`  adapter    ollama: Ollama answers at http://${host}; `), said);
   assert.match(said, /such as mistral:7b$/m);
@@ -169,10 +133,9 @@ test("Who answers too late, or never comes to an end, is not waited for.", async
     for (const socket of sockets) socket.destroy();
   });
   const host = `127.0.0.1:${(slow.address() as AddressInfo).port}`;
-  const started = begin(newFolder(), ["start", "--port", "0"], { OLLAMA_HOST: host });
+  const started = runProgramIn(context, newFolder(), { OLLAMA_HOST: host }, "start", "--port", "0");
   const said = await started.said("curl ");
-  started.child.kill("SIGTERM");
-  await started.ended;
+  await started.stop();
   assert.match(said, /^ {2}adapter {4}echo: .*no Ollama answers$/m);
   assert.ok(sockets.size > 0);
 });
@@ -263,7 +226,9 @@ test(
     write(folder, { gateway: { http: { auth_token: token }, adapters: { echo: { type: "echo" } } } });
     const runThere = (...args: readonly string[]) => {
       const script = 'mkdir "$1" && cd "$1" && rmdir "$1" && shift && exec "$@"';
-      const child = spawn("sh", ["-c", script, "sh", gone, process.execPath, executable, ...args], { env });
+      const child = spawn("sh", ["-c", script, "sh", gone, process.execPath, executable, ...args], {
+        env: bareEnvironment(root),
+      });
       const said = [text(child.stdout), text(child.stderr)] as const;
       return Promise.all([once(child, "close").then(([code]: unknown[]) => code), ...said]);
     };
@@ -305,7 +270,10 @@ test(
   { skip: !existsSync("/dev/full") && "this machine has no /dev/full" },
   async () => {
     const full = openSync("/dev/full", "w");
-    const child = spawn(process.execPath, [executable, "schema"], { env, stdio: ["ignore", full, "pipe"] });
+    const child = spawn(process.execPath, [executable, "schema"], {
+      env: bareEnvironment(root),
+      stdio: ["ignore", full, "pipe"],
+    });
     closeSync(full);
     const said = text(child.stderr!);
     const [code] = (await once(child, "close")) as [number];
@@ -326,13 +294,14 @@ test("schema prints JSON.", async () => {
   assert.equal((JSON.parse(stdout) as { title: string }).title, "Portico configuration");
 });
 
-test("A Node that is too old is told in one sentence.", async () => {
+test("A Node that is too old is told in one sentence.", async (context) => {
   const preload = join(newFolder(), "old.cjs");
   writeFileSync(
     preload,
     'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "12.22.12" } });',
   );
-  const run = (more = {}) => runApart(root, ["--version"], { NODE_OPTIONS: `--require ${preload}`, ...more });
+  const run = (more = {}) =>
+    runProgramIn(context, root, { NODE_OPTIONS: `--require ${preload}`, ...more }, "--version").ended;
   const { code, stdout, stderr } = await run();
   assert.equal(code, 1);
   assert.equal(stdout, "");

@@ -23,8 +23,8 @@ export interface Scene {
 /** A command that runs. */
 export interface Begun {
   readonly ended: Promise<Ended>;
-  /** What it has printed by the time the text appears, so many times. */
-  said(text: string, times?: number): Promise<string>;
+  /** What it has printed by the time the text appears. */
+  said(text: string): Promise<string>;
   /** Where it listens, once it does. */
   address(): Promise<string>;
   /** What a shell would send it. */
@@ -91,9 +91,9 @@ export function begin(folder: string, args: readonly string[], { input = "", env
     if (!output.readableEnded) await new Promise((resolve) => output.once("end", resolve));
     return { code, printed: printed.replace(/\n$/, ""), complained: complained.join("\n") };
   }
-  function said(text: string, times = 1): Promise<string> {
+  function said(text: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      const look = () => (printed.split(text).length > times ? resolve(printed) : undefined);
+      const look = () => (printed.includes(text) ? resolve(printed) : undefined);
       output.on("data", look);
       output.once("end", () => reject(new Error(`It ended before it said '${text}': ${printed}${complained}`)));
       look();

@@ -30,7 +30,18 @@ export interface Program {
 
 /** Runs `portico ARGS` in a folder; it is killed at the end of the test if it still runs. */
 export function runProgram(context: TestContext, folder: string, ...args: readonly string[]): Program {
-  return watch(context, spawn(process.execPath, [executable, ...args], { cwd: folder, env: bareEnvironment(folder) }));
+  return runProgramIn(context, folder, {}, ...args);
+}
+
+/** The same, with more in its environment. */
+export function runProgramIn(
+  context: TestContext,
+  folder: string,
+  more: NodeJS.ProcessEnv,
+  ...args: readonly string[]
+): Program {
+  const env = { ...bareEnvironment(folder), ...more };
+  return watch(context, spawn(process.execPath, [executable, ...args], { cwd: folder, env }));
 }
 
 /** Runs `npm ARGS` in the checkout, in a process group of its own, as a shell would. */
@@ -50,7 +61,7 @@ export function runNpm(context: TestContext, folder: string, ...args: readonly s
 }
 
 /** Port 1 has no Ollama, so that a developer's own is never asked; no key of a provider is there. */
-function bareEnvironment(folder: string): NodeJS.ProcessEnv {
+export function bareEnvironment(folder: string): NodeJS.ProcessEnv {
   const path = process.env["PATH"] ?? "";
   return { PATH: path, HOME: folder, OLLAMA_HOST: "127.0.0.1:1", NODE_COMPILE_CACHE: compiled };
 }
