@@ -86,13 +86,14 @@ export function createNeighbours(
   /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
   async function give(name: string, token: string): Promise<void> {
     owed.set(token, name);
-    const given = run(scripts.leave, [name, token]);
-    const isGiven = await given.then(
-      () => owed.delete(token),
-      () => false,
-    );
+    try {
+      await run(scripts.leave, [name, token]);
+    } catch {
+      return;
+    }
+    owed.delete(token);
     // What Redis says to all may be lost, and whoever waits here need not depend on it.
-    if (isGiven) wakeFirst(name);
+    wakeFirst(name);
   }
 
   const enter: Neighbours["enter"] = async (words, signal, stands = ignore, behind) => {
