@@ -97,6 +97,10 @@ test("The pieces of every kind of item are taken in, and those of an item that w
   assert.deepEqual(await read(turn), JSON.parse(JSON.stringify(turn), toDates));
 });
 
+function isToolOutput({ type }: Item): boolean {
+  return type === "tool-output";
+}
+
 function toDates(key: string, value: unknown): unknown {
   return key.endsWith("At") ? new Date(String(value)) : value;
 }
@@ -118,6 +122,8 @@ test("A turn that could not be told again is refused by its line and field.", as
     ["told.failure.param", wrong({ failure: { ...told.failure, param: [] } })],
     ["told.notes.serviceTier", wrong({ notes: { serviceTier: {} } })],
     ["told.background", wrong({ background: "yes" })],
+    ["told.others.0.finish", wrong({ others: [{ finish: "never", items: [] }] })],
+    ["told.others.0.items.0", wrong({ others: [{ finish: "stop", items: [everyItem.find(isToolOutput)] }] })],
     ["told.brokenOff", wrong({ brokenOff: -1 })],
     ["told.remarks.0", wrong({ remarks: [{ type: "tried", adapter: "a", code: "nope" }] })],
     ["told.memo", wrong({ memo: "{{{" })],

@@ -67,7 +67,8 @@ function toToolForm(groups: number): TSchema {
   ]);
 }
 
-const item = Type.Union([
+/** What an answer is made of. */
+const outputItem = Type.Union([
   Type.Object({
     type: Type.Literal("message"),
     role: Type.Enum(["system", "developer", "user", "assistant"]),
@@ -91,14 +92,6 @@ const item = Type.Union([
     extra: Type.Optional(extra),
   }),
   Type.Object({
-    type: Type.Literal("tool-output"),
-    kind: Type.Enum(["function", "custom", "search"]),
-    callId: Type.String(),
-    output: content,
-    tools: Type.Optional(tools),
-    extra: Type.Optional(extra),
-  }),
-  Type.Object({
     type: Type.Literal("other"),
     extra,
     exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
@@ -113,6 +106,19 @@ const item = Type.Union([
   }),
 ]);
 
+const item = Type.Union([
+  outputItem,
+  Type.Object({
+    type: Type.Literal("tool-output"),
+    kind: Type.Enum(["function", "custom", "search"]),
+    callId: Type.String(),
+    output: content,
+    tools: Type.Optional(tools),
+    extra: Type.Optional(extra),
+  }),
+]);
+
+const finish = Type.Enum([...finishes]);
 const told = Type.Object({
   session: Type.Optional(id),
   history: Type.Optional(Type.Enum(["new", "continued", "matched", "forked", "foreign", "stateless"])),
@@ -120,7 +126,8 @@ const told = Type.Object({
   omittedItems: counted,
   truncation: Type.Enum(["auto", "disabled"]),
   endedAt: Type.Optional(date),
-  finish: Type.Enum([...finishes]),
+  finish,
+  others: Type.Optional(Type.Array(Type.Object({ finish, items: Type.Array(outputItem) }))),
   notes: Type.Object({ fingerprint: unsaid, serviceTier: unsaid }),
   remarks: Type.Optional(
     Type.Array(

@@ -2,7 +2,12 @@
 import type { Annotation, Exchange, Extra, ToolKind } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
-export type Delta =
+export type Delta = Said & {
+  /** Which answer it belongs to, of as many as were asked for; absent: the turn's own. The others count from 1. */
+  readonly choice?: number | undefined;
+};
+
+type Said =
   /** `extra`: what its dialect adds to the message that begins with it. */
   | {
       readonly type: "text";

@@ -6,11 +6,28 @@ export type Event =
   /** A turn in the background waits for its place. */
   | { readonly type: "turn-queued" }
   | { readonly type: "turn-start" }
-  /** `item` is still empty, unless it comes all at once; `index` counts the answer's items from 0, those too that were deleted since. */
-  | { readonly type: "item-start"; readonly index: number; readonly item: OutputItem }
-  | ItemDelta
-  | { readonly type: "item-end"; readonly index: number; readonly item: OutputItem; readonly whole: boolean }
+  | ItemEvent
   | { readonly type: "turn-end"; readonly answer: Answer };
+
+export type ItemEvent = (ItemStart | ItemDelta | ItemEnd) & {
+  /** Which answer it belongs to, of as many as were asked for; absent: the turn's own. The others count from 1. */
+  readonly choice?: number | undefined;
+};
+
+interface ItemStart {
+  readonly type: "item-start";
+  /** Counts the answer's items from 0, those too that were deleted since. */
+  readonly index: number;
+  /** Still empty, unless it comes all at once. */
+  readonly item: OutputItem;
+}
+
+interface ItemEnd {
+  readonly type: "item-end";
+  readonly index: number;
+  readonly item: OutputItem;
+  readonly whole: boolean;
+}
 
 /** A stream of them, in batches. Whoever has it pulls to its end, or calls `return()`. */
 export type Events = AsyncGenerator<readonly Event[], void, void>;

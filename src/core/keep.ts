@@ -194,6 +194,7 @@ function toTold({ about, memo, background }: Keepsake, answer: Answer | undefine
     truncation,
     endedAt: answer?.endedAt,
     finish: answer?.finish ?? "stop",
+    ...(answer?.others !== undefined && { others: answer.others }),
     notes: answer?.notes ?? {},
     ...(remarks.length > 0 && { remarks }),
     ...(background && { background }),

@@ -5,7 +5,7 @@ import type { Pieces } from "./frame/pieces.ts";
 import type { Neighbours } from "./neighbours.ts";
 import type { Path } from "./place/path.ts";
 import type { About, Remark } from "./ports.ts";
-import type { Finish, Notes, Usage } from "./turn.ts";
+import type { Choice, Finish, Notes, Usage } from "./turn.ts";
 
 export interface SessionStore extends Search, Keeping, Conversations, Archive {
   /**
@@ -177,6 +177,8 @@ export interface Told extends Pick<About, "history" | "contextItems" | "omittedI
   readonly session?: string | undefined;
   readonly endedAt: Date | undefined;
   readonly finish: Finish;
+  /** The other answers that were asked for; nothing goes on from them. */
+  readonly others?: readonly Choice[] | undefined;
   readonly notes: Notes;
   readonly remarks?: readonly Remark[] | undefined;
   /** It went on without its caller, and so can be cancelled. */

@@ -60,6 +60,8 @@ export interface Settings {
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly maxOutputTokens?: number | undefined;
+  /** How many answers to give; absent: one. The first is the turn's, and nothing goes on from the others. */
+  readonly choices?: number | undefined;
   /** How many alternatives to tell for each token; 0 tells the chosen one only. */
   readonly topLogprobs?: number | undefined;
   readonly reasoningEffort?: string | undefined;
@@ -150,10 +152,10 @@ export interface Trace {
 }
 
 /** What came of a turn. */
-export interface Answer {
+export interface Answer extends Choice {
   readonly status: "completed" | "incomplete" | "failed" | "cancelled";
-  readonly finish: Finish;
-  readonly items: readonly OutputItem[];
+  /** What else was answered, where several answers were asked for. */
+  readonly others?: readonly Choice[] | undefined;
   /** The index that each item had when it was said, where others were deleted since; absent: the one it has now. */
   readonly places?: readonly number[] | undefined;
   readonly usage: Usage | undefined;
@@ -164,6 +166,12 @@ export interface Answer {
   readonly brokenOff: number | undefined;
   /** Into which pieces the items were cut. */
   readonly pieces: Pieces | undefined;
+}
+
+/** One answer of several to the same question. */
+export interface Choice {
+  readonly finish: Finish;
+  readonly items: readonly OutputItem[];
 }
 
 /** Why the model stopped. */

@@ -87,6 +87,29 @@ test("null says that nothing is there", async (context) => {
   ]);
 });
 
+test("a module may answer as often as it was asked to, and no more often", async () => {
+  const deltasFor = (choices: number | undefined, choice: unknown) => {
+    const stream = async function* () {
+      yield [{ type: "text", text: "hi", choice }];
+    };
+    const guarded = guardAdapter({ stream: stream as Adapter["stream"] });
+    const asked = { ...turn, settings: { ...turn.settings, choices } };
+    return Array.fromAsync(guarded.stream(asked, new AbortController().signal));
+  };
+  assert.deepEqual(await deltasFor(3, 2), [[{ type: "text", text: "hi", choice: 2 }]]);
+  assert.deepEqual(await deltasFor(undefined, null), [[{ type: "text", text: "hi" }]]);
+  for (const [choices, choice] of [
+    [undefined, 1],
+    [3, 3],
+    [3, 0],
+    [3, 1.5],
+    [3, "1"],
+    [3, 2 ** 40],
+  ] as const) {
+    await assert.rejects(deltasFor(choices, choice), { code: "adapter_protocol" });
+  }
+});
+
 for (const [what, text, expected] of [
   ["no default export", `export const make = 1;`, /broken\.ts has no default export\. Export a function/],
   ["a default export of another kind", `export default 5;`, /default export of .*broken\.ts must be a function/],

@@ -216,3 +216,38 @@ test("spaces around [DONE] do not matter", () => {
   reader.check();
   assert.ok(reader.isDone());
 });
+
+test("an answer of several choices may end when those that began have, and is whole when all are", () => {
+  const reader = createReplyReader((text) => text, undefined, 2);
+  const read = (index: unknown, finish?: string) => {
+    const delta = finish === undefined ? { content: "Hi" } : {};
+    const body = { choices: [{ index, delta, finish_reason: finish }] };
+    const deltas = reader.read([Buffer.from(`data: ${JSON.stringify(body)}\n\n`)]);
+    reader.check();
+    return deltas;
+  };
+  read(0);
+  read(0, "stop");
+  assert.equal(reader.isWhole(), false, "the second may still come");
+  assert.deepEqual(read(1), [{ type: "text", text: "Hi", logprobs: undefined, choice: 1 }]);
+  assert.deepEqual(read(2), []);
+  assert.deepEqual(read(-1), []);
+  assert.deepEqual(read(0.5), []);
+  assert.equal(reader.isWhole(), false);
+  assert.deepEqual(read(1, "length"), [{ type: "finish", reason: "length", choice: 1 }]);
+  assert.equal(reader.isWhole(), true);
+  assert.deepEqual(reader.end(), []);
+  reader.check();
+});
+
+test("an answer that ends while one of its choices is open has broken off", () => {
+  const reader = createReplyReader((text) => text, undefined, 2);
+  const chunks = [
+    { choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }] },
+    { choices: [{ index: 1, delta: { content: "Ho" } }] },
+  ];
+  reader.read(chunks.map((each) => Buffer.from(`data: ${JSON.stringify(each)}\n\n`)));
+  reader.check();
+  reader.end();
+  assert.throws(() => reader.check(), { code: "adapter_protocol" });
+});

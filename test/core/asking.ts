@@ -57,8 +57,10 @@ export async function drain(reply: Reply): Promise<Event[]> {
   return events;
 }
 
-export function textOf(events: readonly Event[]): string {
-  return events.flatMap((event) => (event.type === "item-delta" ? [event.text] : [])).join("");
+/** What is said in the turn's own answer, or in another one. */
+export function textOf(events: readonly Event[], choice?: number): string {
+  const isMeant = (event: Event) => event.type === "item-delta" && event.choice === choice;
+  return events.map((event) => (isMeant(event) && "text" in event ? event.text : "")).join("");
 }
 
 export async function codeOf(promise: Promise<unknown>): Promise<string> {

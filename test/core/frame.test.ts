@@ -495,3 +495,43 @@ test("twenty thousand calls side by side are told in seconds, not in minutes", a
   const ends = events.filter((event) => event.type === "item-end");
   assert.deepEqual([ends.length, ends.every(({ whole }) => whole)], [20_000, true]);
 });
+
+test("other answers to the same question are opened, told and closed beside the turn's own", async () => {
+  const events = await collect([
+    [
+      { type: "text", text: "Blue", choice: 2 },
+      { type: "text", text: "Red" },
+    ],
+    [
+      { ...call(0, "paint"), choice: 2 },
+      { ...args(0, "{}"), choice: 2 },
+      { type: "finish", reason: "length" },
+    ],
+  ]);
+  assert.equal(
+    events.map((event) => `${"choice" in event ? event.choice : 0} ${event.type}`).join(", "),
+    "0 turn-start, 2 item-start, 2 item-delta, 0 item-start, 0 item-delta, 2 item-end, 2 item-start, 2 item-delta, " +
+      "0 item-end, 2 item-end, 0 turn-end",
+  );
+  const { items, others, finish, status } = answerOf(events);
+  const message = { type: "message", role: "assistant", content: "Blue" };
+  assert.deepEqual([items.length, finish, status], [1, "length", "incomplete"]);
+  const painted = { type: "tool-call", kind: "function", callId: "call_1_2_1", name: "paint", arguments: "{}" };
+  assert.deepEqual(others, [
+    { finish: "stop", items: [] },
+    { finish: "tool-calls", items: [message, painted] },
+  ]);
+});
+
+test("what other answers have open is closed as broken off when the turn fails", async () => {
+  const events = await collect([[{ type: "text", text: "Bl", choice: 1 }]], new Error("gone"));
+  const last = events.at(-2);
+  assert.deepEqual(last, {
+    type: "item-end",
+    index: 0,
+    item: { type: "message", role: "assistant", content: "Bl" },
+    whole: false,
+    choice: 1,
+  });
+  assert.equal(answerOf(events).status, "failed");
+});

@@ -80,6 +80,27 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns[0]?.items.length, 3);
   });
 
+  test("several answers to a request with a key are heard from another gateway when they are whole", async () => {
+    const going = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const join = createNeighbourhood();
+    const one = open(async function* () {
+      yield [...say("one"), { type: "text", text: "uno", choice: 1 }];
+      begun.resolve();
+      await going.promise;
+      yield [{ type: "text", text: " due", choice: 1 }, ...say(" two")];
+    }, join().store);
+    const other = open([say("never")], join().store);
+    const asked = { settings: { tools: [], choices: 2 } };
+    const told = drain(await one.answer(asked, { key }));
+    await begun.promise;
+    const repeated = drain(await other.answer(asked, { key }));
+    going.resolve();
+    assert.equal(textOf(await told, 1), "uno due");
+    assert.deepEqual([textOf(await repeated), textOf(await repeated, 1)], ["one two", "uno due"]);
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
   test("a request with a key that came before the first one had its place is heard while that runs", async () => {
     const { slow, one, other } = openTwo();
     const told = drain(await one.answer({ keep: "in-session" }, { hint }));

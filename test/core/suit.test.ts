@@ -176,3 +176,11 @@ test("a conversation made short that only its maker can read is refused by every
     message: /'compaction'/,
   });
 });
+
+test("several answers are asked of an adapter only if it speaks the dialect that knows them", () => {
+  const turn = toTurn({ choices: 2 });
+  assert.equal(fit(turn, "chat").turn, turn);
+  assert.throws(() => fit(turn, "responses"), { code: "unsupported_parameter", param: "n" });
+  assert.throws(() => fit(turn), { code: "unsupported_parameter", param: "n" });
+  assert.doesNotThrow(() => fit(toTurn({ choices: 1 })));
+});

@@ -104,6 +104,7 @@ export const fullTold: Told = {
   truncation: "auto",
   endedAt: new Date("2026-02-03T04:05:07.001Z"),
   finish: "content-filter",
+  others: [{ finish: "length", items: [{ type: "message", role: "assistant", content: "Green: ü€𝄞" }] }],
   notes: { fingerprint: "fp_1", serviceTier: "default" },
   failure: { code: "adapter_error", message: "It broke: ü€𝄞", param: "input", wireCode: "server_error" },
   pieces: [[{ kind: "text", part: 0, lengths: [1, 2, 3], logprobs: [0, 1, 0] }], []],

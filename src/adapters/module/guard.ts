@@ -73,7 +73,7 @@ async function* guardStream(
         batches = undefined;
         return;
       }
-      yield checkBatch(next.value);
+      yield checkBatch(next.value, turn.settings.choices);
     }
   } catch (thrown) {
     throw signal.aborted ? callerLeft() : toFailure(thrown);
@@ -115,15 +115,24 @@ function guardCall<Arguments extends unknown[], Result>(
   };
 }
 
-function checkBatch(batch: unknown): readonly Delta[] {
+function checkBatch(batch: unknown, choices = 1): readonly Delta[] {
   if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
-  for (const delta of batch) if (!isDelta(delta)) throw unfit("stream yielded something that is no delta", delta);
+  for (const delta of batch) {
+    if (!isDelta(delta)) throw unfit("stream yielded something that is no delta", delta);
+    if (!isChoice(delta["choice"], choices))
+      throw unfit("stream yielded a delta of a choice that was not asked for", delta);
+  }
   return (batch.some(hasNull) ? batch.map(withoutNulls) : batch) as readonly Delta[];
 }
 
-function isDelta(value: unknown): boolean {
+function isDelta(value: unknown): value is Fields {
   if (!isObject(value) || typeof value["type"] !== "string" || !Object.hasOwn(whole, value["type"])) return false;
   return whole[value["type"] as Delta["type"]](value);
+}
+
+/** The turn's own answer has no number. */
+function isChoice(choice: unknown, choices: number): boolean {
+  return isAbsent(choice) || (isCount(choice) && choice > 0 && choice < choices);
 }
 
 /** Whoever says null where there is nothing to say means that nothing is there. */

@@ -24,10 +24,12 @@ import type { options } from "./options.ts";
 interface Wire {
   readonly path: string;
   writeRequest(turn: Turn, tell: Tell | undefined, wishes: ServerWishes): string;
-  /** `isCustom`: the function of that name stands for a custom tool. */
-  createReplyReader(scrub: Scrub, isCustom?: (name: string) => boolean): ReplyReader;
-  readWholeReply(body: string, scrub: Scrub, isCustom?: (name: string) => boolean): readonly Delta[];
+  /** `isCustom`: the function of that name stands for a custom tool; `choices`: so many were asked for. */
+  createReplyReader(scrub: Scrub, isCustom?: IsCustom, choices?: number): ReplyReader;
+  readWholeReply(body: string, scrub: Scrub, isCustom?: IsCustom, choices?: number): readonly Delta[];
 }
+
+type IsCustom = (name: string) => boolean;
 
 const wires: Readonly<Record<Dialect, Wire>> = {
   chat: {
@@ -86,16 +88,17 @@ export function createOpenai(
         },
         signal,
       );
-      const isCustom = customTools === "function" ? createIsCustom(turn.settings.tools) : undefined;
+      const { choices, tools } = turn.settings;
+      const isCustom = customTools === "function" ? createIsCustom(tools) : undefined;
       try {
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
         // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
         if (contentTypeOf(response) !== "text/event-stream") {
           await checkContentType(response, scrub);
-          yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom);
+          yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom, choices);
           return;
         }
-        const reader = wire.createReplyReader(scrub, isCustom);
+        const reader = wire.createReplyReader(scrub, isCustom, choices);
         while (!reader.isDone()) {
           const buffers = reader.isWhole() ? await pullRest(response, signal) : await response.pull();
           const deltas = buffers === undefined ? reader.end() : reader.read(buffers);

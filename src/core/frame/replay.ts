@@ -1,6 +1,6 @@
 /** Tells a turn that is kept again, event by event, exactly as it was told the first time. */
 import { GatewayError } from "../errors.ts";
-import type { Event, Events, OutputItem } from "../event.ts";
+import type { Event, Events, ItemEvent, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
 import { countLate, cutExtra, cutItem, isMarked, type Pieces } from "./pieces.ts";
 import { type About, unplaced } from "../ports.ts";
@@ -13,13 +13,20 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   events.push({ type: "turn-start" });
   for (const [at, item] of answer.items.entries()) {
     const index = answer.places?.[at] ?? at;
-    const stretches = answer.pieces?.[index];
-    events.push({ type: "item-start", index, item: toSkeleton(item, stretches) });
-    for (const delta of cutItem(item, index, stretches)) events.push(delta);
-    events.push({ type: "item-end", index, item, whole: index !== answer.brokenOff });
+    for (const event of replayItem(item, index, answer.pieces?.[index], index !== answer.brokenOff)) events.push(event);
+  }
+  for (const [at, { items }] of (answer.others ?? []).entries()) {
+    for (const [index, item] of items.entries())
+      for (const event of replayItem(item, index)) events.push({ ...event, choice: at + 1 });
   }
   events.push({ type: "turn-end", answer });
   return events;
+}
+
+function* replayItem(item: OutputItem, index: number, stretches?: Pieces[number], whole = true): Generator<ItemEvent> {
+  yield { type: "item-start", index, item: toSkeleton(item, stretches) };
+  yield* cutItem(item, index, stretches);
+  yield { type: "item-end", index, item, whole };
 }
 
 /** So many events are told at a time, so that a slow reader does not hold all of a long answer's text. */
@@ -33,6 +40,8 @@ export async function* tellAgain(turn: StoredTurn): Events {
 
 /** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
 export function isExact(turn: StoredTurn): boolean {
+  // Nobody knows in which order several answers were told.
+  if (turn.told?.others !== undefined) return false;
   return turn.output.length === 0 || (turn.told?.pieces !== undefined && !turn.output.some(isRemoved));
 }
 
@@ -61,6 +70,7 @@ export function toAnswer(turn: StoredTurn): Answer {
     finish: told?.finish ?? (status === "incomplete" ? "length" : "stop"),
     items: output.filter(isOutput),
     ...(output.some(isRemoved) && { places: output.flatMap((item, index) => (isOutput(item) ? [index] : [])) }),
+    ...(told?.others !== undefined && { others: told.others }),
     usage,
     error: failure && toError(failure),
     notes: told?.notes ?? {},

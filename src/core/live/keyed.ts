@@ -60,11 +60,13 @@ export function createKeyed(parts: KeyedParts): Once {
     const { owner, turnId, memo, signal } = caller;
     const { about, events } = await begin(ask, caller, "by key");
     const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
+    // Where several answers are told at once, nobody could say later what of them was heard: the others hear it when it is over.
+    const isHeard = (ask.settings.choices ?? 1) === 1;
 
     async function* tell(): Events {
       try {
         for await (const batch of events) {
-          elsewhere.tell(turnId, batch);
+          if (isHeard) elsewhere.tell(turnId, batch);
           yield batch;
         }
       } catch (thrown) {

@@ -18,6 +18,7 @@ interface Suited {
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refusePrompt(turn.settings, speaks);
+  refuseChoices(turn.settings, speaks);
   const tools = offeredTools(turn, speaks);
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = suitTools(turn.settings, tools, speaks, names, tell);
@@ -36,6 +37,15 @@ function refusePrompt({ native }: Settings, speaks: Speaks): void {
   throw unsupported(
     "prompt",
     "The adapter behind this model knows no prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
+  );
+}
+
+/** Only one dialect knows several answers to one question, and all but the first would be missing. */
+function refuseChoices({ choices = 1 }: Settings, speaks: Speaks): void {
+  if (choices === 1 || speaks("chat")) return;
+  throw unsupported(
+    "n",
+    "The adapter behind this model gives one choice for a request; send the request once for each choice.",
   );
 }
 

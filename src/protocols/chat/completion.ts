@@ -2,7 +2,7 @@
 import type { OutputItem } from "../../core/event.ts";
 import type { Extra, ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
-import type { Answer, Finish, Notes, Usage } from "../../core/turn.ts";
+import type { Answer, Choice, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
 import { toSeconds } from "../time.ts";
 import { toWireAnnotations } from "./annotations.ts";
@@ -10,33 +10,35 @@ import type { Wants } from "./request.ts";
 
 /** All of the answer at once. */
 export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
-  const said = collect(answer.items);
-  const calls = answer.items.filter((item) => item.type === "tool-call");
-  const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
   return {
     id: toCompletionId(about),
     object: "chat.completion",
     created: toSeconds(about.createdAt),
     model: about.model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: silent ? null : said.text,
-          refusal: said.refusal === "" ? null : said.refusal,
-          annotations: said.annotations,
-          ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
-          ...(wants.functionCall && calls[0] && { function_call: toFunctionCall(calls[0]) }),
-          // Nobody who speaks of functions expects a second call, but none is lost: then all stand here too.
-          ...(calls.length > (wants.functionCall ? 1 : 0) && { tool_calls: calls.map(toCall) }),
-        },
-        logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
-        finish_reason: toFinishReason(answer.finish, wants),
-      },
-    ],
+    choices: [answer, ...(answer.others ?? [])].map((choice, index) => toChoice(choice, index, wants)),
     ...(answer.usage && { usage: toUsage(answer.usage) }),
     ...toServed(answer.notes),
+  };
+}
+
+function toChoice({ items, finish }: Choice, index: number, wants: Wants): unknown {
+  const said = collect(items);
+  const calls = items.filter((item) => item.type === "tool-call");
+  const silent = said.text === "" && (calls.length > 0 || said.refusal !== "");
+  return {
+    index,
+    message: {
+      role: "assistant",
+      content: silent ? null : said.text,
+      refusal: said.refusal === "" ? null : said.refusal,
+      annotations: said.annotations,
+      ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
+      ...(wants.functionCall && calls[0] && { function_call: toFunctionCall(calls[0]) }),
+      // Nobody who speaks of functions expects a second call, but none is lost: then all stand here too.
+      ...(calls.length > (wants.functionCall ? 1 : 0) && { tool_calls: calls.map(toCall) }),
+    },
+    logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
+    finish_reason: toFinishReason(finish, wants),
   };
 }
 

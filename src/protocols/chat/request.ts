@@ -80,6 +80,7 @@ function readSettings(fields: Fields): Settings {
     seed: readInteger(fields, "seed", -maxSeed, maxSeed),
     stop: readStop(fields),
     maxOutputTokens: maxCompletionTokens ?? maxTokens,
+    choices: readInteger(fields, "n", 1, 128),
     topLogprobs: readLogprobs(fields),
     reasoningEffort: readString(fields, "reasoning_effort"),
     verbosity: readString(fields, "verbosity"),
@@ -96,10 +97,6 @@ const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
 
 /** What would change the answer and cannot be honoured is refused rather than dropped. */
 function refuseUnanswerable(fields: Fields): void {
-  const choices = readInteger(fields, "n", 1, 128);
-  if (choices !== undefined && choices > 1) {
-    unsupported("n", "Only one choice is given for a request; send the request once for each choice.");
-  }
   if (readArray(fields, "modalities")?.includes("audio")) {
     unsupported("modalities", "Audio answers are not available; ask for 'text'.");
   }

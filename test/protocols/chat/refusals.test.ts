@@ -109,7 +109,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ logprobs: true, top_logprobs: 21 }, "top_logprobs", "integer_above_max_value", "<= 20"],
   [{ top_logprobs: 2 }, "top_logprobs", "invalid_value", "only allowed when 'logprobs' is enabled"],
   [{ n: 0 }, "n", "integer_below_min_value", ">= 1"],
-  [{ n: 2 }, "n", "unsupported_parameter", "send the request once for each choice"],
+  [{ n: 129 }, "n", "integer_above_max_value", "<= 128"],
   [{ functions: {} }, "functions", "invalid_type", "expected an array"],
   [{ functions: [{}] }, "functions[0].name", "missing_required_parameter", "'functions[0].name'"],
   [{ functions: [{ name: "f", parameters: 5 }] }, "functions[0].parameters", "invalid_type", "expected an object"],

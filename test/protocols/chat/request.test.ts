@@ -223,6 +223,7 @@ test("the settings are read into words of no dialect, and kept in the caller's o
     seed: -7,
     stop: ["END"],
     maxOutputTokens: 100,
+    choices: 1,
     topLogprobs: 3,
     parallelToolCalls: false,
     format: { type: "schema", name: "n", schema: { type: "object" } },

@@ -1,0 +1,119 @@
+/** Reads one choice of a chat completions answer, chunk by chunk or whole. */
+import type { Delta } from "../../../core/delta.ts";
+import { GatewayError } from "../../../core/errors.ts";
+import type { Annotation } from "../../../core/item.ts";
+import type { Finish } from "../../../core/turn.ts";
+import { annotationsAt, completeAnnotation } from "../annotations.ts";
+import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { readLogprobs } from "../logprobs.ts";
+import { createCallReader } from "./calls.ts";
+
+/** Under which a message stands: in a chunk, and whole. */
+export type Word = "delta" | "message";
+
+export interface ChoiceReader {
+  hear(choice: JsonObject, deltas: Delta[]): void;
+  hasMessage(): boolean;
+  /** It is never over: the usage comes after the end, and [DONE] after the usage. */
+  stage(): "open" | "finished" | "whole";
+  /** Tells what had to wait for the end. */
+  end(deltas: Delta[]): void;
+}
+
+export function createChoiceReader(word: Word, isCustom: (name: string) => boolean): ChoiceReader {
+  const calls = createCallReader(isCustom);
+  const annotations: Annotation[] = [];
+  let textLength = 0;
+  let heard = false;
+  let stage: "open" | "finished" | "whole" = "open";
+
+  /** Notes that come before their text wait for it. */
+  function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
+    for (const note of annotationsAt(message)) annotations.push(note);
+    if (textLength === 0 || annotations.length === 0) return;
+    for (const note of annotations.splice(0)) {
+      const annotation = completeAnnotation(note, textLength);
+      if (annotation !== undefined) deltas.push({ type: "annotation", annotation });
+    }
+  }
+
+  /** Words end the calls before them. */
+  function say(words: Delta, deltas: Delta[]): void {
+    calls.settle(deltas);
+    deltas.push(words);
+  }
+
+  /** `isAtOnce`: it is no piece, but all of the message. */
+  function hearMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
+    const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
+    if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
+    const content = message["content"];
+    const text = Array.isArray(content) ? joinTexts(content) : content;
+    if (typeof text === "string" && text !== "") {
+      say({ type: "text", text, logprobs }, deltas);
+      textLength += text.length;
+    }
+    hearAnnotations(message, deltas);
+    const refusal = textAt(message, "refusal");
+    if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
+    const called = message["tool_calls"];
+    if (Array.isArray(called)) {
+      // In a whole message each entry is a call of its own, whatever number or id it has.
+      for (const [at, call] of called.entries()) calls.hear(call, deltas, isAtOnce ? at : undefined);
+    }
+    const legacy = message["function_call"];
+    if (isObject(legacy)) calls.hear({ function: legacy }, deltas);
+  }
+
+  return {
+    hear(choice, deltas) {
+      // Some servers stream an answer that they have whole, in the words of a whole one.
+      const message = objectAt(choice, word) ?? (heard ? undefined : objectAt(choice, "message"));
+      const before = deltas.length;
+      if (message !== undefined) {
+        const logprobs = objectAt(choice, "logprobs");
+        const told = logprobs && readLogprobs(listAt(logprobs, "content"));
+        hearMessage(message, told, message === choice["message"], deltas);
+        heard = true;
+      }
+      const isSilent = deltas.length === before;
+      // Some servers say why they end with their first words already.
+      if (!isSilent && stage === "whole") stage = "finished";
+      const reason = textAt(choice, "finish_reason");
+      if (reason === undefined) return;
+      if (breaks.has(reason)) throw gaveUp(reason);
+      deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
+      stage = isSilent ? "whole" : "finished";
+    },
+    hasMessage: () => heard,
+    stage: () => stage,
+    end: (deltas) => calls.end(deltas),
+  };
+}
+
+type Logprobs = ReturnType<typeof readLogprobs>;
+
+/** Why an answer ends, in the words of many servers; one that we do not know is an end like any other. */
+const finishes: ReadonlyMap<string, Finish> = new Map([
+  ["length", "length"],
+  ["max_tokens", "length"],
+  ["model_length", "length"],
+  ["content_filter", "content-filter"],
+  ["tool_calls", "tool-calls"],
+  ["function_call", "tool-calls"],
+]);
+
+/** Words of servers that gave up in the middle. */
+const breaks: ReadonlySet<string> = new Set(["abort", "error", "insufficient_system_resource"]);
+
+function gaveUp(reason: string): GatewayError {
+  return new GatewayError(
+    "adapter_error",
+    `The upstream gave up before the end of its answer (finish_reason: ${reason}).`,
+  );
+}
+
+/** Some servers write content as a list of parts. */
+function joinTexts(parts: readonly unknown[]): string {
+  return parts.map((part) => (isObject(part) ? (textAt(part, "text") ?? "") : "")).join("");
+}

@@ -1,0 +1,164 @@
+/** An answer in the making: hears what the adapter says of it, opens and closes its items, and knows what came of it. */
+import type { Delta } from "../delta.ts";
+import { GatewayError } from "../errors.ts";
+import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
+import type { ItemEvent, OutputItem } from "../event.ts";
+import { createPiecesRecorder } from "./pieces.ts";
+import { type Answer, type Choice, type Finish, isCutOff, type Notes, type Usage } from "../turn.ts";
+
+export type Script = ReturnType<typeof createScript>;
+
+/** Whom the events of an answer are told to; a list of events is one. */
+export interface Listener {
+  push(event: ItemEvent): unknown;
+}
+
+/** What has been said so far. One item is open at a time; calls that run side by side are told one after the other. */
+export function createScript(turnId: string) {
+  const items: OutputItem[] = [];
+  const pieces = createPiecesRecorder();
+  let brokenOff: number | undefined;
+  let open: Draft | undefined;
+  const isOpen = (type: OutputItem["type"]): boolean => open?.skeleton.type === type;
+  /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
+  let openCall: number | undefined;
+  let waiting: { readonly call: CallDelta; readonly written: Delta[] }[] = [];
+  /** What the newest of each number has said: to look for it among thousands, with every word, would take minutes. */
+  const writtenBy = new Map<number, Delta[]>();
+  let usage: Usage | undefined;
+  let notes: Notes = {};
+  let finish: Finish = "stop";
+
+  function close(events: Listener, whole = true): void {
+    if (open === undefined) return;
+    const item = open.finish();
+    if (!whole) brokenOff = items.length;
+    events.push({ type: "item-end", index: items.length, item, whole });
+    items.push(item);
+    open = undefined;
+    openCall = undefined;
+  }
+
+  function begin(draft: Draft, events: Listener): void {
+    open = draft;
+    const { skeleton } = draft;
+    pieces.beginItem(skeleton.type === "message" && skeleton.extra !== undefined);
+    events.push({ type: "item-start", index: items.length, item: skeleton });
+  }
+
+  function tell(delta: Delta, events: Listener): void {
+    const told = open?.hear(delta);
+    if (told === undefined) return;
+    pieces.hear(told);
+    events.push({ type: "item-delta", index: items.length, ...told });
+  }
+
+  function switchTo(draft: Draft, events: Listener): void {
+    release(events);
+    close(events);
+    begin(draft, events);
+  }
+
+  function tellWhole(item: OutputItem, events: Listener): void {
+    switchTo(beginWhole(item), events);
+    close(events);
+  }
+
+  /** Tells the calls that had to wait, each with all of its arguments. */
+  function release(events: Listener): void {
+    for (const { call, written } of waiting) {
+      beginNext(call, events);
+      for (const delta of written) tell(delta, events);
+    }
+    waiting = [];
+    writtenBy.clear();
+  }
+
+  function putBehind(call: CallDelta): void {
+    const written: Delta[] = [];
+    waiting.push({ call, written });
+    writtenBy.set(call.index, written);
+  }
+
+  function beginNext(call: CallDelta, events: Listener): void {
+    close(events);
+    const callId = call.callId ?? `call_${turnId.replace(/^[a-z]+_/, "")}${items.length}`;
+    begin(beginCall(call, callId), events);
+    openCall = call.index;
+  }
+
+  function hearCall(delta: Extract<Delta, { type: "tool-arguments" | "tool-extra" }>, events: Listener): void {
+    const written = writtenBy.get(delta.index);
+    if (written !== undefined) written.push(delta);
+    else if (delta.index === openCall) tell(delta, events);
+    else if (delta.type === "tool-arguments" && delta.text.trim() !== "") {
+      throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
+    }
+  }
+
+  function hear(delta: Delta, events: Listener): void {
+    switch (delta.type) {
+      case "text":
+      case "refusal":
+        if (delta.text === "") return; // a message is announced only when there is text
+        if (!isOpen("message")) switchTo(beginMessage(delta.extra), events);
+        return tell(delta, events);
+      case "annotation":
+        if (isOpen("message")) tell(delta, events);
+        return;
+      case "message-end":
+        if (!isOpen("message")) return;
+        tell(delta, events);
+        return close(events);
+      case "reasoning":
+        if (delta.text === "") return;
+        if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
+        return tell(delta, events);
+      case "reasoning-seal":
+        if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
+        tell(delta, events);
+        return close(events);
+      case "tool-call":
+        if (waiting.length > 0 || open?.isWhole?.() === false) return putBehind(delta);
+        return beginNext(delta, events);
+      case "tool-arguments":
+      case "tool-extra":
+        return hearCall(delta, events);
+      case "compaction":
+        return tellWhole({ type: "compaction", summary: delta.summary }, events);
+      case "other":
+        return tellWhole(delta, events);
+      case "usage":
+        usage = delta.usage;
+        return;
+      case "notes":
+        notes = { ...notes, ...delta.notes };
+        return;
+      case "finish":
+        finish = delta.reason;
+    }
+  }
+
+  function toChoice(): Choice {
+    const called = items.some((item) => item.type === "tool-call");
+    return { finish: finish === "stop" && called ? "tool-calls" : finish, items };
+  }
+
+  return {
+    hear,
+    closeAll(events: Listener, whole: boolean): void {
+      if (whole) release(events);
+      close(events, whole && !isCutOff(finish));
+    },
+    toChoice,
+    toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
+      const said = toChoice();
+      const common = { ...said, usage, notes, endedAt, brokenOff, pieces: pieces.toPieces() };
+      if (failure?.code === "cancelled") return { ...common, status: "cancelled", error: undefined };
+      if (failure !== undefined) return { ...common, status: "failed", error: failure };
+      return { ...common, status: isCutOff(said.finish) ? "incomplete" : "completed", error: undefined };
+    },
+  };
+}
+
+type CallDelta = Extract<Delta, { type: "tool-call" }>;
