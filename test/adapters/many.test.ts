@@ -62,7 +62,9 @@ const texts: readonly (readonly [what: string, text: string, tools: readonly Too
 
 for (const [what, text, tools] of texts) {
   test(`the echo lets others go on: ${what}`, async () => {
-    const waited = await longestWait(text, tools);
+    let waited = await longestWait(text, tools);
+    // A collection of garbage may fall into one try; work that holds others up falls into each.
+    for (let again = 0; again < 2 && waited >= 400; again++) waited = Math.min(waited, await longestWait(text, tools));
     assert.ok(waited < 400, `somebody waited for ${Math.round(waited)} ms`);
   });
 }
