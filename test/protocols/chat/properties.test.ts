@@ -82,6 +82,43 @@ test("how the answer is cut into batches changes nothing of what is told", async
   );
 });
 
+test("what is told of a choice is what would be told of it alone", async () => {
+  const own = batches.map((each) =>
+    each.map((batch) => batch.filter(({ type }) => type !== "usage" && type !== "notes")),
+  );
+  await fc.assert(
+    fc.asyncProperty(own, own, body, async (first, second, body) => {
+      const rounds = Array.from({ length: Math.max(first.length, second.length) }, (_, at): Delta[] => [
+        ...(first[at] ?? []),
+        ...(second[at] ?? []).map((delta) => ({ ...delta, choice: 1 })),
+      ]);
+      const { stream, whole } = await play([...rounds, [{ type: "finish", reason: "stop", choice: 1 }]], body);
+      const alone = await Promise.all([
+        play(first, body),
+        play([...second, [{ type: "finish", reason: "stop" }]], body),
+      ]);
+      for (const [index, one] of alone.entries()) {
+        assert.equal(choiceOf(stream, index), choiceOf(one.stream, 0));
+        const [choice] = one.whole().choices;
+        assert.equal(withCallIds(JSON.stringify(whole().choices[index])), JSON.stringify({ ...choice, index }));
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** The messages that tell of one choice, as if it were the only one. */
+function choiceOf(stream: string, index: number): string {
+  const start = `"choices":[{"index":${index},`;
+  const told = stream.split("\n\n").filter((message) => message.includes(start));
+  return withCallIds(told.map((message) => message.replace(start, '"choices":[{"index":0,')).join("\n"));
+}
+
+/** Where the model gives a call no id, it has one of ours, which no other choice has. */
+function withCallIds(text: string): string {
+  return text.replaceAll("call_ab12_1_", "call_ab12");
+}
+
 test("both dialects tell the same text, refusal, calls and arguments of the same answer", async () => {
   const chat = createChatProtocol({ exposeReasoning: false });
   const responses = createResponsesProtocol({ seal: createSeal(new Uint8Array(32)) });
