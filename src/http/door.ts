@@ -8,6 +8,7 @@ import { createArrivals } from "./arrivals.ts";
 import { createFailureCount, type Token } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
+import { createCrowd } from "./crowd.ts";
 import { sendError, translateError } from "./errors.ts";
 import { createHoldings } from "./held.ts";
 import { createJournal } from "./journal.ts";
@@ -90,7 +91,6 @@ export function createDoor(parts: DoorParts): Door {
     connections: () => sockets.count(),
   };
   const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read(sources) });
-  const beginTogether = createCohort(setImmediate);
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
@@ -116,6 +116,7 @@ export function createDoor(parts: DoorParts): Door {
 
   const { headersTimeoutMs } = settings.limits;
   const app = createServer({ headersTimeoutMs, newRequestId: () => newId("req"), isUpgrade: sockets.isUpgrade, fail });
+  const beginTogether = createCohort(createCrowd(app.server));
   sockets.install(app);
   app.addHook("onRequest", begin);
   app.addHook("onRequest", createAdmission(routes));
