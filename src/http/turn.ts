@@ -12,22 +12,14 @@ import { readTrace } from "./trace.ts";
 /** Answers a request in the dialect in which it was asked. */
 export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const client = watchClient(reply.raw);
-  const { headers, token } = request;
-  // Whether it begins a turn or joins one is known when its key was looked for.
-  const hears = hasIdempotencyKey(headers);
-  const { value, bytes, heldBytes } = await readJsonBody(reply, hears);
-  return request.terms.turns.run(client, { token, bytes: heldBytes, hears }, async (stay) => {
-    const { owner } = token;
-    const { ask, voice } = protocol.parse(value, owner);
-    const turnId = request.terms.newTurnId();
-    const hinted = readHint(request.terms.hints, headers, ask.user);
-    const key = readIdempotencyKey(headers, request.originalUrl, hinted.hint, bytes);
-    // All that can be refused at once comes first: a turn that was begun must not be left alone.
-    const last = key && ask.stream ? readLastEventId(headers) : undefined;
+  const { headers, token, terms } = request;
+  const { ask, voice, hinted, key, last, asking } = await readAsked(protocol, request, reply);
+  return terms.turns.run(client, asking, async (stay) => {
+    const turnId = terms.newTurnId();
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
-    const answering = request.terms.gateway.answer(ask, {
+    const answering = terms.gateway.answer(ask, {
       turnId,
-      owner,
+      owner: token.owner,
       ...hinted,
       signal: client.signal,
       trace: request.span?.trace ?? readTrace(headers),
@@ -44,4 +36,22 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
     request.about = placed.about;
     return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
   });
+}
+
+/**
+ * All that can be refused at once comes first: a turn that was begun must not be left alone. An answer may take long, and nobody
+ * holds the body that long who has read it.
+ */
+async function readAsked(protocol: Protocol, request: FastifyRequest, reply: FastifyReply) {
+  const { headers, token, terms, originalUrl } = request;
+  // Whether it begins a turn or joins one is known when its key was looked for.
+  const hears = hasIdempotencyKey(headers);
+  const { value, bytes, heldBytes } = await readJsonBody(reply, hears);
+  const asking = { token, bytes: heldBytes, hears };
+  terms.turns.check(asking);
+  const { ask, voice } = protocol.parse(value, token.owner);
+  const hinted = readHint(terms.hints, headers, ask.user);
+  const key = readIdempotencyKey(headers, originalUrl, hinted.hint, bytes);
+  const last = key && ask.stream ? readLastEventId(headers) : undefined;
+  return { ask, voice, hinted, key, last, asking };
 }

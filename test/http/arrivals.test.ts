@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { GatewayError } from "../../src/core/errors.ts";
 import { createArrivals } from "../../src/http/arrivals.ts";
 import { authorization, createBox, say, toToken, token } from "../scripted.ts";
@@ -26,6 +28,14 @@ function begin(context: TestContext, address: string, beginning: string, length 
   const head = `host: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\nconnection: close\r\n`;
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}content-length: ${length}\r\n\r\n${beginning}`);
   return { socket, answered, closed: once(socket, "close").then(() => heard) };
+}
+
+function buffersInUse(): number {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  collect();
+  collect();
+  return process.memoryUsage().arrayBuffers;
 }
 
 interface Begun {
@@ -69,6 +79,24 @@ suite("bodies on their way", () => {
     half.socket.write(hello.slice(5));
     assert.match(await half.closed, /^HTTP\/1\.1 200 /);
     for (const { socket } of others) socket.destroy();
+  });
+
+  test("a body is let go of when it is read, however long its answer takes", async (context) => {
+    const going = Promise.withResolvers<void>();
+    context.after(() => going.resolve());
+    const script = async function* () {
+      yield say("hi");
+      await going.promise;
+    };
+    const bytes = 2_000_000;
+    const address = await createBox(context, script, { limits: { maxBodyBytes: 2 * bytes } }).listen();
+    const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "x".repeat(bytes) }] });
+    const before = buffersInUse();
+    for (let count = 0; count < 8; count++) {
+      assert.match(await begin(context, address, body, body.length).answered, /^HTTP\/1\.1 200 /);
+    }
+    const held = buffersInUse() - before;
+    assert.ok(held < 2 * bytes, `${held} bytes are held`);
   });
 
   test("who would have no place is told before its body is asked for", async (context) => {
