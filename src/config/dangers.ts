@@ -3,90 +3,68 @@ import { isLoopback } from "./address.ts";
 import { holdsSecret } from "./hide.ts";
 import { isModel, isSecret, type Path } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
-import { problem, type Problem } from "./problem.ts";
+import { problem, type Problems } from "./problem.ts";
 import { tokensOf } from "./rules.ts";
 
 type Gateway = PlacedFile["gateway"];
 
 /** The file has no problems. */
-export function findDangers(file: PlacedFile, now: Date): readonly Problem[] {
-  const { gateway } = file;
-  return [
-    ...judgeBind(gateway.http.bind),
-    ...judgeSocket(gateway.http),
-    ...judgeConsole(gateway),
-    ...tokensOf(file).flatMap(({ path, value }) => judgeLength(path, value)),
-    ...gateway.http.tokens.flatMap((token, index) =>
-      judgeUse(gateway, token, ["gateway", "http", "tokens", index], now),
-    ),
-    ...judgeStore(gateway.sessions.store),
-  ];
+export function* findDangers(file: PlacedFile, now: Date): Problems {
+  const { http, sessions } = file.gateway;
+  if (!isLoopback(http.bind)) {
+    const remedy = "put a proxy with TLS in front of it, or bind it to 127.0.0.1";
+    yield problem(
+      ["gateway", "http", "bind"],
+      `${http.bind} can be reached from other machines over plain HTTP; ${remedy}`,
+    );
+  }
+  if (!http.bind.startsWith("unix:") && http.socket_mode !== "600") {
+    yield problem(["gateway", "http", "socket_mode"], "means nothing without a unix socket to listen on");
+  }
+  if (http.console) yield* judgeConsole(file.gateway);
+  for (const { path, value } of tokensOf(file)) {
+    if (value.length >= 16) continue;
+    yield problem(path, "shorter than 16 characters, so it can be guessed; use a long random token");
+  }
+  for (const [index, token] of http.tokens.entries()) {
+    yield* judgeUse(http, token, ["gateway", "http", "tokens", index], now);
+  }
+  if (sessions.store === "memory:") {
+    yield problem(["gateway", "sessions", "store"], "sessions are kept in memory and lost when the gateway stops");
+  }
 }
 
 /** A secret that is written out in a file that others may read; `mode` has the file's permission bits, where there are such. */
-export function findOpenSecret(written: unknown, mode: number | undefined): readonly Problem[] {
-  if (mode === undefined || (mode & 0o077) === 0) return [];
+export function* findOpenSecret(written: unknown, mode: number | undefined): Problems {
+  if (mode === undefined || (mode & 0o077) === 0) return;
   const place = findPlainSecret(written, []);
-  if (place === undefined) return [];
+  if (place === undefined) return;
   const remedy = "chmod 600 it, or refer to ${NAME} or a file";
-  return [problem(place, `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`)];
-}
-
-function judgeBind(bind: string): readonly Problem[] {
-  if (isLoopback(bind)) return [];
-  const remedy = "put a proxy with TLS in front of it, or bind it to 127.0.0.1";
-  return [
-    problem(["gateway", "http", "bind"], `${bind} can be reached from other machines over plain HTTP; ${remedy}`),
-  ];
-}
-
-function judgeSocket({ bind, socket_mode: mode }: Gateway["http"]): readonly Problem[] {
-  if (bind.startsWith("unix:") || mode === "600") return [];
-  return [problem(["gateway", "http", "socket_mode"], "means nothing without a unix socket to listen on")];
+  yield problem(place, `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
 }
 
 /** A page that cannot be reached, or has nothing to show. */
-function judgeConsole({ auth, http }: Gateway): readonly Problem[] {
+function* judgeConsole({ auth, http }: Gateway): Problems {
   const path = ["gateway", "http", "console"];
-  if (!http.console) return [];
   if (!Object.values(http.endpoints).includes(true)) {
-    return [problem(path, "no endpoint is on, so there is no listener to reach the console by")];
+    yield problem(path, "no endpoint is on, so there is no listener to reach the console by");
+  } else if (auth.token === undefined) {
+    const remedy = "set gateway.auth.token to see the overview and the sessions";
+    yield problem(path, `no token opens the operator's routes, so a conversation can be tried and no more; ${remedy}`);
   }
-  if (auth.token !== undefined) return [];
-  const remedy = "set gateway.auth.token to see the overview and the sessions";
-  return [problem(path, `no token opens the operator's routes, so a conversation can be tried and no more; ${remedy}`)];
 }
 
-function judgeLength(path: Path, token: string): readonly Problem[] {
-  if (token.length >= 16) return [];
-  return [problem(path, "shorter than 16 characters, so it can be guessed; use a long random token")];
-}
-
-function judgeUse(
-  { http }: Gateway,
-  token: Gateway["http"]["tokens"][number],
-  path: Path,
-  now: Date,
-): readonly Problem[] {
-  const warnings = (token.endpoints ?? []).flatMap((name, entry) =>
-    name === "metrics" || http.endpoints[name]
-      ? []
-      : [
-          problem(
-            [...path, "endpoints", entry],
-            `'${name}' is off; set gateway.http.endpoints.${name} to switch it on`,
-          ),
-        ],
-  );
+function* judgeUse(http: Gateway["http"], token: Gateway["http"]["tokens"][number], path: Path, now: Date): Problems {
+  for (const [entry, name] of (token.endpoints ?? []).entries()) {
+    if (name === "metrics" || http.endpoints[name]) continue;
+    yield problem(
+      [...path, "endpoints", entry],
+      `'${name}' is off; set gateway.http.endpoints.${name} to switch it on`,
+    );
+  }
   if (token.expires_at !== undefined && new Date(token.expires_at) <= now) {
-    warnings.push(problem([...path, "expires_at"], "has passed, so this token opens nothing"));
+    yield problem([...path, "expires_at"], "has passed, so this token opens nothing");
   }
-  return warnings;
-}
-
-function judgeStore(store: string): readonly Problem[] {
-  if (store !== "memory:") return [];
-  return [problem(["gateway", "sessions", "store"], "sessions are kept in memory and lost when the gateway stops")];
 }
 
 function findPlainSecret(value: unknown, path: Path, before?: unknown): Path | undefined {

@@ -1,20 +1,20 @@
 /** Values that adapters send as headers: what HTTP cannot carry is told when the file is read, not by every turn that fails. */
 import { isObject, type Path, valueAt } from "./path.ts";
-import { problem, type Problem } from "./problem.ts";
+import { problem, type Problems } from "./problem.ts";
 import type { AdapterOptions } from "./schema.ts";
 
 /** An option is a header where its schema says `format: "header"`, and all that stands under `headers` is one. */
-export function judgeHeaders(file: unknown, adapterOptions: AdapterOptions): readonly Problem[] {
+export function* judgeHeaders(file: unknown, adapterOptions: AdapterOptions): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
-  if (!isObject(adapters)) return [];
-  return Object.entries(adapters).flatMap(([name, adapter]) => {
-    if (!isObject(adapter)) return [];
+  if (!isObject(adapters)) return;
+  for (const [name, adapter] of Object.entries(adapters)) {
+    if (!isObject(adapter)) continue;
     const forms = adapterOptions[String(adapter.type)]?.properties ?? {};
-    return Object.entries(adapter).flatMap(([key, value]) => {
+    for (const [key, value] of Object.entries(adapter)) {
       const path = ["gateway", "adapters", name, key];
-      return forms[key]?.format === "header" ? judgeValue(path, value) : judgeWithin(path, value);
-    });
-  });
+      yield* forms[key]?.format === "header" ? judgeValue(path, value) : judgeWithin(path, value);
+    }
+  }
 }
 
 /** A token travels in a header, and is one word there: visible ASCII characters. */
@@ -39,28 +39,31 @@ export function faultOfHeader(text: string): string | undefined {
 }
 
 /** Packages of providers take their headers, and the key that becomes one, among options of their own. */
-function judgeWithin(path: Path, value: unknown): readonly Problem[] {
-  if (path.at(-1) === "apiKey") return judgeValue(path, value);
-  if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const place = path.concat(key);
-    return path.at(-1) === "headers"
-      ? judgeName(place, key).concat(judgeValue(place, inner))
-      : judgeWithin(place, inner);
-  });
-}
-
-function judgeValue(path: Path, value: unknown): readonly Problem[] {
-  const fault = typeof value === "string" ? faultOfHeader(value) : undefined;
-  return fault === undefined ? [] : [problem(path, fault)];
-}
-
-function judgeName(path: Path, name: string): readonly Problem[] {
-  if (ofTheConnection.has(name.toLowerCase())) {
-    return [problem(path, "belongs to the connection itself, which the gateway looks after; leave it out")];
+function* judgeWithin(path: Path, value: unknown): Problems {
+  if (path.at(-1) === "apiKey") yield* judgeValue(path, value);
+  else if (isObject(value)) {
+    for (const [key, inner] of Object.entries(value)) {
+      const place = [...path, key];
+      if (path.at(-1) !== "headers") yield* judgeWithin(place, inner);
+      else {
+        yield* judgeName(place, key);
+        yield* judgeValue(place, inner);
+      }
+    }
   }
-  if (/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return [];
-  return [problem(path, "no name that a header can have; allowed: letters, digits and !#$%&'*+-.^_`|~")];
+}
+
+function* judgeValue(path: Path, value: unknown): Problems {
+  const fault = typeof value === "string" ? faultOfHeader(value) : undefined;
+  if (fault !== undefined) yield problem(path, fault);
+}
+
+function* judgeName(path: Path, name: string): Problems {
+  if (ofTheConnection.has(name.toLowerCase())) {
+    yield problem(path, "belongs to the connection itself, which the gateway looks after; leave it out");
+  } else if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
+    yield problem(path, "no name that a header can have; allowed: letters, digits and !#$%&'*+-.^_`|~");
+  }
 }
 
 const ofTheConnection: ReadonlySet<string> = new Set([

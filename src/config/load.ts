@@ -9,7 +9,7 @@ import { parseJson } from "./json.ts";
 import { nearest } from "./nearest.ts";
 import { isObject, valueAt } from "./path.ts";
 import { withPlaces } from "./places.ts";
-import { ConfigError, misfit, problem, type Problem } from "./problem.ts";
+import { ConfigError, misfit, problem, type Problem, type Problems } from "./problem.ts";
 import { resolveReferences, type Shown, unresolved } from "./references.ts";
 import { findConflicts } from "./rules.ts";
 import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
@@ -99,26 +99,26 @@ function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown 
 }
 
 /** Fills in each adapter's defaults, and holds it against the schema of its type. */
-function completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: Shown): readonly Problem[] {
+function* completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: Shown): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
-  if (!isObject(adapters)) return [];
+  if (!isObject(adapters)) return;
   const types = Object.keys(adapterOptions);
-  return Object.entries(adapters).flatMap(([name, adapter]): readonly Problem[] => {
+  for (const [name, adapter] of Object.entries(adapters)) {
     const path = ["gateway", "adapters", name];
-    if (!isObject(adapter)) return [misfit(path, adapter, "an object with a 'type'")];
-    const { type } = adapter;
-    if (type === undefined) return [problem([...path, "type"], `missing; required: ${quote(types)}`)];
-    if (type === unresolved) return [];
+    const type = isObject(adapter) ? adapter.type : undefined;
     const options = typeof type === "string" && types.includes(type) ? adapterOptions[type] : undefined;
-    if (typeof type !== "string" || options === undefined) {
+    if (!isObject(adapter)) yield misfit(path, adapter, "an object with a 'type'");
+    else if (type === undefined) yield problem([...path, "type"], `missing; required: ${quote(types)}`);
+    else if (typeof type === "string" && options !== undefined) {
+      const schema = adapterSchema(type, options);
+      adapters[name] = fillDefaults(schema, adapter);
+      yield* validate(schema, adapters[name], path, shown);
+    } else if (type !== unresolved) {
       const meant = typeof type === "string" ? nearest(type, types) : undefined;
       const question = meant === undefined ? "" : `; did you mean '${meant}'?`;
-      return [misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}${question}`)];
+      yield misfit([...path, "type"], shown([...path, "type"], type), `${quote(types)}${question}`);
     }
-    const schema = adapterSchema(type, options);
-    adapters[name] = fillDefaults(schema, adapter);
-    return validate(schema, adapters[name], path, shown);
-  });
+  }
 }
 
 async function chooseAdapter(

@@ -9,6 +9,9 @@ export interface Problem {
   readonly message: string;
 }
 
+/** Each is told as it is found. */
+export type Problems = Generator<Problem, void, void>;
+
 /** Happens when a configuration cannot be used; carries all that is wrong with it, not only the first. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";

@@ -1,57 +1,46 @@
 /** What no single key can tell: rules between keys, and the forms that addresses, dates and names must have. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { allowedAddresses, faultOfAddress } from "./address.ts";
 import { faultAround, isToken } from "./headers.ts";
 import { formatPath, isObject, type Path, valueAt } from "./path.ts";
-import { misfit, problem, type Problem } from "./problem.ts";
+import { misfit, problem, type Problems } from "./problem.ts";
 import type { Shown } from "./references.ts";
 import { allowedRedis, isRedisUrl } from "./store.ts";
 
-/** Problems between keys. The file may have other problems too, so nothing is taken for granted. */
-export function findConflicts(file: unknown, shown: Shown): readonly Problem[] {
-  return [
-    ...judgeAddress(file, shown),
-    ...judgeOrigins(file, shown),
-    ...judgeTokens(file),
-    ...judgeRate(file, ["gateway", "http", "limits"]),
-    ...judgeDefaultAdapter(file),
-    ...judgeRoutes(file),
-    ...judgeStore(file, shown),
-  ];
+/** Problems between keys. The file may have other problems too, so nothing is taken for granted but that `gateway` is an object. */
+export function* findConflicts(file: unknown, shown: Shown): Problems {
+  yield* judgeAddress(file, shown);
+  yield* judgeOrigins(file, shown);
+  yield* judgeTokens(file);
+  yield* judgeRate(file, ["gateway", "http", "limits"]);
+  yield* judgeAdapterNames(file);
+  yield* judgeStore(file, shown);
 }
 
-function judgeAddress(file: unknown, shown: Shown): readonly Problem[] {
+function* judgeAddress(file: unknown, shown: Shown): Problems {
   const path = ["gateway", "http", "bind"];
   const bind = textAt(file, path);
   const fault = bind === undefined ? undefined : faultOfAddress(bind);
-  if (fault === undefined) return [];
-  return [misfit(path, shown(path, bind), fault === "" ? allowedAddresses : `${allowedAddresses} (${fault})`)];
+  if (fault === undefined) return;
+  yield misfit(path, shown(path, bind), fault === "" ? allowedAddresses : `${allowedAddresses} (${fault})`);
 }
 
-function judgeOrigins(file: unknown, shown: Shown): readonly Problem[] {
-  const origins = valueAt(file, ["gateway", "http", "cors", "origins"]);
-  if (!Array.isArray(origins)) return [];
-  return origins.flatMap((origin: unknown, index) => {
-    const path = ["gateway", "http", "cors", "origins", index];
-    if (typeof origin !== "string" || isOrigin(origin)) return [];
-    return [misfit(path, shown(path, origin), 'an exact origin like "https://app.example.com", without a path')];
-  });
+function* judgeOrigins(file: unknown, shown: Shown): Problems {
+  for (const [path, origin] of entriesAt(file, ["gateway", "http", "cors", "origins"])) {
+    if (typeof origin !== "string" || isOrigin(origin)) continue;
+    yield misfit(path, shown(path, origin), 'an exact origin like "https://app.example.com", without a path');
+  }
 }
 
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
 }
 
-function judgeStore(file: unknown, shown: Shown): readonly Problem[] {
+function* judgeStore(file: unknown, shown: Shown): Problems {
   const path = ["gateway", "sessions", "store"];
   const store = textAt(file, path);
-  if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return [];
-  return [misfit(path, shown(path, store), allowedRedis)];
-}
-
-interface WrittenToken {
-  readonly path: Path;
-  readonly value: string;
+  if (store === undefined || !/^rediss?:\/\/./.test(store) || isRedisUrl(store)) return;
+  yield misfit(path, shown(path, store), allowedRedis);
 }
 
 const lonely = [
@@ -59,48 +48,35 @@ const lonely = [
   ["gateway", "http", "auth_token"],
 ] as const satisfies readonly Path[];
 
-function judgeTokens(file: unknown): readonly Problem[] {
+function* judgeTokens(file: unknown): Problems {
   const named = namedTokens(file);
-  const problems = named.flatMap((token, index) => judgeNamed(file, token, index));
-  const tokens = tokensOf(file);
-  for (const { path, value } of tokens) {
-    if (value === "") problems.push(misfit(path, value, "a token of at least 16 characters"));
+  for (const [path, token] of named) if (isObject(token)) yield* judgeNamed(file, path, token);
+  for (const { path, value } of tokensOf(file)) {
+    if (value === "") yield misfit(path, value, "a token of at least 16 characters");
     else if (!isToken(value)) {
-      problems.push(
-        problem(
-          path,
-          faultAround(value) ??
-            "has a space or a character that no header can carry; allowed: visible ASCII characters",
-        ),
-      );
+      const fault = "has a space or a character that no header can carry; allowed: visible ASCII characters";
+      yield problem(path, faultAround(value) ?? fault);
     }
   }
-  const isAny = named.length > 0 || lonely.some((path) => valueAt(file, path) !== undefined);
-  if (!isAny) {
+  if (named.length === 0 && lonely.every((path) => valueAt(file, path) === undefined)) {
     const remedy = "set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
-    problems.push(problem(["gateway"], `no token is set, and nobody may enter without one; ${remedy}`));
+    yield problem(["gateway"], `no token is set, and nobody may enter without one; ${remedy}`);
   }
-  return [...problems, ...findRepeated(file, tokens)];
+  yield* findRepeated(file);
 }
 
-function judgeNamed(file: unknown, token: Readonly<Record<string, unknown>>, index: number): Problem[] {
-  const path = ["gateway", "http", "tokens", index];
-  if (!isObject(valueAt(file, path))) return [];
-  const problems: Problem[] = [...judgeRate(file, [...path, "limits"])];
-  const { name } = token;
-  if (name === "default") {
-    problems.push(
-      problem([...path, "name"], "'default' is the owner of the tokens without a name; choose another name"),
-    );
+function* judgeNamed(file: unknown, path: Path, token: Readonly<Record<string, unknown>>): Problems {
+  yield* judgeRate(file, [...path, "limits"]);
+  if (token.name === "default") {
+    yield problem([...path, "name"], "'default' is the owner of the tokens without a name; choose another name");
   }
   const given = ["token", "sha256"].filter((key) => token[key] !== undefined);
-  if (given.length === 2) problems.push(problem(path, "has both 'token' and 'sha256'; allowed: one of them"));
-  if (given.length === 0) problems.push(problem(path, "has neither 'token' nor 'sha256'; required: one of them"));
+  if (given.length === 2) yield problem(path, "has both 'token' and 'sha256'; allowed: one of them");
+  if (given.length === 0) yield problem(path, "has neither 'token' nor 'sha256'; required: one of them");
   const expires = token.expires_at;
   if (typeof expires === "string" && /^\d{4}-\d{2}-\d{2}T/.test(expires) && !isDate(expires)) {
-    problems.push(misfit([...path, "expires_at"], expires, "a date and time that exists"));
+    yield misfit([...path, "expires_at"], expires, "a date and time that exists");
   }
-  return problems;
 }
 
 /** The 30th of February would be taken for the 2nd of March. */
@@ -110,83 +86,87 @@ function isDate(text: string): boolean {
   return exists && !Number.isNaN(Date.parse(text));
 }
 
-function findRepeated(file: unknown, tokens: readonly WrittenToken[]): readonly Problem[] {
-  const digests = tokens
-    .filter(({ value }) => value !== "")
-    .map(({ path, value }) => ({ path, digest: createHash("sha256").update(value).digest("hex") }));
-  for (const [index, { sha256 }] of namedTokens(file).entries()) {
-    const path = ["gateway", "http", "tokens", index, "sha256"];
-    if (typeof sha256 === "string") digests.push({ path, digest: sha256.toLowerCase() });
-  }
+function* findRepeated(file: unknown): Problems {
+  const written = tokensOf(file).filter(({ value }) => value !== "");
+  const digests = [
+    ...written.map(({ path, value }) => ({ path, digest: hash("sha256", value, "hex") })),
+    ...textsAt(
+      file,
+      namedTokens(file).map(([path]) => path.concat("sha256")),
+    ).map(({ path, value }) => ({ path, digest: value.toLowerCase() })),
+  ];
   const firsts = new Map<string, Path>();
-  return digests.flatMap(({ path, digest }) => {
+  for (const { path, digest } of digests) {
     const first = firsts.get(digest);
     if (first === undefined) firsts.set(digest, path);
-    return first === undefined
-      ? []
-      : [problem(path, `the same token as ${formatPath(first)}; every token needs its own value`)];
-  });
-}
-
-function judgeRate(file: unknown, path: Path): readonly Problem[] {
-  const isRateless = valueAt(file, [...path, "requests_per_minute"]) === undefined;
-  if (!isRateless || valueAt(file, [...path, "burst"]) === undefined) return [];
-  return [problem([...path, "burst"], "means nothing without 'requests_per_minute' beside it")];
-}
-
-function judgeDefaultAdapter(file: unknown): readonly Problem[] {
-  const adapters = valueAt(file, ["gateway", "adapters"]);
-  if (adapters !== undefined && !isObject(adapters)) return [];
-  const names = Object.keys(adapters ?? {});
-  const path = ["gateway", "default_adapter"];
-  const chosen = valueAt(file, path);
-  if (chosen === undefined) {
-    return names.length < 2 ? [] : [problem(path, `missing; required with several adapters: ${names.join(", ")}`)];
+    else yield problem(path, `the same token as ${formatPath(first)}; every token needs its own value`);
   }
-  if (typeof chosen !== "string" || names.includes(chosen)) return [];
-  const allowed = names.length === 0 ? "nothing, because gateway.adapters has none" : names.join(", ");
-  return [misfit(path, chosen, allowed)];
 }
 
-function judgeName(path: Path, name: unknown, known: readonly string[]): readonly Problem[] {
-  if (typeof name !== "string" || known.includes(name)) return [];
-  return [misfit(path, name, known.length === 0 ? "nothing, because there is no other adapter" : known.join(", "))];
+function* judgeRate(file: unknown, path: Path): Problems {
+  const isRateless = valueAt(file, [...path, "requests_per_minute"]) === undefined;
+  if (!isRateless || valueAt(file, [...path, "burst"]) === undefined) return;
+  yield problem([...path, "burst"], "means nothing without 'requests_per_minute' beside it");
 }
 
 /** Adapters that are named elsewhere must be there. */
-function judgeRoutes(file: unknown): readonly Problem[] {
+function* judgeAdapterNames(file: unknown): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
-  if (!isObject(adapters)) return [];
+  if (!isObject(adapters)) return;
   const names = Object.keys(adapters);
+  const path = ["gateway", "default_adapter"];
+  const chosen = valueAt(file, path);
+  if (chosen !== undefined) yield* judgeName(path, chosen, names, "gateway.adapters has none");
+  else if (names.length > 1) yield problem(path, `missing; required with several adapters: ${names.join(", ")}`);
   const models = valueAt(file, ["gateway", "models"]);
-  return [
-    ...Object.entries(isObject(models) ? models : {}).flatMap(([model, name]) =>
-      judgeName(["gateway", "models", model], name, names),
-    ),
-    ...names.flatMap((adapter) => {
-      const path = ["gateway", "adapters", adapter, "fallback"];
-      const fallback = valueAt(file, path);
-      const others = names.filter((name) => name !== adapter);
-      return Array.isArray(fallback)
-        ? fallback.flatMap((name, index) => judgeName([...path, index], name, others))
-        : [];
-    }),
-  ];
+  for (const [model, name] of Object.entries(isObject(models) ? models : {})) {
+    yield* judgeName(["gateway", "models", model], name, names);
+  }
+  for (const adapter of names) {
+    const others = names.filter((name) => name !== adapter);
+    for (const [path, name] of entriesAt(file, ["gateway", "adapters", adapter, "fallback"])) {
+      yield* judgeName(path, name, others);
+    }
+  }
+}
+
+function* judgeName(
+  path: Path,
+  name: unknown,
+  known: readonly string[],
+  whyNone = "there is no other adapter",
+): Problems {
+  if (typeof name !== "string" || known.includes(name)) return;
+  yield misfit(path, name, known.length === 0 ? `nothing, because ${whyNone}` : known.join(", "));
 }
 
 /** Every token that is written out, with its place. */
-export function tokensOf(file: unknown): WrittenToken[] {
-  const named = namedTokens(file).map((_, index) => ["gateway", "http", "tokens", index, "token"]);
-  return [...lonely, ...named].flatMap((path) => {
+export function tokensOf(file: unknown): readonly Written[] {
+  return textsAt(file, [...lonely, ...namedTokens(file).map(([path]) => path.concat("token"))]);
+}
+
+function namedTokens(file: unknown): readonly Entry[] {
+  return entriesAt(file, ["gateway", "http", "tokens"]);
+}
+
+type Entry = readonly [path: Path, value: unknown];
+
+/** Those of a list, each with its place; none where there is no list, of which the schema has told. */
+function entriesAt(file: unknown, path: Path): readonly Entry[] {
+  const list = valueAt(file, path);
+  return Array.isArray(list) ? list.map((value: unknown, index) => [[...path, index], value] as const) : [];
+}
+
+interface Written {
+  readonly path: Path;
+  readonly value: string;
+}
+
+function textsAt(file: unknown, paths: readonly Path[]): readonly Written[] {
+  return paths.flatMap((path) => {
     const value = textAt(file, path);
     return value === undefined ? [] : [{ path, value }];
   });
-}
-
-function namedTokens(file: unknown): readonly Readonly<Record<string, unknown>>[] {
-  const tokens = valueAt(file, ["gateway", "http", "tokens"]);
-  // Entries keep their numbers, so what is no object stays as an empty one; the schema has told of it.
-  return Array.isArray(tokens) ? tokens.map((token: unknown) => (isObject(token) ? token : {})) : [];
 }
 
 function textAt(file: unknown, path: Path): string | undefined {

@@ -2,49 +2,42 @@
 import type { Schema } from "../core/schema.ts";
 import { nearest } from "./nearest.ts";
 import { formatPath, isObject, type Path } from "./path.ts";
-import { misfit, problem, type Problem } from "./problem.ts";
+import { misfit, problem, type Problem, type Problems } from "./problem.ts";
 import { type Shown, unresolved } from "./references.ts";
 
 /** Of a schema with choices all of them are told: nobody knows which was meant. */
-export function validate(schema: Schema, value: unknown, path: Path, shown: Shown): readonly Problem[] {
-  if (value === unresolved) return [];
-  if (Array.isArray(value) && schema.items !== undefined) {
-    const { items, minItems = 0 } = schema;
-    if (value.length < minItems) return [misfit(path, value, describeSchema(schema))];
-    return value.flatMap((entry, index) => validate(items, entry, [...path, index], shown));
+export function* validate(schema: Schema, value: unknown, path: Path, shown: Shown): Problems {
+  const { anyOf, items, properties, patternProperties = {} } = schema;
+  const [each] = Object.values(patternProperties);
+  if (value === unresolved) return;
+  // A choice fits when it has no problem with the value.
+  const isRight = anyOf?.some((choice) => validate(choice, value, path, shown).next().done) ?? isFitting(schema, value);
+  if (!isRight) yield misfit(path, shown(path, value), describeSchema(schema));
+  else if (Array.isArray(value) && items !== undefined) {
+    for (const [index, entry] of value.entries()) yield* validate(items, entry, [...path, index], shown);
+  } else if (isObject(value) && properties !== undefined) {
+    yield* validateKeys(properties, schema.required ?? [], value, path, shown);
+  } else if (isObject(value) && each !== undefined) {
+    for (const [key, entry] of Object.entries(value)) yield* validate(each, entry, [...path, key], shown);
   }
-  if (isObject(value) && schema.properties !== undefined) {
-    return walkProperties(schema.properties, schema.required ?? [], value, path, shown);
-  }
-  const each = Object.values(schema.patternProperties ?? {})[0];
-  if (isObject(value) && each !== undefined) {
-    return Object.entries(value).flatMap(([key, entry]) => validate(each, entry, [...path, key], shown));
-  }
-  const isRight =
-    schema.anyOf === undefined
-      ? isFitting(schema, value)
-      : schema.anyOf.some((choice) => validate(choice, value, path, shown).length === 0);
-  return isRight ? [] : [misfit(path, shown(path, value), describeSchema(schema))];
 }
 
-function walkProperties(
+function* validateKeys(
   properties: Readonly<Record<string, Schema>>,
   required: readonly string[],
   value: Readonly<Record<string, unknown>>,
   path: Path,
   shown: Shown,
-): Problem[] {
-  const problems: Problem[] = [];
+): Problems {
   for (const key of Object.keys(value)) {
     const known = Object.hasOwn(properties, key) ? properties[key] : undefined;
-    if (known === undefined) problems.push(unknownKey([...path, key], key, Object.keys(properties)));
-    else problems.push(...validate(known, value[key], [...path, key], shown));
+    if (known === undefined) yield unknownKey([...path, key], key, Object.keys(properties));
+    else yield* validate(known, value[key], [...path, key], shown);
   }
   for (const key of required) {
     if (Object.hasOwn(value, key)) continue;
-    problems.push(problem([...path, key], `missing; required: ${describeSchema(properties[key] ?? {})}`));
+    yield problem([...path, key], `missing; required: ${describeSchema(properties[key] ?? {})}`);
   }
-  return problems;
 }
 
 function unknownKey(path: Path, key: string, known: readonly string[]): Problem {
@@ -95,7 +88,7 @@ function isFitting(schema: Schema, value: unknown): boolean {
     case "boolean":
       return typeof value === "boolean";
     case "array":
-      return Array.isArray(value);
+      return Array.isArray(value) && value.length >= (schema.minItems ?? 0);
     case "object":
       return isObject(value);
     default:
