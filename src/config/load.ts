@@ -48,7 +48,7 @@ export interface Loaded {
 export async function loadConfig(source: Source, surroundings: LoadSurroundings): Promise<Loaded> {
   const folder = "file" in source ? dirname(source.file) : source.folder;
   const written = override(
-    "file" in source ? readSource(source.text) : withoutFile(source.generatedToken),
+    "file" in source ? parseJson(source.text) : withoutFile(source.generatedToken),
     surroundings,
   );
   const { value, problems, shown } = resolveReferences(written, {
@@ -74,12 +74,6 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   const warnings = [...findDangers(effective, surroundings.now), ...findOpenSecret(written, mode)];
   const config = toConfig(effective, file);
   return { config, effective, shown, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
-}
-
-function readSource(text: string): unknown {
-  const parsed = parseJson(text);
-  if ("value" in parsed) return parsed.value;
-  throw new ConfigError([problem([], `not valid JSON: ${parsed.fault}`)]);
 }
 
 /** Without a file both endpoints and the console are on: nobody has said otherwise, and only this machine can reach them. */
