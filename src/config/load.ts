@@ -51,11 +51,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
     "file" in source ? parseJson(source.text) : withoutFile(source.generatedToken),
     surroundings,
   );
-  const { value, problems, shown } = resolveReferences(written, {
-    env: surroundings.env,
-    folder,
-    readText: surroundings.readText,
-  });
+  const { value, problems, shown } = resolveReferences(written, folder, surroundings);
   const complete = fillDefaults(fileSchema, value);
   const found = [
     ...problems,

@@ -1,13 +1,8 @@
 /** Replaces `${ENV_NAME}` in any string and `{"file": "..."}` at any secret by what they stand for. */
 import { resolve as toAbsolute } from "node:path";
+import type { LoadSurroundings } from "./load.ts";
 import { isObject, isSecret, formatPath, type Path } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
-
-export interface Resolved {
-  readonly value: unknown;
-  readonly problems: readonly Problem[];
-  readonly shown: Shown;
-}
 
 /** A value as problems may show it: what came through a reference, as it is written in the file. */
 export type Shown = (path: Path, value: unknown) => unknown;
@@ -15,14 +10,12 @@ export type Shown = (path: Path, value: unknown) => unknown;
 /** Stands where a reference could not be resolved, so that it is told once and not again as a missing or wrong value. */
 export const unresolved = Symbol("unresolved");
 
-export interface ReferenceSources {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where relative paths start from. */
-  readonly folder: string;
-  readonly readText: (file: string) => string;
-}
-
-export function resolveReferences(file: unknown, { env, folder, readText }: ReferenceSources): Resolved {
+/** The value, what is wrong with its references, and how to show it. Relative paths start from the folder. */
+export function resolveReferences(
+  file: unknown,
+  folder: string,
+  { env, readText }: Pick<LoadSurroundings, "env" | "readText">,
+) {
   const problems: Problem[] = [];
   const written = new Map<string, unknown>();
 
@@ -77,9 +70,6 @@ export function resolveReferences(file: unknown, { env, folder, readText }: Refe
     return unresolved;
   }
 
-  return {
-    value: resolve(file, []),
-    problems,
-    shown: (path, value) => written.get(formatPath(path)) ?? value,
-  };
+  const shown: Shown = (path, value) => written.get(formatPath(path)) ?? value;
+  return { value: resolve(file, []), problems, shown };
 }
