@@ -1,16 +1,6 @@
 /** The general token of a run without a config file: made once, kept for its owner alone. */
 import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
@@ -74,8 +64,8 @@ function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: st
   try {
     return work(file);
   } catch (thrown) {
-    if (thrown instanceof ConfigError || !(thrown instanceof Error && "code" in thrown)) throw thrown;
-    const code = String(thrown.code);
+    const code = codeOf(thrown);
+    if (code === undefined) throw thrown;
     const message = `the generated token cannot be ${what} (${code}); ${remedies.get(code) ?? usual[what]}, or run with a config file`;
     throw new ConfigError([{ path: file, message }]);
   }
@@ -97,7 +87,7 @@ function readToken(file: string): KeptToken | undefined {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    if (codeOf(thrown) === "ENOENT") return undefined;
     throw thrown;
   }
   if (isToken(token)) return { token, file, isNew: false };
@@ -110,24 +100,23 @@ function readToken(file: string): KeptToken | undefined {
 function writeToken(dataDir: string, file: string): KeptToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
-  let descriptor: number;
-  // "wx": of two gateways that start at once, one makes the token and the other reads it.
   try {
-    descriptor = openSync(file, "wx", 0o600);
+    // "wx": of two gateways that start at once, one makes the token and the other reads it.
+    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
   } catch (thrown) {
-    const other = thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST" ? readToken(file) : undefined;
+    if (codeOf(thrown) !== "EEXIST") {
+      // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
+      rmSync(file, { force: true });
+      throw thrown;
+    }
+    const other = readToken(file);
     if (other === undefined) throw thrown;
     return other;
   }
-  try {
-    writeFileSync(descriptor, `${token}\n`);
-    chmodSync(file, 0o600);
-  } catch (thrown) {
-    // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
-    rmSync(file, { force: true });
-    throw thrown;
-  } finally {
-    closeSync(descriptor);
-  }
   return { token, file, isNew: true };
+}
+
+/** What the system calls a failure, if it is one of the system's. */
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
 }
