@@ -25,17 +25,10 @@ export async function run(args: readonly string[], terminal: Terminal, house: Ho
   try {
     return await dispatch(args, terminal, house);
   } catch (thrown) {
-    if (thrown instanceof UsageError) {
-      terminal.complain(thrown.message);
-      return 2;
-    }
-    if (thrown instanceof GatewayError) {
-      terminal.complain(thrown.message);
-      return 1;
-    }
-    if (!(thrown instanceof ConfigError)) throw thrown;
-    terminal.complain(describeProblems(thrown));
-    return 1;
+    if (thrown instanceof ConfigError) terminal.complain(describeProblems(thrown));
+    else if (thrown instanceof UsageError || thrown instanceof GatewayError) terminal.complain(thrown.message);
+    else throw thrown;
+    return thrown instanceof UsageError ? 2 : 1;
   }
 }
 
@@ -48,29 +41,30 @@ export async function main(): Promise<void> {
 }
 
 async function dispatch(args: readonly string[], terminal: Terminal, house: House): Promise<number> {
-  const [name, ...rest] = args;
-  if (name === "--version" || name === "-v") return tell(terminal, readVersion());
-  const wantsAll = name === "help" ? rest.length === 0 : name === undefined || name === "--help" || name === "-h";
+  const [first, ...others] = args;
+  if (first === "--version" || first === "-v") return tell(terminal, readVersion());
+  const wantsAll = first === "help" ? others.length === 0 : first === undefined || first === "--help" || first === "-h";
   if (wantsAll) return tell(terminal, describeCommands(await loadAll()));
-  if (name === "help") return tell(terminal, describe(await find(rest)));
-  const found = await find(args);
-  if (found.type === "group") return tell(terminal, describe(found));
-  const given = readArguments(found.name, found.command, found.rest);
-  return given.wantsHelp ? tell(terminal, describe(found)) : found.command.run(given, terminal, house);
+  const { name, found, rest } = await find(first === "help" ? others : args);
+  if ("commands" in found) return tell(terminal, describeGroup(name, found));
+  const given = first === "help" ? undefined : readArguments(name, found, rest);
+  if (given === undefined || given.wantsHelp) return tell(terminal, describeCommand(name, found));
+  return found.run(given, terminal, house);
 }
 
-type Found =
-  | { readonly type: "group"; readonly name: string; readonly group: Group }
-  | { readonly type: "command"; readonly name: string; readonly command: Command; readonly rest: readonly string[] };
+interface Found {
+  readonly name: string;
+  readonly found: Command | Group;
+  readonly rest: readonly string[];
+}
 
 /** A group is found when none of its commands is named. */
 async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
-  const entry = await pick(commands, name, "portico help", ["--help", "--version"], ["help"])();
-  if (!("commands" in entry)) return { type: "command", name, command: entry, rest };
-  const [inner, ...innerRest] = rest;
-  if (inner === undefined || ["--help", "-h", "help"].includes(inner)) return { type: "group", name, group: entry };
-  const command = pick(entry.commands, inner, `portico ${name} --help`, ["--help"], []);
-  return { type: "command", name: `${name} ${inner}`, command, rest: innerRest };
+  const found = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
+  const [inner = "help", ...innerRest] = rest;
+  if (!("commands" in found) || ["--help", "-h", "help"].includes(inner)) return { name, found, rest };
+  const command = pick(found.commands, inner, `portico ${name} --help`, ["--help"]);
+  return { name: `${name} ${inner}`, found: command, rest: innerRest };
 }
 
 async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
@@ -78,21 +72,13 @@ async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-function pick<T>(
-  table: Readonly<Record<string, T>>,
-  name: string,
-  help: string,
-  options: readonly string[],
-  more: readonly string[],
-): T {
+/** `others` are words that are understood beside those of the table. */
+function pick<T>(table: Readonly<Record<string, T>>, name: string, help: string, others: readonly string[]): T {
   const entry = Object.hasOwn(table, name) ? table[name] : undefined;
   if (entry !== undefined) return entry;
   const isOption = name.startsWith("-");
-  throw unknownWord(isOption ? "option" : "command", name, isOption ? options : [...Object.keys(table), ...more], help);
-}
-
-function describe(found: Found): string {
-  return found.type === "group" ? describeGroup(found.name, found.group) : describeCommand(found.name, found.command);
+  const known = [...Object.keys(table), ...others].filter((word) => word.startsWith("-") === isOption);
+  throw unknownWord(isOption ? "option" : "command", name, known, help);
 }
 
 function tell(terminal: Terminal, text: string): number {
