@@ -32,7 +32,6 @@ export const chat: Command = {
     "token-file": { value: "FILE", summary: "A file with the token to send. Default: the configured token." },
     ...configOption,
   },
-  maxPositionals: 0,
   notes: [
     "Talks to the gateway at the configured address, if it has the configured store. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
     "NAME is what other clients send as X-Session-Id, so that they go on with the same conversation, and it with theirs.",

@@ -8,7 +8,6 @@ export const check: Command = {
   summary: "Validate the configuration, and print it with secrets masked.",
   usage: "check [--config FILE]",
   options: configOption,
-  maxPositionals: 0,
   notes: [
     "Prints the effective configuration as JSON on the standard output, warnings and problems on the standard error.",
     "What came through a reference is shown as it is written: ${NAME}, or the name of its file.",

@@ -10,7 +10,8 @@ export interface Command {
   /** What stands after `portico` in the usage line. */
   readonly usage: string;
   readonly options: Readonly<Record<string, Option>>;
-  readonly maxPositionals: number;
+  /** None when absent. */
+  readonly maxPositionals?: number;
   /** What else its help says. */
   readonly notes: readonly string[];
   /** Gives the exit code. */
@@ -70,7 +71,7 @@ export function readArguments(name: string, command: Command, args: readonly str
     else if (value === undefined) flags.add(option);
     else throw new UsageError(`The option '${rawName}' takes no value.`);
   }
-  const extra = positionals[command.maxPositionals];
+  const extra = positionals[command.maxPositionals ?? 0];
   if (extra !== undefined) throw new UsageError(`Unexpected argument '${extra}'. See 'portico ${name} --help'.`);
   return { options, flags, positionals, wantsHelp };
 }

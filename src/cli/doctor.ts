@@ -13,7 +13,6 @@ export const doctor: Command = {
     offline: { summary: "Do not ask the adapters' servers whether they are there." },
     ...configOption,
   },
-  maxPositionals: 0,
   notes: [
     "Looks at the configuration, the folders, the store, the port, a running gateway and the adapters.",
     "Changes nothing that is kept, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",

@@ -6,7 +6,6 @@ export const schema: Command = {
   summary: "Print the JSON Schema of the config file, for editors.",
   usage: "schema",
   options: {},
-  maxPositionals: 0,
   notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
   async run(_given, terminal, house) {
     terminal.print(JSON.stringify(toJsonSchema(await house.adapterOptions()), undefined, 2));

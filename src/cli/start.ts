@@ -21,7 +21,6 @@ export const start: Command = {
     bind: { value: "ADDRESS", summary: "Listen here instead of at gateway.http.bind." },
     port: { value: "NUMBER", summary: "Listen on this port instead of gateway.http.port." },
   },
-  maxPositionals: 0,
   notes: [
     "Without a config file both endpoints and the console are on at 127.0.0.1:8600, and a token is made on the first run.",
     "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",

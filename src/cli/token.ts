@@ -10,7 +10,6 @@ const make: Command = {
   summary: "Make a token, with its digest and its config line.",
   usage: "token make [--name NAME]",
   options: { name: { value: "NAME", summary: "The owner of what is made with it. Default: my-app." } },
-  maxPositionals: 0,
   notes: [
     "The token goes to the client and is kept nowhere else; the line goes into gateway.http.tokens, and holds only the digest.",
   ],
@@ -56,7 +55,6 @@ const rotate: Command = {
   summary: "Put a new token in the place of the generated one.",
   usage: "token rotate [--config FILE]",
   options: configOption,
-  maxPositionals: 0,
   notes: [
     "Without a config file the token is kept in the data folder, and is changed there.",
     "A config file is never changed: you are told on the standard error what to change in it, and it exits with 1.",

@@ -23,7 +23,6 @@ export const list: Command = {
     json: { summary: "As a JSON array." },
     ...configOption,
   },
-  maxPositionals: 0,
   notes: [ownersNote],
   async run(given, terminal, house) {
     const { owner, after, limit: wanted = usualLimit } = given.options;

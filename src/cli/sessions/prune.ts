@@ -8,7 +8,6 @@ export const prune: Command = {
   summary: "Apply the configured retention now.",
   usage: "sessions prune [--config FILE]",
   options: configOption,
-  maxPositionals: 0,
   notes: [
     "Deletes what gateway.sessions.ttl and max_sessions_per_owner no longer keep, and what idempotency_ttl and events_ttl do not.",
     "A running gateway does it by itself, every gateway.sessions.prune_interval_ms.",
