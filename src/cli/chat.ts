@@ -41,7 +41,7 @@ export const chat: Command = {
   ],
   async run({ options }, terminal, house) {
     const session = readSession(options["session"] ?? usualSession);
-    const loaded = await readSettings({ config: options["config"] }, terminal, house);
+    const loaded = await readSettings(options, terminal, house);
     const { hints, alwaysResends } = loaded.config.sessions;
     const naming = toNaming(hints);
     const opened = await openPartner(options, loaded, naming, terminal);

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { problem, type Problem } from "../config/problem.ts";
 import type { AdapterOptions } from "../config/schema.ts";
 import { messageOf } from "../core/errors.ts";
+import type { Portico } from "../portico.ts";
 
 export interface House {
   /** The options of every type of adapter. */
@@ -13,20 +14,10 @@ export interface House {
   open(config: Config): Promise<Running>;
 }
 
-export interface Running {
-  /** The base URL; none when no endpoint is on. */
-  readonly address: string | undefined;
-  /** Goes on with another configuration, which must not differ in what only a new start can change. */
-  reload(config: Config): Promise<void>;
-  /** Lets running turns end, then closes everything. */
-  close(): Promise<void>;
-}
+export type Running = Pick<Portico, "address" | "reload" | "close">;
 
 export const house: House = {
-  async adapterOptions() {
-    const { adapterOptions } = await import("../adapters/index.ts");
-    return adapterOptions;
-  },
+  adapterOptions: async () => (await import("../adapters/index.ts")).adapterOptions,
   async tryAdapters({ adapters, file }) {
     const { createAdapter } = await import("../adapters/index.ts");
     const problems: Problem[] = [];
@@ -40,8 +31,5 @@ export const house: House = {
     }
     return problems;
   },
-  async open(config) {
-    const { createPortico } = await import("../portico.ts");
-    return createPortico(config);
-  },
+  open: async (config) => (await import("../portico.ts")).createPortico(config),
 };

@@ -60,7 +60,7 @@ const rotate: Command = {
     "A config file is never changed: you are told on the standard error what to change in it, and it exits with 1.",
   ],
   async run({ options }, terminal, house) {
-    const { config } = await readSettings({ config: options["config"] }, terminal, house);
+    const { config } = await readSettings(options, terminal, house);
     if (config.file !== undefined) {
       terminal.complain(explainRotation(config.file));
       return 1;

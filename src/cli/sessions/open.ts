@@ -28,7 +28,7 @@ export async function withStore(
   use: (opened: Opened) => Promise<number>,
   whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
-  const { config } = await readSettings({ config: options["config"] }, terminal, house);
+  const { config } = await readSettings(options, terminal, house);
   const { store: url } = config.sessions;
   const file = fileOfStore(url);
 
