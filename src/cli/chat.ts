@@ -46,20 +46,19 @@ export const chat: Command = {
     const naming = toNaming(hints);
     const opened = await openPartner(options, loaded, naming, terminal);
     if (opened === undefined) return 1;
-    const model = await chooseModel(opened.partner, options, loaded, terminal);
-    if (model === undefined) {
-      await opened.partner.close();
-      return 1;
-    }
-    const { converse } = await import("./chat/converse.ts");
-    const stopped = new AbortController();
-    let code = 0;
-    terminal.onSignal((signal) => {
-      code = 128 + constants.signals[signal];
-      stopped.abort();
-    });
-    terminal.complain(`Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit ends.`);
     try {
+      const model = await chooseModel(opened.partner, options, loaded, terminal);
+      if (model === undefined) return 1;
+      const { converse } = await import("./chat/converse.ts");
+      const stopped = new AbortController();
+      let code = 0;
+      terminal.onSignal((signal) => {
+        code = 128 + constants.signals[signal];
+        stopped.abort();
+      });
+      terminal.complain(
+        `Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit ends.`,
+      );
       const failures = await converse(opened.partner, {
         input: terminal.input,
         output: terminal.output,

@@ -1,7 +1,7 @@
 /** A partner over HTTP: a gateway that runs already, here or on another machine. */
 import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstream.ts";
 import { readStart, readWhole } from "../../adapters/http/whole.ts";
-import { isObject, parseJson } from "../../adapters/json.ts";
+import { isObject, objectAt, parseJson } from "../../adapters/json.ts";
 import * as chat from "../../adapters/openai/chat/reply.ts";
 import { createScrubber } from "../../adapters/http/refusal.ts";
 import { readModelNames } from "../../adapters/openai/json.ts";
@@ -9,7 +9,7 @@ import * as responses from "../../adapters/openai/responses/reply.ts";
 import type { ReplyReader } from "../../adapters/openai/stream.ts";
 import type { Hint } from "../../config/config.ts";
 import type { Delta } from "../../core/delta.ts";
-import { GatewayError, toGatewayError } from "../../core/errors.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "../../core/errors.ts";
 import { frame } from "../../core/frame/frame.ts";
 import type { Partner, Question } from "./partner.ts";
 
@@ -55,9 +55,9 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     const request = { method: "GET", path: "/v1/models", headers: { authorization }, totalMs: listMs } as const;
     const response = await ours(upstream.send(request, new AbortController().signal));
     try {
-      if (response.status !== 200) throw toFailure(await readRefusal(response, address));
+      if (response.status !== 200) throw await readRefusal(response, address);
       const listed = readModelNames(parseJson(await ours(readWhole(response, maxListBytes))));
-      if (listed === undefined) throw toFailure(strange(address, response.status));
+      if (listed === undefined) throw strange(address, response.status);
       return listed;
     } finally {
       response.leave();
@@ -77,8 +77,8 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
       const response = await ours(upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal));
       if (response.status === 200) return { endpoint, response };
       const refusal = await readRefusal(response, address);
-      const isClosed = refusal.code === "endpoint_disabled" || refusal.code === "endpoint_not_allowed";
-      if (!isClosed || others.length === 0) throw toFailure(refusal);
+      const isClosed = refusal.wireCode === "endpoint_disabled" || refusal.wireCode === "endpoint_not_allowed";
+      if (!isClosed || others.length === 0) throw refusal;
       open = others;
     }
   }
@@ -139,36 +139,27 @@ function checkReader(reader: ReplyReader): void {
   }
 }
 
-interface Refusal {
-  readonly message: string;
-  readonly status: number;
-  readonly code?: unknown;
-}
-
-function toFailure({ message, status, code }: Refusal): GatewayError {
-  if (code === "invalid_api_key") return new GatewayError("adapter_refused", `${message} ${otherToken}`);
-  if (code === "adapter_refused") return new GatewayError("adapter_refused", message);
-  return new GatewayError(comesLater.get(status) ?? "adapter_error", message);
-}
-
-/** What is answered later, whatever is asked. */
-const comesLater: ReadonlyMap<number, "adapter_rate_limit" | "overloaded"> = new Map([
-  [429, "adapter_rate_limit"],
-  [503, "overloaded"],
-]);
-
-async function readRefusal(response: UpstreamResponse, address: string): Promise<Refusal> {
+/** What a gateway says in place of an answer, with the code that it gives it. */
+async function readRefusal(response: UpstreamResponse, address: string): Promise<GatewayError> {
   const text = await readStart(response);
   response.leave();
   const body = parseJson(text);
-  const error = isObject(body) ? body["error"] : undefined;
-  if (isObject(error) && typeof error["message"] === "string") {
-    return { message: error["message"], status: response.status, code: error["code"] };
-  }
-  return strange(address, response.status);
+  const { message, code } = (isObject(body) ? objectAt(body, "error") : undefined) ?? {};
+  if (typeof message !== "string") return strange(address, response.status);
+  if (code === "invalid_api_key") return new GatewayError("adapter_refused", `${message} ${otherToken}`);
+  const wireCode = typeof code === "string" ? code : undefined;
+  const meaning = code === "adapter_refused" ? code : toCode(response.status);
+  return new GatewayError(meaning, message, { wireCode });
 }
 
 /** Whoever answers in other words is no gateway. */
-function strange(address: string, status: number): Refusal {
-  return { message: `${address} answered with status ${status}, and not as a gateway does. Check the URL.`, status };
+function strange(address: string, status: number): GatewayError {
+  const message = `${address} answered with status ${status}, and not as a gateway does. Check the URL.`;
+  return new GatewayError(toCode(status), message);
+}
+
+/** What is answered later, whatever is asked, is told apart. */
+function toCode(status: number): ErrorCode {
+  if (status === 429) return "adapter_rate_limit";
+  return status === 503 ? "overloaded" : "adapter_error";
 }
