@@ -1,8 +1,8 @@
 /** The adapters that a program brings itself: they stand among those of its settings, and are called by their names. */
 import { adapterOptions } from "./adapters/index.ts";
 import { isObject } from "./config/path.ts";
-import { misfit, problem, type Problem } from "./config/problem.ts";
-import type { AdapterOptions } from "./config/schema.ts";
+import type { LoadSurroundings } from "./config/load.ts";
+import { misfit, problem, type Problems } from "./config/problem.ts";
 import { closeAll } from "./core/closing.ts";
 import type { Adapter } from "./core/ports.ts";
 
@@ -12,15 +12,13 @@ export type GivenAdapters = Readonly<Record<string, Adapter>>;
 /** What stands as the `type` of one where the others have theirs. */
 export const givenType = "given";
 
-/** Settings among which the given adapters stand, the options of every type that may stand there then, and what is wrong with them. */
-export interface WithGiven {
+/** Settings among which the given adapters stand, and what else is to be known for loading them. */
+export interface WithGiven extends Pick<LoadSurroundings, "adapterOptions" | "problems"> {
   readonly settings: object;
-  readonly options: AdapterOptions;
-  readonly problems: readonly Problem[];
 }
 
 export function withGiven(settings: object, given: GivenAdapters): WithGiven {
-  const without = { settings, options: adapterOptions, problems: [] };
+  const without = { settings, adapterOptions };
   const names = Object.keys(given);
   if (names.length === 0) return without;
   const { gateway = {} } = settings as { readonly gateway?: unknown };
@@ -30,31 +28,28 @@ export function withGiven(settings: object, given: GivenAdapters): WithGiven {
   const adapters = { ...Object.fromEntries(names.map((name) => [name, { type: givenType }])), ...written };
   return {
     settings: { ...settings, gateway: { ...gateway, adapters } },
-    options: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
-    problems: [
-      ...names.flatMap((name) => findProblem(name, given[name], written)),
-      ...Object.keys(written).flatMap((name) => findMissing(name, given, written[name])),
-    ],
+    adapterOptions: { ...adapterOptions, [givenType]: { type: "object", properties: {} } },
+    problems: [...findProblems(given, written)],
   };
 }
 
-/** Settings of an adapter that nobody has given. */
-function findMissing(name: string, given: GivenAdapters, settings: unknown): readonly Problem[] {
-  if (!isOfGiven(settings) || Object.hasOwn(given, name)) return [];
-  return [problem(["gateway", "adapters", name, "type"], "no adapter of this name is given beside the settings")];
+function* findProblems(given: Readonly<Record<string, unknown>>, written: Readonly<Record<string, unknown>>): Problems {
+  for (const [name, adapter] of Object.entries(given)) {
+    if (Object.hasOwn(written, name) && !isOfGiven(written[name])) {
+      const why = `an adapter of this name is given beside the settings too; choose another name for one of them, or write "type": "${givenType}" if this is how it is asked`;
+      yield problem(["gateway", "adapters", name], why);
+    } else if (!isObject(adapter) || typeof adapter["stream"] !== "function") {
+      yield misfit(["adapters", name], adapter, "an adapter, that is, an object with the method stream");
+    }
+  }
+  for (const [name, settings] of Object.entries(written)) {
+    if (!isOfGiven(settings) || Object.hasOwn(given, name)) continue;
+    yield problem(["gateway", "adapters", name, "type"], "no adapter of this name is given beside the settings");
+  }
 }
 
 function isOfGiven(settings: unknown): boolean {
   return isObject(settings) && settings["type"] === givenType;
-}
-
-function findProblem(name: string, adapter: unknown, written: Readonly<Record<string, unknown>>): readonly Problem[] {
-  if (Object.hasOwn(written, name) && !isOfGiven(written[name])) {
-    const why = `an adapter of this name is given beside the settings too; choose another name for one of them, or write "type": "${givenType}" if this is how it is asked`;
-    return [problem(["gateway", "adapters", name], why)];
-  }
-  if (isObject(adapter) && typeof adapter["stream"] === "function") return [];
-  return [misfit(["adapters", name], adapter, "an adapter, that is, an object with the method stream")];
 }
 
 /** The one of that name, for a route: what it says is checked, and the route's end, as at a reload, is not its own. */

@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createChannel, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
-import { ConfigError, type Problem } from "./config/problem.ts";
 import { closeGiven, type GivenAdapters, withGiven } from "./given.ts";
 import type { Caller } from "./core/gateway.ts";
 import { makeOnce } from "./core/made.ts";
@@ -95,28 +94,16 @@ async function read(
   folder: string,
   env: NodeJS.ProcessEnv,
 ): Promise<Loaded> {
-  const { settings: all, options: adapterOptions, problems } = withGiven(settings, given);
-  const loading = loadConfig(
+  const { settings: all, ...surroundings } = withGiven(settings, given);
+  return loadConfig(
     { file: join(folder, "portico.json"), text: JSON.stringify(all) },
     {
+      ...surroundings,
       env,
       probe: async () => undefined,
-      adapterOptions,
       readText: (file) => readFileSync(file, "utf8"),
       modeOf: () => undefined,
       now: new Date(),
     },
   );
-  if (problems.length === 0) return loading;
-  throw new ConfigError([...problems, ...(await problemsOf(loading))]);
-}
-
-async function problemsOf(loading: Promise<Loaded>): Promise<readonly Problem[]> {
-  try {
-    await loading;
-    return [];
-  } catch (thrown) {
-    if (thrown instanceof ConfigError) return thrown.problems;
-    throw thrown;
-  }
 }

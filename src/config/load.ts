@@ -29,6 +29,8 @@ export interface LoadSurroundings extends Environment {
   readonly now: Date;
   /** Settings that stand above the file's. */
   readonly overrides?: { readonly bind?: unknown; readonly port?: unknown };
+  /** What is known to be wrong with them already. */
+  readonly problems?: readonly Problem[];
 }
 
 export interface Loaded {
@@ -54,6 +56,7 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   const { value, problems, shown } = resolveReferences(written, folder, surroundings);
   const complete = fillDefaults(fileSchema, value);
   const found = [
+    ...(surroundings.problems ?? []),
     ...problems,
     ...validate(fileSchema, complete, [], shown),
     ...completeAdapters(complete, surroundings.adapterOptions, shown),
