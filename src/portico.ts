@@ -59,33 +59,35 @@ export interface Surroundings {
 
 /** Makes a gateway and opens its listener. */
 export async function createPortico(config: Config, surroundings: Surroundings = {}): Promise<Portico> {
-  const opened = createOpened();
+  const closers: Closer[] = [];
   try {
-    return await open(config, surroundings, opened);
+    return await open(config, surroundings, closers);
   } catch (thrown) {
-    await opened.close(config.http.limits.drainTimeoutMs);
+    await closeParts(closers, config.http.limits.drainTimeoutMs);
     throw thrown;
   }
 }
 
-async function open(config: Config, surroundings: Surroundings, opened: Opened): Promise<Portico> {
+/** Leaves the closer of each part that is open, in the order in which they were opened. */
+async function open(config: Config, surroundings: Surroundings, closers: Closer[]): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
   const { adapters: given = {} } = surroundings;
   const newId = createIds(now);
   let current = { ...config, limits: toLimits(config) };
+  let isClosed = false;
 
   const logging = surroundings.log === undefined ? createLog(config.log.level) : guardLog(surroundings.log);
   const { log } = logging;
-  opened.add(() => logging.close());
+  closers.push(() => logging.close());
   const metrics = createMetrics();
   const spans = await findSpans();
   const witness = createWitness(log, metrics, spans);
 
   const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
   const store = watchStore(bare, log, metrics.committed);
-  opened.add(() => store.close());
+  closers.push(() => store.close());
   const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
-  opened.add(() => adapter.close());
+  closers.push(() => adapter.close());
   const tokenCounter = createTokenCounter();
   const gateway = createGateway({
     adapter,
@@ -98,7 +100,7 @@ async function open(config: Config, surroundings: Surroundings, opened: Opened):
     tokenCounter,
     witness,
   });
-  opened.add((overdue) => gateway.close(overdue));
+  closers.push((overdue) => gateway.close(overdue));
   await store.claim();
   await gateway.endLeft();
 
@@ -115,9 +117,9 @@ async function open(config: Config, surroundings: Surroundings, opened: Opened):
     now,
     log,
   });
-  opened.add(() => pruner.close());
+  closers.push(() => pruner.close());
   const keyring = await openKeyring(store);
-  opened.add(async () => keyring.close());
+  closers.push(async () => keyring.close());
 
   const responses = createResponsesProtocol({ seal: keyring.sealOf });
   const { compatChat, compatResponses } = config.http.endpoints;
@@ -137,14 +139,14 @@ async function open(config: Config, surroundings: Surroundings, opened: Opened):
           operator: { store: renewKeys(store, keyring), prune: pruner.run, ...archiving },
         })
       : undefined;
-  opened.add(async () => door?.close());
+  closers.push(async () => door?.close());
   const address = await door?.listen();
 
   async function change(next: Config): Promise<void> {
     const fixed = findFixed(current, next);
     if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
     const route = await createAdapterRoute(next, now, witness, given);
-    if (opened.isClosed) {
+    if (isClosed) {
       await route.close();
       throw new Error("The gateway is closed.");
     }
@@ -166,39 +168,24 @@ async function open(config: Config, surroundings: Surroundings, opened: Opened):
     note: witness.endedAlone,
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),
-    close: (endOthers) => opened.close(current.http.limits.drainTimeoutMs, endOthers),
-  };
-}
-
-/** What is open, in the order in which it was opened. */
-interface Opened {
-  readonly isClosed: boolean;
-  add(closer: Closer): void;
-  /** Closes all of it, the newest first and `others` beside that; then throws what failed first. */
-  close(drainTimeoutMs: number, others?: Closer): Promise<void>;
-}
-
-function createOpened(): Opened {
-  const closers: Closer[] = [];
-  let isClosed = false;
-  return {
-    get isClosed() {
-      return isClosed;
-    },
-    add: (closer) => void closers.push(closer),
-    async close(drainTimeoutMs, others) {
+    close(endOthers) {
       isClosed = true;
-      const over = new AbortController();
-      const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
-      const failures: unknown[] = [];
-      // One that fails must not leave the others open: the store comes last.
-      const attempt = async (closer: Closer | undefined) => closer?.(overdue).catch((thrown) => failures.push(thrown));
-      await Promise.all([attempt(closers.pop()), attempt(others)]);
-      for (const closer of closers.splice(0).toReversed()) await attempt(closer);
-      over.abort();
-      if (failures.length > 0) throw failures[0];
+      return closeParts(closers, current.http.limits.drainTimeoutMs, endOthers);
     },
   };
+}
+
+/** The newest first, and `others` beside that; then throws what failed first. */
+async function closeParts(closers: Closer[], drainTimeoutMs: number, others?: Closer): Promise<void> {
+  const over = new AbortController();
+  const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
+  const failures: unknown[] = [];
+  // One that fails must not leave the others open: the store comes last.
+  const attempt = async (closer: Closer | undefined) => closer?.(overdue).catch((thrown) => failures.push(thrown));
+  await Promise.all([attempt(closers.pop()), attempt(others)]);
+  for (const closer of closers.splice(0).toReversed()) await attempt(closer);
+  over.abort();
+  if (failures.length > 0) throw failures[0];
 }
 
 /** Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for. */
