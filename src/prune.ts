@@ -39,20 +39,14 @@ export function createPruner(parts: PrunerParts): Pruner {
   let running: Promise<Gone> | undefined;
 
   function run(): Promise<Gone> {
-    running ??= apply(rules(now()))
-      .then((gone) => {
-        if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
-        return gone;
-      })
-      .finally(() => {
-        running = undefined;
-      });
-    return running;
+    return (running ??= apply(rules(now())).finally(() => (running = undefined)));
   }
 
   async function apply(current: PruneRules): Promise<Gone> {
     if (endLeft !== undefined && current.idleBefore !== undefined) await endLeft(current.idleBefore);
-    return pruneAll(store, current, closing.signal);
+    const gone = await pruneAll(store, current, closing.signal);
+    if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
+    return gone;
   }
 
   function runAtItsTime(): void {
