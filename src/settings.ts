@@ -1,9 +1,5 @@
 /** The settings of a config file as a program writes them: the file's own shape, so that a wrong key is seen before anything runs. */
-import type { options as aiSdk } from "./adapters/ai-sdk/options.ts";
-import type { options as command } from "./adapters/command/options.ts";
-import type { options as echo } from "./adapters/echo/options.ts";
-import type { options as module } from "./adapters/module/options.ts";
-import type { options as openai } from "./adapters/openai/options.ts";
+import type { adapterTypes } from "./adapters/index.ts";
 import type { fileSchema } from "./config/schema.ts";
 import type { AdapterKeys } from "./config/schema/adapter.ts";
 import type { Given } from "./core/schema.ts";
@@ -23,18 +19,12 @@ type WrittenGateway = NonNullable<Given<typeof fileSchema>["gateway"]>;
 
 /** An adapter of one of the types that Portico knows, or how one that the program brings itself is asked. */
 export type AdapterSettings =
-  | { [Type in keyof Options]: AdapterOf<Type> }[keyof Options]
+  | {
+      [Type in keyof Types]: { readonly type: Type } & Written<AdapterKeys & Given<Types[Type]["options"]>>;
+    }[keyof Types]
   | ({ readonly type: "given" } & Written<AdapterKeys>);
 
-type AdapterOf<Type extends keyof Options> = { readonly type: Type } & Written<AdapterKeys & Given<Options[Type]>>;
-
-interface Options {
-  readonly echo: typeof echo;
-  readonly openai: typeof openai;
-  readonly command: typeof command;
-  readonly module: typeof module;
-  readonly "ai-sdk": typeof aiSdk;
-}
+type Types = typeof adapterTypes;
 
 /** A value as it may be written: nothing in it is changed, one of several words may come from the environment, a secret from a file. */
 type Written<Value> = Value extends string

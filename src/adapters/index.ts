@@ -7,18 +7,21 @@ import { options as openai } from "./openai/options.ts";
 import type { Adapter } from "../core/ports.ts";
 import { type AdapterType, toPlace } from "./type.ts";
 
-export const adapterTypes: Readonly<Record<string, AdapterType>> = {
+export const adapterTypes = {
   echo: { options: echo, load: async () => (await import("./echo/index.ts")).echo },
   openai: { options: openai, load: async () => (await import("./openai/index.ts")).openai },
   command: { options: command, load: async () => (await import("./command/index.ts")).command },
   module: { options: module, load: async () => (await import("./module/index.ts")).module },
   "ai-sdk": { options: aiSdk, load: async () => (await import("./ai-sdk/index.ts")).aiSdk },
-};
+} satisfies Types;
+
+type Types = Readonly<Record<string, AdapterType>>;
 
 /** Makes the adapter that settings describe; they have passed the schema, and their relative paths start from the config file. */
 export async function createAdapter(chosen: AdapterChoice, configFile: string | undefined): Promise<Adapter> {
   const { type, options } = chosen;
-  const kind = adapterTypes[type];
+  const types: Types = adapterTypes;
+  const kind = types[type];
   if (kind === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
   const maker = await kind.load();
   return maker.create(options, toPlace(configFile));
