@@ -1,4 +1,5 @@
-/** The texts of `--help`. */
+/** The texts of `--help` and `--version`. */
+import { readFileSync } from "node:fs";
 import type { Command, Group } from "./command.ts";
 
 export function describeCommands(commands: Readonly<Record<string, Command | Group>>): string {
@@ -45,6 +46,12 @@ export function describeCommand(name: string, command: Command): string {
     ...table([...options, ["--help", "Show this."]]),
     ...(command.notes.length === 0 ? [] : ["", ...command.notes.flatMap((note) => fold(note))]),
   ].join("\n");
+}
+
+/** The version of this package. */
+export function readVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { readonly version: string }).version;
 }
 
 /** What to type for a command, as whoever reads it has come here: in a checkout, npm runs it. */

@@ -2,11 +2,10 @@
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
 import { type Command, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
-import { describeCommand, describeCommands, describeGroup } from "./help.ts";
+import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
 import { type House, house as wholeHouse } from "./house.ts";
 import { describeProblems } from "./settings.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
-import { readVersion } from "./version.ts";
 
 /** Each is loaded when it is asked for: a gateway that starts has no use for the others. */
 const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {

@@ -4,12 +4,11 @@ import { ConfigError } from "../config/problem.ts";
 import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
 import type { Command } from "./command.ts";
-import { nameOf } from "./help.ts";
+import { nameOf, readVersion } from "./help.ts";
 import { explainFailure } from "./failure.ts";
 import type { House, Running } from "./house.ts";
 import { configOption, describeProblems, listProblems, readSettings, type SettingsOptions } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
-import { readVersion } from "./version.ts";
 import { hearWishes } from "./wishes.ts";
 import { messageOf } from "../core/errors.ts";
 
@@ -48,7 +47,10 @@ export const start: Command = {
         const why = `${fixed.join(", ")} changed, which needs a new start`;
         const code = await drain(gateway, `Reloading: ${why};`, terminal);
         if (wishes.isStopping) return code;
-        gateway = (await open(changed, terminal, house)) ?? (await openAgain(gateway.settings, terminal, house));
+        const next = await open(changed, terminal, house);
+        if (next === undefined) terminal.complain("The gateway goes on with the configuration that it had before.");
+        // What opened once mostly opens again.
+        gateway = next ?? (await open(gateway.settings, terminal, house));
         if (gateway === undefined) return 1;
         terminal.print(describeStart(gateway, terminal));
       }
@@ -118,12 +120,6 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
     `Reloaded: new requests see the new configuration, running turns end as they began.\n${describeStart(changed, terminal)}`,
   );
   return changed;
-}
-
-/** What opened once mostly opens again. */
-function openAgain(settings: Settings, terminal: Terminal, house: House): Promise<OpenGateway | undefined> {
-  terminal.complain("The gateway goes on with the configuration that it had before.");
-  return open(settings, terminal, house);
 }
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
