@@ -1,12 +1,12 @@
-/** Whether the parts of an archive's turn fit together, which their forms alone cannot tell: whoever tells it again asks no more. */
+/** What no form can tell of an archive: how its texts are built, and whether the parts of a turn fit together. */
 import { memoForm } from "./forms.ts";
-import { findBadShape } from "./shape.ts";
 import type { ItemDelta } from "../core/event.ts";
 import { maxPieces, type Pieces } from "../core/frame/pieces.ts";
 import type { Item } from "../core/item.ts";
+import { lookThrough } from "../core/json-shape.ts";
 import type { StoredTurn } from "../core/store.ts";
 
-/** The path of what does not fit, and why; nothing: all of it does. */
+/** The path of what does not fit, and why; nothing: all of it does, and whoever tells the turn again asks no more. */
 export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): Misfit | undefined {
   const { memo, pieces = [] } = told ?? {};
   const wrongMemo = memo === undefined ? undefined : judgeMemo(memo);
@@ -82,3 +82,16 @@ function lengthOf(item: Exclude<Item, { type: "tool-output" }>, kind: ItemDelta[
 }
 
 const none = -1;
+
+/** Bodies are nested by 64 levels unless the operator allows more; what is nested deeper than this is written out by no store. */
+const maxDepth = 3_000;
+/** Each takes about a hundred bytes of memory. A request has a million at most, and an answer few beside its log probabilities. */
+const maxContainers = 4_000_000;
+
+/** What is wrong with how a text is built, before it is parsed. Nothing: it may be parsed. Whether it is JSON is found out then. */
+export function findBadShape(text: string): string | undefined {
+  const { depth, containers } = lookThrough(text, { depth: maxDepth, containers: maxContainers, members: Infinity });
+  if (depth > maxDepth) return `is nested deeper than ${maxDepth} levels`;
+  if (containers > maxContainers) return `has more than ${maxContainers} objects and lists in it`;
+  return undefined;
+}

@@ -3,9 +3,8 @@ import type { Validator } from "typebox/compile";
 import { GatewayError } from "../core/errors.ts";
 import { giveUp, interrupted } from "../core/frame/replay.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "../core/store.ts";
-import { findMisfit } from "./fit.ts";
+import { findBadShape, findMisfit } from "./fit.ts";
 import { forms } from "./forms.ts";
-import { findBadShape } from "./shape.ts";
 import { version } from "./write.ts";
 
 /** The records of an archive's bytes, each judged before it is told. Throws with the number of the line that is wrong. */
@@ -15,7 +14,9 @@ export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGener
   for await (const { number, text } of readLines(bytes)) {
     if (isWhole) throw wrongLine(number, "comes after the end of the archive");
     const record = toRecord(number, parse(number, text));
-    if (isFirst !== (record !== "end" && record.type === "store")) throw notTheFirst(number);
+    if (isFirst !== (record !== "end" && record.type === "store")) {
+      throw wrongLine(number, 'is out of place: the first line, and only that, has the type "portico"');
+    }
     isFirst = false;
     if (record === "end") isWhole = true;
     else yield record;
@@ -148,10 +149,6 @@ function describeMisfit(form: Validator, value: unknown): string {
 
 function describeField(path: string, what: string): string {
   return `has a wrong field: '${path}' ${what}`;
-}
-
-function notTheFirst(number: number): GatewayError {
-  return wrongLine(number, 'is out of place: the first line, and only that, has the type "portico"');
 }
 
 function wrongLine(number: number, what: string): GatewayError {

@@ -1,10 +1,11 @@
 /** What the operator has decided, in the gateway's own words: the keys of the schema, but for what is worth saying otherwise. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
+import type { Schema } from "../core/schema.ts";
+import { isObject } from "./path.ts";
 import type { PlacedFile } from "./places.ts";
 import { gatewaySchema } from "./schema.ts";
 import { adapterKeys, type AdapterShape } from "./schema/adapter.ts";
 import { endpointNames } from "./schema/http.ts";
-import { toWords, type Words } from "./words.ts";
 
 /** Complete: every default filled in, every reference resolved, every path absolute. */
 export type Config = ReturnType<typeof toConfig>;
@@ -51,7 +52,7 @@ function toHttp({ websocket, tokens, limits, ...others }: Gateway["http"]) {
 function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpointNames, limits }: TokenShape) {
   return {
     name,
-    sha256: sha256?.toLowerCase() ?? createHash("sha256").update(token).digest("hex"),
+    sha256: sha256?.toLowerCase() ?? hash("sha256", token, "hex"),
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt),
     endpoints,
     rate: toRate(limits.requestsPerMinute, limits.burst),
@@ -104,4 +105,33 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 /** A time like `30d` in milliseconds; nothing for `never`. */
 function toMs(duration: string): number | undefined {
   return duration === "never" ? undefined : Number.parseInt(duration, 10) * (unitMs[duration.slice(-1)] ?? 0);
+}
+
+/**
+ * What the file calls `max_body_bytes` is `maxBodyBytes` in the house. Every key of the schema has its place, with nothing in it
+ * where the value says nothing; the operator's own names stay.
+ */
+function toWords<Value>(schema: Schema, value: Value): Words<Value> {
+  return translate(schema, value) as Words<Value>;
+}
+
+/** A value whose keys are in the gateway's words. */
+type Words<Value> = Value extends readonly (infer Each)[]
+  ? readonly Words<Each>[]
+  : Value extends object
+    ? { readonly [Key in keyof Value as Word<Key>]: Words<Value[Key]> }
+    : Value;
+
+type Word<Key> = Key extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<Word<Rest>>}` : Key;
+
+function translate({ properties, items }: Schema, value: unknown): unknown {
+  if (Array.isArray(value) && items !== undefined) return value.map((entry) => translate(items, entry));
+  if (!isObject(value) || properties === undefined) return value;
+  return Object.fromEntries(
+    Object.entries(properties).map(([key, inner]) => [toWord(key), translate(inner, value[key])]),
+  );
+}
+
+function toWord(key: string): string {
+  return key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
