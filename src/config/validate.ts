@@ -47,59 +47,44 @@ function unknownKey(path: Path, key: string, known: readonly string[]): Problem 
   return problem(path, `unknown key; ${next} ${place}: ${known.join(", ")}`);
 }
 
-function describeSchema(form: Schema): string {
-  if (form.title !== undefined) return form.title;
-  if (form.anyOf !== undefined) return form.anyOf.map((choice) => describeSchema(choice)).join(" or ");
-  if (form.enum !== undefined) return form.enum.map((choice) => JSON.stringify(choice)).join(", ");
-  if (form.const !== undefined) return JSON.stringify(form.const);
-  switch (form.type) {
+function describeSchema(schema: Schema): string {
+  const { title, anyOf, minimum, maximum, minLength = 0, minItems = 0 } = schema;
+  if (title !== undefined) return title;
+  if (anyOf !== undefined) return anyOf.map(describeSchema).join(" or ");
+  if (schema.enum !== undefined) return schema.enum.map((choice) => JSON.stringify(choice)).join(", ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  switch (schema.type) {
     case "integer":
-    case "number":
-      return `${form.type === "integer" ? "an integer" : "a number"}${describeRange(form)}`;
+      return maximum === undefined ? `an integer of at least ${minimum}` : `an integer from ${minimum} to ${maximum}`;
     case "string":
-      if (form.pattern !== undefined) return `a string that matches ${form.pattern}`;
-      return (form.minLength ?? 0) > 0 ? "a string that is not empty" : "a string";
+      return minLength > 0 ? "a string that is not empty" : "a string";
     case "boolean":
       return "true or false";
     case "array":
-      return (form.minItems ?? 0) > 0 ? "a list that is not empty" : "a list";
+      return minItems > 0 ? "a list that is not empty" : "a list";
     case "object":
       return "an object";
-    default:
-      return "something else";
+    case undefined:
+      return "anything";
   }
 }
 
-function describeRange({ minimum, maximum }: Schema): string {
-  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`;
-  if (minimum !== undefined) return ` of at least ${minimum}`;
-  return maximum === undefined ? "" : ` of at most ${maximum}`;
-}
-
 function isFitting(schema: Schema, value: unknown): boolean {
+  const { minimum = -Infinity, maximum = Infinity, minLength = 0, minItems = 0, pattern = "" } = schema;
   if (schema.const !== undefined && value !== schema.const) return false;
   if (schema.enum !== undefined && !schema.enum.includes(value)) return false;
   switch (schema.type) {
     case "string":
-      return typeof value === "string" && isFittingText(schema, value);
+      return typeof value === "string" && value.length >= minLength && new RegExp(pattern, "u").test(value);
     case "integer":
-    case "number":
-      return typeof value === "number" && isFittingNumber(schema, value);
+      return Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum;
     case "boolean":
       return typeof value === "boolean";
     case "array":
-      return Array.isArray(value) && value.length >= (schema.minItems ?? 0);
+      return Array.isArray(value) && value.length >= minItems;
     case "object":
       return isObject(value);
-    default:
+    case undefined:
       return true;
   }
-}
-
-function isFittingText({ minLength = 0, pattern }: Schema, text: string): boolean {
-  return text.length >= minLength && (pattern === undefined || new RegExp(pattern, "u").test(text));
-}
-
-function isFittingNumber({ type, minimum = -Infinity, maximum = Infinity }: Schema, number: number): boolean {
-  return (type === "number" || Number.isInteger(number)) && number >= minimum && number <= maximum;
 }

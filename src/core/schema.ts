@@ -1,7 +1,8 @@
 /** JSON Schema as far as settings need it, and the TypeScript types of what fits a schema that is written `as const`. */
 
 export interface Schema {
-  readonly type?: string;
+  readonly type?: keyof Scalars | "array" | "object";
+  /** What fits, in words; whatever has a pattern has one. */
   readonly title?: string;
   readonly description?: string;
   readonly default?: unknown;
@@ -14,6 +15,7 @@ export interface Schema {
   readonly anyOf?: readonly Schema[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
+  /** Every integer has one. */
   readonly minimum?: number;
   readonly maximum?: number;
   readonly minLength?: number;
@@ -56,7 +58,6 @@ type ValueOf<S, In extends State> = S extends { readonly const: infer Value }
 interface Scalars {
   readonly string: string;
   readonly integer: number;
-  readonly number: number;
   readonly boolean: boolean;
 }
 
