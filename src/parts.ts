@@ -4,8 +4,6 @@ import type { GatewayLimits } from "./core/gateway.ts";
 import { type Endpoint, toDigest, type Token } from "./http/auth.ts";
 import type { HttpSettings } from "./http/settings.ts";
 
-const forEver = Number.POSITIVE_INFINITY;
-
 /** What the core must be told. */
 export function toLimits({ http, sessions }: Config): GatewayLimits {
   return {
@@ -18,7 +16,7 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
     maxCharacters: sessions.maxEventBytesPerTurn,
     maxRunning: sessions.maxBackgroundTurns,
     maxUnattendedMs: sessions.maxUnattendedMs,
-    keyMs: sessions.idempotencyMs ?? forEver,
+    keyMs: sessions.idempotencyMs ?? Infinity,
     maxRememberedCharacters: sessions.maxReplayBytes,
   };
 }

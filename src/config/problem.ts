@@ -37,13 +37,9 @@ function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (isObject(value)) return "an object";
-  if (isHidden(path)) return kindOf(value);
+  if (isHidden(path)) return value === "" ? "an empty string" : `a ${typeof value}`;
   if (typeof value === "string") return `the string ${JSON.stringify(shorten(hideSecrets(value)))}`;
   return String(value);
-}
-
-function kindOf(value: unknown): string {
-  return value === "" ? "an empty string" : `a ${typeof value}`;
 }
 
 function shorten(text: string): string {

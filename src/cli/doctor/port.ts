@@ -62,8 +62,8 @@ async function judgeTaken(config: Config): Promise<Finding> {
       `whoever answers at ${address} has not this store open, so it was shown no token; ${remedy}`,
     );
   }
-  for (const { name, token } of ownTokens(config)) {
-    if (await knowsToken(address, token)) continue;
+  for (const [name, token] of Object.entries(ownTokens(config))) {
+    if (token === undefined || (await knowsToken(address, token))) continue;
     const remedy = "if it is yours, restart it or send it a SIGHUP; else choose another port";
     return problemWith(
       about,
@@ -76,28 +76,15 @@ async function judgeTaken(config: Config): Promise<Finding> {
     : problemWith(about, `the gateway at ${address} is not ready: ${reason}`);
 }
 
-interface OwnToken {
-  readonly name: string;
-  readonly token: string;
-}
-
-/** Those that are known in clear: of a token with a name only its digest is. */
-function ownTokens({ file, dataDir, auth, http }: Config): readonly OwnToken[] {
-  if (file === undefined) return generatedToken(dataDir);
-  const written = [
-    { name: "gateway.http.auth_token", token: http.authToken },
-    { name: "gateway.auth.token", token: auth.token },
-  ];
-  return written.flatMap(({ name, token }) => (token === undefined ? [] : [{ name, token }]));
-}
-
-/** One that cannot be read has a finding of its own. */
-function generatedToken(dataDir: string): readonly OwnToken[] {
+/** Those that are known in clear, by their names: of a token with a name of its own only its digest is. */
+function ownTokens({ file, dataDir, auth, http }: Config): Readonly<Record<string, string | undefined>> {
+  if (file !== undefined) return { "gateway.http.auth_token": http.authToken, "gateway.auth.token": auth.token };
   try {
     const kept = findToken(dataDir);
-    return kept === undefined ? [] : [{ name: `the token in ${kept.file}`, token: kept.token }];
+    return { [`the token in ${kept?.file}`]: kept?.token };
   } catch (thrown) {
-    if (thrown instanceof ConfigError) return [];
+    // One that cannot be read has a finding of its own.
+    if (thrown instanceof ConfigError) return {};
     throw thrown;
   }
 }

@@ -1,7 +1,7 @@
 /** Opens the configured store beside a gateway that may run on it, and closes it again. */
 import { existsSync } from "node:fs";
 import type { SessionsConfig } from "../../config/config.ts";
-import { maskSecrets } from "../../config/mask.ts";
+import { hideSecrets } from "../../config/hide.ts";
 import { fileOfStore } from "../../config/store.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
@@ -42,7 +42,7 @@ export async function withStore(
   if (url === "memory:") return endWithout('the store is "memory:", which lives in the running gateway alone.');
   // To look at a store must not make one.
   if (whenAbsent !== "make" && !(await isThere(url, file))) {
-    return endWithout(`no store is at ${file ?? String(maskSecrets(url))} yet.`);
+    return endWithout(`no store is at ${file ?? hideSecrets(url)} yet.`);
   }
   const { openStore } = await import("../../stores/index.ts");
   const store = await openStore(url);
