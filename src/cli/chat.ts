@@ -10,7 +10,7 @@ import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { findModel } from "../model.ts";
 import type { Partner } from "./chat/partner.ts";
-import { type Arguments, type Command, UsageError } from "./command.ts";
+import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
 import { configOption, readSettings } from "./settings.ts";
@@ -45,10 +45,8 @@ export const chat: Command = {
     const { hints, alwaysResends } = loaded.config.sessions;
     const naming = toNaming(hints);
     const opened = await openPartner(options, loaded, naming, terminal);
-    if (opened === undefined) return 1;
     try {
-      const model = await chooseModel(opened.partner, options, loaded, terminal);
-      if (model === undefined) return 1;
+      const model = await chooseModel(opened.partner, options, loaded);
       const { converse } = await import("./chat/converse.ts");
       const stopped = new AbortController();
       let code = 0;
@@ -82,22 +80,20 @@ interface Opened {
   readonly where: string;
 }
 
-/** A gateway that answers at the given or the configured address, else one in this process; nothing when neither can be. */
+/** A gateway that answers at the given or the configured address, else one in this process. Throws when neither can be. */
 async function openPartner(
   options: Arguments["options"],
   { config }: Loaded,
   naming: Hint | undefined,
   terminal: Terminal,
-): Promise<Opened | undefined> {
-  const found =
-    options["url"] === undefined ? await findGateway(config, terminal) : { address: readAddress(options["url"]) };
-  if (found === "unknown") return undefined;
-  if (found !== "nobody") {
-    const { address } = found;
+): Promise<Opened> {
+  const { url } = options;
+  const address = url === undefined ? await findGateway(config, terminal) : readAddress(url);
+  if (address !== undefined) {
     const token = readToken(options["token-file"], config, terminal);
     if (token === undefined) {
-      terminal.complain(`There is no token here to send to ${address}; name a file that holds one with --token-file.`);
-      return undefined;
+      const remedy = "name a file that holds one with --token-file.";
+      throw new CommandError(`There is no token here to send to ${address}; ${remedy}`);
     }
     const { openRemote } = await import("./chat/remote.ts");
     return { partner: openRemote({ address, token, naming, env: terminal.env }), where: `at ${address}` };
@@ -108,26 +104,23 @@ async function openPartner(
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If it is a gateway that listens elsewhere, talk to it with --url.";
-    terminal.complain(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
-    return undefined;
+    throw new CommandError(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
   }
 }
 
-/** A gateway elsewhere knows other names than this configuration; nothing when none can be found. */
+/** A gateway elsewhere knows other names than this configuration. Throws when none can be found. */
 async function chooseModel(
   partner: Partner,
-  options: Arguments["options"],
+  { model, url }: Arguments["options"],
   { exampleModel }: Loaded,
-  terminal: Terminal,
-): Promise<string | undefined> {
-  if (options["model"] !== undefined) return options["model"];
-  if (options["url"] === undefined && exampleModel !== undefined) return exampleModel;
+): Promise<string> {
+  if (model !== undefined) return model;
+  if (url === undefined && exampleModel !== undefined) return exampleModel;
   try {
     return await findModel(() => partner.models(), "Name one with --model.", exampleModel);
   } catch (thrown) {
     const why = thrown instanceof Error && isOfAll(thrown.cause) ? thrown.cause : thrown;
-    terminal.complain(toPlain(messageOf(why)));
-    return undefined;
+    throw new CommandError(toPlain(messageOf(why)));
   }
 }
 
@@ -140,26 +133,22 @@ function isOfAll(failure: unknown): boolean {
 
 const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rate_limit", "overloaded"]);
 
-/** `unknown` where somebody answers, and this user cannot find out whether it is the gateway: its store is not ours to open. */
-type Found = { readonly address: string } | "nobody" | "unknown";
-
-/** The token goes to nobody who only has the gateway's port. */
-async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<Found> {
-  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return "nobody";
+/** Its address, if it answers there. The token goes to nobody who only has the gateway's port. */
+async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
+  if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
   const { knock, toAddress } = await import("./knock.ts");
   const address = toAddress(http);
-  if (address === undefined || (await knock(address)) !== "gateway") return "nobody";
+  if (address === undefined || (await knock(address)) !== "gateway") return undefined;
   const { readHolding } = await import("./holder.ts");
   const holding = readHolding(sessions.store);
-  if (holding === "held" || holding === "no-sign") return { address };
-  const isFree = holding === "free";
-  const whoever = isFree
-    ? `Whoever answers at ${address} has not this store open, and so`
-    : `The store's lock may not be read by this user, so whoever answers at ${address}`;
-  terminal.complain(
-    `${whoever} is not known as its gateway and gets no token. If you trust it, talk to it with --url.`,
-  );
-  return isFree ? "nobody" : "unknown";
+  if (holding === "held" || holding === "no-sign") return address;
+  const rest = "is not known as its gateway and gets no token. If you trust it, talk to it with --url.";
+  // Its store is not ours to open.
+  if (holding === "unreadable") {
+    throw new CommandError(`The store's lock may not be read by this user, so whoever answers at ${address} ${rest}`);
+  }
+  terminal.complain(`Whoever answers at ${address} has not this store open, and so ${rest}`);
+  return undefined;
 }
 
 /** The generated token on a run without a file; else the one that opens the endpoints. */

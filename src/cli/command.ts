@@ -38,8 +38,13 @@ export interface Arguments {
   readonly wantsHelp: boolean;
 }
 
+/** Happens when a command cannot do what it was asked for; says why, and what to do. */
+export class CommandError extends Error {
+  override readonly name: string = "CommandError";
+}
+
 /** Happens when a command line makes no sense; says what was probably meant. */
-export class UsageError extends Error {
+export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
 

@@ -1,7 +1,7 @@
 /** `portico init`: writes a commented config file with a fresh token. */
 import { writeFileSync } from "node:fs";
 import { createToken } from "../config/token.ts";
-import type { Command } from "./command.ts";
+import { type Command, CommandError } from "./command.ts";
 import { nameOf } from "./help.ts";
 import { codeOf } from "../core/errors.ts";
 import { toPath } from "./terminal.ts";
@@ -18,8 +18,7 @@ export const init: Command = {
     try {
       writeFileSync(file, composeFile(createToken()), { mode: 0o600, flag: "wx" });
     } catch (thrown) {
-      terminal.complain(explain(thrown, file));
-      return 1;
+      throw new CommandError(explain(thrown, file));
     }
     const start = nameOf("start", terminal.env, positionals[0] === undefined ? "" : ` --config ${name}`);
     terminal.print(`Wrote ${file}, readable by you alone, with a fresh token in it.\nStart it: ${start}`);

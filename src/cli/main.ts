@@ -1,7 +1,7 @@
 /** The command line: finds the command, reads its arguments, runs it, and tells how it ended. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
-import { type Command, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
+import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
 import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
 import { type House, house as wholeHouse } from "./house.ts";
 import { describeProblems } from "./settings.ts";
@@ -25,7 +25,7 @@ export async function run(args: readonly string[], terminal: Terminal, house: Ho
     return await dispatch(args, terminal, house);
   } catch (thrown) {
     if (thrown instanceof ConfigError) terminal.complain(describeProblems(thrown));
-    else if (thrown instanceof UsageError || thrown instanceof GatewayError) terminal.complain(thrown.message);
+    else if (thrown instanceof CommandError || thrown instanceof GatewayError) terminal.complain(thrown.message);
     else throw thrown;
     return thrown instanceof UsageError ? 2 : 1;
   }

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { isToken } from "../config/headers.ts";
 import { createToken, findToken, replaceToken } from "../config/token.ts";
-import { type Command, type Group, UsageError } from "./command.ts";
+import { type Command, CommandError, type Group, UsageError } from "./command.ts";
 import { configOption, readSettings } from "./settings.ts";
 
 const make: Command = {
@@ -43,8 +43,7 @@ const hashToken: Command = {
     if (terminal.isInteractive) terminal.complain("Enter the token, then Ctrl-D:");
     const token = (await text(terminal.input)).trim();
     if (!isToken(token)) {
-      terminal.complain("The standard input holds no token: a token is one line of visible ASCII characters.");
-      return 1;
+      throw new CommandError("The standard input holds no token: a token is one line of visible ASCII characters.");
     }
     terminal.print(digestOf(token));
     return 0;
@@ -61,13 +60,9 @@ const rotate: Command = {
   ],
   async run({ options }, terminal, house) {
     const { config } = await readSettings(options, terminal, house);
-    if (config.file !== undefined) {
-      terminal.complain(explainRotation(config.file));
-      return 1;
-    }
+    if (config.file !== undefined) throw new CommandError(explainRotation(config.file));
     if (findToken(config.dataDir) === undefined) {
-      terminal.complain(`No token was made in ${config.dataDir} yet: the first \`portico start\` makes one.`);
-      return 1;
+      throw new CommandError(`No token was made in ${config.dataDir} yet: the first \`portico start\` makes one.`);
     }
     const { token, file } = replaceToken(config.dataDir);
     terminal.print(`${token}  (shown only now; kept in ${file})

@@ -6,7 +6,7 @@ import { GatewayError } from "../../core/errors.ts";
 import type { ArchiveRecord } from "../../core/store.ts";
 import { exportWanted } from "../../core/wanted.ts";
 import { isLasting } from "../../stores/sqlite/trouble.ts";
-import type { Command } from "../command.ts";
+import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
 import { nameCause, withStore } from "./open.ts";
@@ -41,9 +41,7 @@ export const exportSessions: Command = {
       try {
         written = await (file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file));
       } catch (thrown) {
-        if (file === undefined || !isFileError(thrown)) throw thrown;
-        terminal.complain(explain(thrown, file));
-        return 1;
+        throw file === undefined || !isFileError(thrown) ? thrown : new CommandError(explain(thrown, file));
       }
       const { failure, hasRecords } = written;
       if (failure !== undefined) {

@@ -1,6 +1,6 @@
 /** `portico sessions import`: takes in what was exported, all of it or nothing. */
 import { createReadStream, statSync } from "node:fs";
-import type { Command } from "../command.ts";
+import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
 import { withStore } from "./open.ts";
@@ -22,8 +22,7 @@ export const importSessions: Command = {
     const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
     // A pipe with a name will do: `import <(zcat backup.jsonl.gz)`.
     if (file !== undefined && (kind === undefined || kind.isDirectory())) {
-      terminal.complain(`${file} is not a file that could be read.`);
-      return 1;
+      throw new CommandError(`${file} is not a file that could be read.`);
     }
     return withStore(
       given,
