@@ -1,11 +1,9 @@
 /** Who is let in: a caller whose token is known, as long as the gateway takes requests, and no more often than it may come. */
-import type { FastifyRequest, onRequestHookHandler } from "fastify";
+import type { onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { sayCors } from "./cors.ts";
-import { checkToken, findRoute, isCounted, refuseUnrouted, type Route } from "./router.ts";
-import type { Terms } from "./terms.ts";
-import { switchedOff } from "./websocket.ts";
+import { findRoute, isCounted, refuseUnrouted, type Route } from "./router.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -14,7 +12,7 @@ declare module "fastify" {
   }
 }
 
-/** For requests. What its token opens is a matter of the route; where there is no route, it is over here. */
+/** What its token opens is a matter of the route; where there is no route, it is over here. */
 export function createAdmission(routes: readonly Route[]): onRequestHookHandler {
   return (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
@@ -33,14 +31,4 @@ export function createAdmission(routes: readonly Route[]): onRequestHookHandler 
     if (request.is404) refuseUnrouted(route, routes, request, reply);
     done();
   };
-}
-
-/** For turns over WebSockets: a connection was let in on the terms of its time, and each of its turns needs those of now. */
-export function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, turns }: Terms): Token {
-  const token = guard.admit(headers, ip);
-  checkToken(["responses"], token, settings);
-  if (!settings.webSocket.enabled) throw switchedOff();
-  if (turns.draining) throw drainingError();
-  rate.take(token);
-  return token;
 }

@@ -3,9 +3,9 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
-import { admitTurn, createAdmission } from "./admission.ts";
+import { createAdmission } from "./admission.ts";
 import { createArrivals } from "./arrivals.ts";
-import { createFailureCount, type Token } from "./auth.ts";
+import { createFailureCount } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
 import { createCrowd } from "./crowd.ts";
@@ -72,16 +72,16 @@ export function createDoor(parts: DoorParts): Door {
     turns,
     arrivals,
     held,
+    remembered,
+    journal,
     operator,
     now,
     newTurnId: () => newId("resp"),
-    report: journal.report,
     failures: createFailureCount(),
     buckets: new Map(),
   };
   let terms = toTerms(parts, lasting);
-  const admit = (request: FastifyRequest): Token => admitTurn(request, terms);
-  const sockets = createWebSockets(() => ({ ...terms, journal, admit, remembered }));
+  const sockets = createWebSockets(() => terms);
   const sources: MetricSources = {
     adapters,
     ready,

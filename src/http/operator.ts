@@ -147,7 +147,7 @@ function openTurns(head: object): string {
 
 /** A caller that takes nothing for too long is cut off; what fails after the head was sent can only be told to the log. */
 function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply): FastifyReply {
-  const { limits, report } = reply.request.terms;
+  const { limits, journal } = reply.request.terms;
   async function* gather(): AsyncGenerator<string, void, void> {
     let gathered = "";
     try {
@@ -158,7 +158,7 @@ function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply
         gathered = "";
       }
     } catch (thrown) {
-      if (reply.raw.headersSent) report(toGatewayError(thrown), reply.request);
+      if (reply.raw.headersSent) journal.report(toGatewayError(thrown), reply.request);
       throw thrown;
     }
     yield gathered;

@@ -4,7 +4,8 @@ import { GatewayError } from "../core/errors.ts";
 import type { Endpoint, Token } from "./auth.ts";
 import { toRouteUrl } from "./paths.ts";
 import type { HttpSettings } from "./settings.ts";
-import { asksForWebSocket, type WebSockets } from "./websocket.ts";
+import type { WebSockets } from "./websocket.ts";
+import { asksForWebSocket } from "./websocket/upgrades.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {

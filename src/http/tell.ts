@@ -51,7 +51,7 @@ export async function tellStream(
   { answering, voice, numbering, named, isRecalled = false }: Streamed,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { limits, held, now, report } = reply.request.terms;
+  const { limits, held, now, journal } = reply.request.terms;
   let placed: Reply | undefined;
   let spoke = false;
   const numberFor = ({ id }: Pick<About, "id">) =>
@@ -82,7 +82,7 @@ export async function tellStream(
       if (isNew) note(reply, step.value);
       if (end === undefined) await writer.write(text);
       else {
-        if (end.answer.error !== undefined) report(end.answer.error, reply.request);
+        if (end.answer.error !== undefined) journal.report(end.answer.error, reply.request);
         writer.end(text);
       }
       if (reply.raw.destroyed) break;
@@ -90,7 +90,7 @@ export async function tellStream(
   } catch (thrown) {
     if (!writer.opened) throw thrown;
     const error = toGatewayError(thrown);
-    report(error, reply.request);
+    journal.report(error, reply.request);
     // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
     if (spoke) reply.raw.destroy();
     else {

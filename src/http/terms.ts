@@ -35,8 +35,11 @@ export interface Lasting {
   readonly operator: Operator;
   readonly turns: Turns;
   readonly arrivals: Arrivals;
+  /** What requests take while they are worked on, and answers until they are read. */
   readonly held: Holdings;
-  readonly report: Journal["report"];
+  /** What WebSocket connections remember. */
+  readonly remembered: Holdings;
+  readonly journal: Journal;
   readonly now: () => Date;
   readonly newTurnId: () => string;
   readonly failures: FailureCount;

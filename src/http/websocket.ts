@@ -4,8 +4,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { toRouteUrl } from "./paths.ts";
-import { type Connection, type ConnectionParts, openConnection } from "./websocket/connection.ts";
-import { createUpgrades } from "./websocket/upgrades.ts";
+import type { Terms } from "./terms.ts";
+import { type Connection, openConnection } from "./websocket/connection.ts";
+import { switchedOff } from "./websocket/turn.ts";
+import { asksForWebSocket, createUpgrades } from "./websocket/upgrades.ts";
 
 export interface WebSockets {
   /** Whether a request leaves HTTP; any other wish to upgrade is answered as if it had not been uttered. */
@@ -28,7 +30,7 @@ export interface WebSockets {
 const path = "/v1/responses";
 
 /** `current` is asked for every connection, and by it for every turn: it may change. */
-export function createWebSockets(current: () => ConnectionParts): WebSockets {
+export function createWebSockets(current: () => Terms): WebSockets {
   const connections = new Map<Connection, string>();
   const upgrades = createUpgrades();
 
@@ -95,16 +97,4 @@ function checkShare(
     `This token may have ${most} connections at the same time. Close one, or use POST ${path}.`,
     { retryAfterSeconds: 5 },
   );
-}
-
-/** What the operator does not want is not done, over connections that are open either. */
-export function switchedOff(): GatewayError {
-  return new GatewayError(
-    "upgrade_required",
-    `WebSocket is switched off here (gateway.http.websocket.enabled). Use POST ${path} over HTTP.`,
-  );
-}
-
-export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
-  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
 }

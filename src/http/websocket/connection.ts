@@ -4,16 +4,12 @@ import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
 import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival, Arrivals } from "../arrivals.ts";
-import { type Holdings, toHeldBytes } from "../held.ts";
+import { toHeldBytes } from "../held.ts";
+import type { Terms } from "../terms.ts";
 import { toErrorFrame } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
-import { answerFrame, type Frame, frameMethod, type SocketTurnParts } from "./turn.ts";
+import { answerFrame, type Frame, frameMethod } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
-
-export interface ConnectionParts extends SocketTurnParts {
-  /** What all connections remember. */
-  readonly remembered: Holdings;
-}
 
 export interface Connection {
   /** Lets the running response end, then closes. */
@@ -39,7 +35,7 @@ const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
 /** `current` is asked for every turn: what it gives may change while the connection lasts. */
-export function openConnection(current: () => ConnectionParts, socket: WebSocket, request: FastifyRequest): Connection {
+export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
   const { limits, settings, now, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
   const memory = remembered.hold(owner);

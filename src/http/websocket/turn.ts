@@ -1,6 +1,6 @@
 /** One turn over a WebSocket: a create frame in, its events out, or one error that leaves the connection usable. */
 import type { FastifyRequest } from "fastify";
-import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
+import { callerLeft, drainingError, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Event, Events } from "../../core/event.ts";
 import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
@@ -8,19 +8,13 @@ import { type About, unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask, Trace, Usage } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
-import type { Journal } from "../journal.ts";
 import { parseBody } from "../parse.ts";
+import { checkToken } from "../router.ts";
 import { readTrace } from "../trace.ts";
 import type { Terms } from "../terms.ts";
 import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
-
-export interface SocketTurnParts extends Terms {
-  /** The token of the connection, if it is good for another turn now. */
-  readonly admit: (request: FastifyRequest) => Token;
-  readonly journal: Journal;
-}
 
 /** The connection that a turn comes over. */
 export interface Line {
@@ -38,15 +32,10 @@ export interface Frame {
 }
 
 /** Answers a frame, and leaves one line in the log. Never throws. */
-export async function answerFrame(
-  parts: SocketTurnParts,
-  line: Line,
-  frame: Frame,
-  client: AbortController,
-): Promise<void> {
+export async function answerFrame(terms: Terms, line: Line, frame: Frame, client: AbortController): Promise<void> {
   const { request, writer, memory } = line;
-  const since = parts.now().getTime();
-  const span = parts.journal.begin(request, frameMethod);
+  const since = terms.now().getTime();
+  const span = terms.journal.begin(request, frameMethod);
   const trace = span?.trace ?? readTrace(request.headers);
   const course: Course = {
     id: request.id,
@@ -59,25 +48,43 @@ export async function answerFrame(
     goesOn: false,
   };
   try {
-    const token = parts.admit(request);
+    const token = admitTurn(request, terms);
     const { owner } = token;
-    await parts.turns.run(client, { token }, () => take(parts, line, frame, { owner, client, course, trace }));
+    await terms.turns.run(client, { token }, () => take(terms, line, frame, { owner, client, course, trace }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
-    parts.journal.report(error, course);
+    terms.journal.report(error, course);
     if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane, course.about?.remarks)]);
   }
   const { failure, about, usage, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
   if (goesOn && failure !== undefined) memory.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
-  const ms = parts.now().getTime() - since;
+  const ms = terms.now().getTime() - since;
   const firstByte = course.firstAt === undefined ? undefined : { ms: course.firstAt - since, isStreamed: true };
-  parts.journal.write({ request, method: frameMethod, status, ms, about, failure, firstByte, usage, span });
+  terms.journal.write({ request, method: frameMethod, status, ms, about, failure, firstByte, usage, span });
 }
 
 /** What stands in the log where a request has its method. */
 export const frameMethod = "response.create";
+
+/** A connection was let in on the terms of its time, and each of its turns needs those of now. */
+function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, turns }: Terms): Token {
+  const token = guard.admit(headers, ip);
+  checkToken(["responses"], token, settings);
+  if (!settings.webSocket.enabled) throw switchedOff();
+  if (turns.draining) throw drainingError();
+  rate.take(token);
+  return token;
+}
+
+/** What the operator does not want is not done, over connections that are open either. */
+export function switchedOff(): GatewayError {
+  return new GatewayError(
+    "upgrade_required",
+    "WebSocket is switched off here (gateway.http.websocket.enabled). Use POST /v1/responses over HTTP.",
+  );
+}
 
 /** What becomes known of a turn while it runs. */
 interface Course {
@@ -102,28 +109,28 @@ interface Taking {
   readonly trace: Trace | undefined;
 }
 
-async function take(parts: SocketTurnParts, line: Line, frame: Frame, taking: Taking): Promise<void> {
+async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Promise<void> {
   const { owner, client, course } = taking;
   const { writer, memory } = line;
   if (frame.isBinary) throw binary();
-  const { value } = parseBody(frame.text, parts.limits);
+  const { value } = parseBody(frame.text, terms.limits);
   course.lane = readLane(value);
   const { body, generates } = readCreate(value);
-  const { ask, voice } = parts.protocols.responses.parse(body, owner);
+  const { ask, voice } = terms.protocols.responses.parse(body, owner);
   course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
   const { about, events } = await (generates
-    ? answer(parts, line, taking, ask, voice)
-    : prepare(parts, line, taking, ask));
+    ? answer(terms, line, taking, ask, voice)
+    : prepare(terms, line, taking, ask));
   course.about = about;
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
     // What is known of a turn is complete with its first word.
     say ??= voice.stream(about);
-    if (generates) note(course, batch, parts.now);
+    if (generates) note(course, batch, terms.now);
     await writer.write(toFrames(say(batch), course.lane));
     course.spoke = true;
     const last = batch.at(-1);
-    if (last?.type === "turn-end" && last.answer.error !== undefined) parts.journal.report(last.answer.error, course);
+    if (last?.type === "turn-end" && last.answer.error !== undefined) terms.journal.report(last.answer.error, course);
     else if (!writer.isOpen) {
       client.abort(callerLeft());
       client.signal.throwIfAborted();
@@ -139,26 +146,26 @@ function note(course: Course, events: readonly Event[], now: () => Date): void {
 }
 
 function answer(
-  parts: SocketTurnParts,
+  terms: Terms,
   { request, memory }: Line,
   { owner, client: { signal }, trace }: Taking,
   ask: Ask,
   voice: Voice,
 ): Promise<Reply> {
-  const hinted = readHint(parts.hints, request.headers, ask.user);
+  const hinted = readHint(terms.hints, request.headers, ask.user);
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
-  const caller = { turnId: parts.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
-  return parts.gateway.answer(memory.complete(ask), caller);
+  const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
+  return terms.gateway.answer(memory.complete(ask), caller);
 }
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
-async function prepare(parts: SocketTurnParts, { memory }: Line, { owner }: Taking, ask: Ask): Promise<Reply> {
+async function prepare(terms: Terms, { memory }: Line, { owner }: Taking, ask: Ask): Promise<Reply> {
   // A promise to go on from something is given only if it is there.
-  if (ask.previousId === undefined || !memory.knows(ask.previousId)) await parts.gateway.checkContinued(ask, owner);
-  const id = parts.newTurnId();
+  if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
+  const id = terms.newTurnId();
   memory.prepare(id, ask);
-  const createdAt = parts.now();
+  const createdAt = terms.now();
   const { model, truncation = unplaced.truncation } = ask;
   return { about: { ...unplaced, id, createdAt, model, truncation }, events: once(emptyTurn(createdAt)) };
 }

@@ -40,6 +40,10 @@ export function createUpgrades(): Upgrades {
   };
 }
 
+export function asksForWebSocket({ method, headers }: IncomingMessage): boolean {
+  return method === "GET" && headers.upgrade?.toLowerCase() === "websocket";
+}
+
 /** An upgrade comes without a response, which a refusal needs. */
 function route(app: FastifyInstance, incoming: IncomingMessage): void {
   const { socket } = incoming;
