@@ -12,20 +12,24 @@ import { toRemarkHeaders } from "./tell.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
 
 declare module "fastify" {
-  interface FastifyRequest {
-    /** What is known of the turn that it asked for, once it has its place. */
-    about: About | undefined;
-    /** Why it failed, told as a status or inside its stream. */
-    failure: GatewayError | undefined;
-    /** When the turn that it asked for said its first word. */
-    firstByte: FirstByte | undefined;
-    /** What that turn took. */
-    usage: Usage | undefined;
+  interface FastifyRequest extends Course {
     /** It has become a connection whose turns have lines of their own. */
-    isUpgraded: boolean;
-    /** Its part of a trace; nothing when nobody gathers spans. */
-    span: Span | undefined;
+    isUpgraded?: boolean;
   }
+}
+
+/** What becomes known of a request, or of one turn of a connection, until it is over. */
+export interface Course {
+  /** What is known of the turn that it asked for, once it has its place. */
+  about?: About | undefined;
+  /** Why it failed, told as a status or inside its stream. */
+  failure?: GatewayError | undefined;
+  /** When the turn that it asked for said its first word. */
+  firstByte?: FirstByte | undefined;
+  /** What that turn took. */
+  usage?: Usage | undefined;
+  /** Its part of a trace; nothing when nobody gathers spans. */
+  span?: Span | undefined;
 }
 
 export interface Journal {
@@ -40,19 +44,15 @@ export interface Journal {
    * trouble fails every request alike, and so does having too much to do, which is told once a minute: the log may stand on
    * the disk that is full, and writing is work.
    */
-  report(error: GatewayError, request: Pick<FastifyRequest, "id" | "failure">): void;
+  report(error: GatewayError, course: Pick<Course, "failure"> & { readonly id: string }): void;
 }
 
 interface Entry {
   readonly request: FastifyRequest;
+  readonly course: Course;
   readonly method: string;
   readonly status: number;
   readonly ms: number;
-  readonly about?: About | undefined;
-  readonly failure?: GatewayError | undefined;
-  readonly firstByte?: FirstByte | undefined;
-  readonly usage?: Usage | undefined;
-  readonly span?: Span | undefined;
 }
 
 /** Every request is counted as well. */
@@ -68,7 +68,8 @@ export function createJournal(
     return tracer?.begin({ id, method, path: routeOptions.url, headers });
   }
 
-  function write({ request, method, status, ms, about, failure, firstByte, usage, span }: Entry): void {
+  function write({ request, course, method, status, ms }: Entry): void {
+    const { about, failure, firstByte, span } = course;
     // What was asked for at random must not become a name of its own.
     count(request.routeOptions.url ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
@@ -86,7 +87,7 @@ export function createJournal(
       // Whoever nobody knows by name is known by its address.
       address: request.token === undefined ? request.ip : undefined,
       turnId: about?.id,
-      ...toTurnFields({ about, usage, failure }),
+      ...toTurnFields(course),
     };
     log.info(fields, "request");
   }
@@ -97,14 +98,13 @@ export function createJournal(
     follow(request, reply) {
       request.span = begin(request, request.method);
       reply.raw.once("close", () => {
-        const { method, about, firstByte, usage, span } = request;
-        const end = toEnd(request, reply);
-        write({ request, method, ms: reply.elapsedTime, about, firstByte, usage, span, ...end });
+        const status = toStatus(request, reply);
+        write({ request, course: request, method: request.method, status, ms: reply.elapsedTime });
       });
     },
-    report(error, request) {
-      request.failure = error;
-      tellCause(error, { requestId: request.id });
+    report(error, course) {
+      course.failure = error;
+      tellCause(error, { requestId: course.id });
     },
   };
 }
@@ -119,7 +119,7 @@ export function createTurnJournal(log: DoorLog): (turn: EndedAlone) => void {
 }
 
 /** What a line says of a turn. */
-function toTurnFields({ about, usage, failure }: Pick<Entry, "about" | "usage" | "failure">): object {
+function toTurnFields({ about, usage, failure }: Course): object {
   return {
     model: about?.model,
     adapter: about?.adapter,
@@ -140,10 +140,10 @@ function toRemarkFields(remarks: About["remarks"]): object {
 
 const switchingProtocols = 101;
 
-function toEnd({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): Pick<Entry, "status" | "failure"> {
-  if (isUpgraded) return { status: switchingProtocols, failure };
-  if (raw.writableFinished) return { status: raw.statusCode, failure };
+function toStatus(request: FastifyRequest, { raw }: FastifyReply): number {
+  if (request.isUpgraded) return switchingProtocols;
+  if (raw.writableFinished) return raw.statusCode;
   // A stream whose end nobody knows is cut by us; any other is left by its caller, which no caller ever sees.
-  const why = failure ?? callerLeft();
-  return { status: why.status, failure: why };
+  request.failure ??= callerLeft();
+  return request.failure.status;
 }

@@ -40,20 +40,16 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
   // The body is read by the route that wants it, so that a bad one leaves the connection usable.
   app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
-  app.decorateRequest("terms");
-  app.decorateRequest("token");
-  app.decorateRequest("about", undefined);
-  app.decorateRequest("failure", undefined);
-  app.decorateRequest("firstByte", undefined);
-  app.decorateRequest("usage", undefined);
-  app.decorateRequest("isUpgraded", false);
-  app.decorateRequest("span", undefined);
+  for (const name of noted) app.decorateRequest(name);
   // Whatever a client expects of us, it gets an ordinary answer; if that is to be asked for the body, whoever reads it does so.
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
   }
   return app;
 }
+
+/** What is noted on requests, so that all of them have one shape. */
+const noted = ["terms", "token", "about", "failure", "firstByte", "usage", "isUpgraded", "span"] as const;
 
 /** Stands where Fastify would load its compilers for schemas: no route has one. */
 function compileNothing(): never {

@@ -8,6 +8,7 @@ import type { Reply } from "../core/gateway.ts";
 import { type About, type Remark, unplaced, type Voice } from "../core/ports.ts";
 import type { Answer } from "../core/turn.ts";
 import { createSseWriter } from "./client.ts";
+import type { Course } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
 import { holdRest } from "./unread.ts";
 
@@ -79,7 +80,7 @@ export async function tellStream(
       let text = number(say(end === undefined ? step.value : step.value.slice(0, -1)));
       if (end !== undefined) text += number(say([end]), isLost(end.answer));
       spoke = true;
-      if (isNew) note(reply, step.value);
+      if (isNew) note(reply.request, step.value, reply);
       if (end === undefined) await writer.write(text);
       else {
         if (end.answer.error !== undefined) journal.report(end.answer.error, reply.request);
@@ -110,12 +111,11 @@ function isLost({ error, pieces }: Answer): boolean {
   return error?.code === "interrupted" && pieces === undefined;
 }
 
-/** Notes for the journal what a batch of events says of its turn; that it waits in a queue is nothing yet. */
-function note(reply: FastifyReply, events: readonly Event[]): void {
-  const { request } = reply;
+/** Notes for the journal what a batch of events of a streamed answer says of its turn; that it waits in a queue is nothing yet. */
+export function note(course: Course, events: readonly Event[], watch: { readonly elapsedTime: number }): void {
   const last = events.at(-1);
-  if (last?.type === "turn-end") request.usage = last.answer.usage;
-  if (last?.type !== "turn-queued") request.firstByte ??= { ms: reply.elapsedTime, isStreamed: true };
+  if (last?.type === "turn-end") course.usage = last.answer.usage;
+  if (last?.type !== "turn-queued") course.firstByte ??= { ms: watch.elapsedTime, isStreamed: true };
 }
 
 /** Headers that hooks have set on the reply, for a head that is written past it. */

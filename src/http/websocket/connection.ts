@@ -84,7 +84,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   function refuse(error: GatewayError): void {
-    journal.write({ request, failure: error, method: frameMethod, status: error.status, ms: 0 });
+    journal.write({ request, course: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([toErrorFrame(error)]);

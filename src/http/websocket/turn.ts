@@ -4,14 +4,16 @@ import { callerLeft, drainingError, GatewayError, toGatewayError } from "../../c
 import type { Event, Events } from "../../core/event.ts";
 import { emptyTurn } from "../../core/frame/frame.ts";
 import type { Reply } from "../../core/gateway.ts";
-import { type About, unplaced, type Voice } from "../../core/ports.ts";
-import type { Ask, Trace, Usage } from "../../core/turn.ts";
+import { unplaced, type Voice } from "../../core/ports.ts";
+import type { Ask } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
+import type { Course } from "../journal.ts";
 import { parseBody } from "../parse.ts";
 import { checkToken } from "../router.ts";
-import { readTrace } from "../trace.ts";
+import { note } from "../tell.ts";
 import type { Terms } from "../terms.ts";
+import { readTrace } from "../trace.ts";
 import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
@@ -35,34 +37,27 @@ export interface Frame {
 export async function answerFrame(terms: Terms, line: Line, frame: Frame, client: AbortController): Promise<void> {
   const { request, writer, memory } = line;
   const since = terms.now().getTime();
-  const span = terms.journal.begin(request, frameMethod);
-  const trace = span?.trace ?? readTrace(request.headers);
-  const course: Course = {
+  const course: SocketCourse = {
     id: request.id,
-    failure: undefined,
-    about: undefined,
-    firstAt: undefined,
-    usage: undefined,
-    lane: undefined,
-    spoke: false,
-    goesOn: false,
+    span: terms.journal.begin(request, frameMethod),
+    get elapsedTime() {
+      return terms.now().getTime() - since;
+    },
   };
   try {
     const token = admitTurn(request, terms);
     const { owner } = token;
-    await terms.turns.run(client, { token }, () => take(terms, line, frame, { owner, client, course, trace }));
+    await terms.turns.run(client, { token }, () => take(terms, line, frame, { owner, client, course }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
     terms.journal.report(error, course);
     if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane, course.about?.remarks)]);
   }
-  const { failure, about, usage, spoke, goesOn } = course;
+  const { failure, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
   if (goesOn && failure !== undefined) memory.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
-  const ms = terms.now().getTime() - since;
-  const firstByte = course.firstAt === undefined ? undefined : { ms: course.firstAt - since, isStreamed: true };
-  terms.journal.write({ request, method: frameMethod, status, ms, about, failure, firstByte, usage, span });
+  terms.journal.write({ request, course, method: frameMethod, status, ms: course.elapsedTime });
 }
 
 /** What stands in the log where a request has its method. */
@@ -86,27 +81,22 @@ export function switchedOff(): GatewayError {
   );
 }
 
-/** What becomes known of a turn while it runs. */
-interface Course {
+interface SocketCourse extends Course {
   /** Of the upgrade, under which the log tells of failures. */
   readonly id: string;
-  failure: GatewayError | undefined;
-  about: About | undefined;
-  /** When its first word was told, in milliseconds since 1970. */
-  firstAt: number | undefined;
-  usage: Usage | undefined;
-  lane: string | undefined;
+  /** In milliseconds. */
+  readonly elapsedTime: number;
+  lane?: string | undefined;
   /** Something of the response was sent. */
-  spoke: boolean;
+  spoke?: boolean;
   /** It continues what only the connection remembers. */
-  goesOn: boolean;
+  goesOn?: boolean;
 }
 
 interface Taking {
   readonly owner: string;
   readonly client: AbortController;
-  readonly course: Course;
-  readonly trace: Trace | undefined;
+  readonly course: SocketCourse;
 }
 
 async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Promise<void> {
@@ -126,7 +116,7 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
   for await (const batch of events) {
     // What is known of a turn is complete with its first word.
     say ??= voice.stream(about);
-    if (generates) note(course, batch, terms.now);
+    if (generates) note(course, batch, course);
     await writer.write(toFrames(say(batch), course.lane));
     course.spoke = true;
     const last = batch.at(-1);
@@ -138,23 +128,17 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
   }
 }
 
-/** That it waits in a queue is nothing yet. */
-function note(course: Course, events: readonly Event[], now: () => Date): void {
-  const last = events.at(-1);
-  if (last?.type === "turn-end") course.usage = last.answer.usage;
-  if (last?.type !== "turn-queued") course.firstAt ??= now().getTime();
-}
-
 function answer(
   terms: Terms,
   { request, memory }: Line,
-  { owner, client: { signal }, trace }: Taking,
+  { owner, client: { signal }, course: { span } }: Taking,
   ask: Ask,
   voice: Voice,
 ): Promise<Reply> {
   const hinted = readHint(terms.hints, request.headers, ask.user);
   // Only what is kept can be told again, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
+  const trace = span?.trace ?? readTrace(request.headers);
   const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
   return terms.gateway.answer(memory.complete(ask), caller);
 }
