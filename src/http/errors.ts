@@ -1,7 +1,7 @@
 /** Tells failures over HTTP: one shape on every path and status, also where no request could be read. */
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
-import { codeOf, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
+import { codeOf, type ErrorCode, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
 import { hasBody } from "./body.ts";
 
 export function sendError(error: GatewayError, reply: FastifyReply): void {
@@ -34,30 +34,29 @@ const lingerMs = 2_000;
 
 /** The framework's own errors in our words; anything else as the core tells it. */
 export function translateError(thrown: unknown): GatewayError {
-  return frameworkErrors.get(codeOf(thrown))?.() ?? toGatewayError(thrown);
+  const known = frameworkErrors.get(codeOf(thrown));
+  return known === undefined ? toGatewayError(thrown) : new GatewayError(...known);
 }
 
-const frameworkErrors = new Map<unknown, () => GatewayError>(
-  Object.entries({
-    FST_ERR_CTP_INVALID_MEDIA_TYPE: () =>
-      new GatewayError(
-        "unsupported_media_type",
-        "The body must be JSON: send the header 'Content-Type: application/json'.",
-      ),
-    FST_ERR_CTP_EMPTY_TYPE: () =>
-      new GatewayError(
-        "unsupported_media_type",
-        "The body has no type: send the header 'Content-Type: application/json'.",
-      ),
-    FST_ERR_BAD_URL: () => new GatewayError("malformed_http", "The URL is malformed."),
-    FST_ERR_MAX_PARAM_LENGTH: () => new GatewayError("malformed_http", "A part of the URL is too long."),
-  }),
-);
+type Words = readonly [code: ErrorCode, message: string];
+
+const frameworkErrors = new Map<unknown, Words>([
+  [
+    "FST_ERR_CTP_INVALID_MEDIA_TYPE",
+    ["unsupported_media_type", "The body must be JSON: send the header 'Content-Type: application/json'."],
+  ],
+  [
+    "FST_ERR_CTP_EMPTY_TYPE",
+    ["unsupported_media_type", "The body has no type: send the header 'Content-Type: application/json'."],
+  ],
+  ["FST_ERR_BAD_URL", ["malformed_http", "The URL is malformed."]],
+  ["FST_ERR_MAX_PARAM_LENGTH", ["malformed_http", "A part of the URL is too long."]],
+]);
 
 /** Answers on the bare socket what is not a request at all. */
 export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
-  const error = (socketErrors.get(failure.code) ?? malformed)();
+  const error = new GatewayError(...(socketErrors.get(failure.code) ?? malformed));
   const body = toBody(error);
   // An import of node:http loads whatever it exports, fetch and WebSocket too, which no start should wait for.
   const { STATUS_CODES } = process.getBuiltinModule("node:http");
@@ -67,21 +66,15 @@ export function answerMalformed(failure: Error & { code?: string }, socket: Sock
   );
 }
 
-const socketErrors = new Map<unknown, () => GatewayError>(
-  Object.entries({
-    HPE_HEADER_OVERFLOW: () =>
-      new GatewayError("headers_too_large", "The request's headers are too large; the limit is 16 KiB."),
-    ERR_HTTP_REQUEST_TIMEOUT: () =>
-      new GatewayError(
-        "request_timeout",
-        "The request's headers did not arrive in time (gateway.http.limits.headers_timeout_ms).",
-      ),
-  }),
-);
+const socketErrors = new Map<unknown, Words>([
+  ["HPE_HEADER_OVERFLOW", ["headers_too_large", "The request's headers are too large; the limit is 16 KiB."]],
+  [
+    "ERR_HTTP_REQUEST_TIMEOUT",
+    ["request_timeout", "The request's headers did not arrive in time (gateway.http.limits.headers_timeout_ms)."],
+  ],
+]);
 
-function malformed(): GatewayError {
-  return new GatewayError("malformed_http", "This is not a well-formed HTTP request.");
-}
+const malformed: Words = ["malformed_http", "This is not a well-formed HTTP request."];
 
 function toBody(error: GatewayError): string {
   return JSON.stringify({ error: toWireError(error) });
