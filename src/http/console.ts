@@ -6,33 +6,29 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { makeOnce } from "../core/made.ts";
 
-export interface Console {
-  /** `GET /console`, the page, and `GET /console/{file}`, what belongs to it. */
-  send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply>;
-}
-
-/** The files are read for the first reader, so that no start waits for them, and kept. */
-export function createConsole(): Console {
+/**
+ * Sends the page for `GET /console`, and what belongs to it for `GET /console/{file}`. The files are read for the first reader,
+ * so that no start waits for them, and kept.
+ */
+export function createConsole() {
   const reading = makeOnce(readFiles);
-  return {
-    async send(request, reply) {
-      if (!request.terms.settings.console) {
-        throw new GatewayError(
-          "endpoint_disabled",
-          'The console is disabled. The operator can enable it with "gateway.http.console": true.',
-        );
-      }
-      const { "*": name = page } = request.params as { readonly "*"?: string };
-      // The page names its files from one step above, so that a proxy may have it under a path of its own.
-      if (name === "") return reply.code(308).header("location", "../console").send();
-      const file = (await reading()).get(name);
-      if (file === undefined) {
-        throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
-      }
-      reply.headers({ ...pageHeaders, "content-type": file.type, etag: file.etag });
-      if (request.headers["if-none-match"]?.includes(file.etag)) return reply.code(304).send();
-      return reply.send(file.body);
-    },
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (!request.terms.settings.console) {
+      throw new GatewayError(
+        "endpoint_disabled",
+        'The console is disabled. The operator can enable it with "gateway.http.console": true.',
+      );
+    }
+    const { "*": name = page } = request.params as { readonly "*"?: string };
+    // The page names its files from one step above, so that a proxy may have it under a path of its own.
+    if (name === "") return reply.code(308).header("location", "../console").send();
+    const file = (await reading()).get(name);
+    if (file === undefined) {
+      throw new GatewayError("unknown_url", `The console has no file '${name}'. The page is at /console.`);
+    }
+    reply.headers({ ...pageHeaders, "content-type": file.type, etag: file.etag });
+    if (request.headers["if-none-match"]?.includes(file.etag)) return reply.code(304).send();
+    return reply.send(file.body);
   };
 }
 

@@ -24,7 +24,7 @@ export interface RouteParts extends DoorParts {
 
 export function toRoutes(parts: RouteParts): readonly Route[] {
   const { turns } = parts;
-  const page = createConsole();
+  const sendPage = createConsole();
   const since = parts.now();
 
   return [
@@ -111,8 +111,8 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
       },
       endpoints: ["metrics", "operator"],
     },
-    { path: "/console", methods: { GET: page.send }, endpoints: [] },
-    { path: "/console/*", methods: { GET: page.send }, endpoints: [] },
+    { path: "/console", methods: { GET: sendPage }, endpoints: [] },
+    { path: "/console/*", methods: { GET: sendPage }, endpoints: [] },
     {
       path: "/operator/sessions",
       methods: { GET: operator.listSessions, DELETE: operator.deleteSessions },
