@@ -55,24 +55,17 @@ function namesIn(error: Error): string {
 
 /** A deadline that has passed. */
 export function toLateness(limit: Limit, limitMs: number, address: string): GatewayError {
-  const { what, option } = lateness[limit];
-  const where = option === undefined ? "" : ` (${option})`;
-  return new GatewayError(
-    "adapter_timeout",
-    `Timed out: the upstream at ${address} ${what} within ${limitMs} ms${where}.`,
-    {
-      wireCode: option === undefined ? undefined : `adapter_${limit}_timeout`,
-    },
-  );
+  const message = `Timed out: the upstream at ${address} ${missed[limit]} within ${limitMs} ms (${limit}_timeout_ms).`;
+  return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }
 
-/** What was missed, and the adapter's option that sets the limit; the last one is ours, and nobody waits for it. */
-const lateness: Record<Limit, { readonly what: string; readonly option?: string }> = {
-  connect: { what: "took no connection", option: "connect_timeout_ms" },
-  first_byte: { what: "sent no byte of its answer", option: "first_byte_timeout_ms" },
-  idle: { what: "fell silent in the middle of its answer: nothing came", option: "idle_timeout_ms" },
-  total: { what: "did not finish its answer", option: "total_timeout_ms" },
-  leave: { what: "did not end its answer" },
+/** By the limit, which is one of the adapter's options; the last one is ours, and nobody hears of it. */
+const missed: Record<Limit, string> = {
+  connect: "took no connection",
+  first_byte: "sent no byte of its answer",
+  idle: "fell silent in the middle of its answer: nothing came",
+  total: "did not finish its answer",
+  leave: "did not end its answer",
 };
 
 /** The system gives up a connection that it had in the same word as one that never came about. */
