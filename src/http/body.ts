@@ -84,7 +84,7 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
     function finish(error?: GatewayError): void {
       clearTimeout(idle);
       arrival.end();
-      incoming.off("data", take).off("end", end).off("close", gone);
+      incoming.off("data", take).off("end", finish).off("close", gone);
       if (error === undefined) resolve(gathering.bytes());
       else reject(error);
     }
@@ -93,13 +93,10 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
       arrival.hold(gathering.add(chunk));
       idle.refresh();
     }
-    function end(): void {
-      finish();
-    }
     function gone(): void {
       finish(leftUnsaid());
     }
-    incoming.on("data", take).on("end", end).on("close", gone);
+    incoming.on("data", take).on("end", finish).on("close", gone);
   });
 }
 

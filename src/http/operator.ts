@@ -11,18 +11,7 @@ import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, 
 
 /** What the operator's routes work on. */
 export interface Operator {
-  readonly store: Pick<
-    SessionStore,
-    | "listSessions"
-    | "listLoose"
-    | "readSession"
-    | "readPath"
-    | "deleteSession"
-    | "deleteTurn"
-    | "deleteBelow"
-    | "exportRecords"
-    | "importRecords"
-  >;
+  readonly store: SessionStore;
   /** Applies the configured retention now. */
   readonly prune: () => Promise<Omit<Pruned, "more">>;
   /** An archive as text, line by line. */

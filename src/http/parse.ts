@@ -34,8 +34,8 @@ const bytesPerEntry = 8;
 function checkShape(text: string, maxJsonDepth: number): number {
   const shape = lookThrough(text, { depth: maxJsonDepth, containers: maxContainers, members: maxMembers });
   if (shape.depth > maxJsonDepth) throw tooDeep(maxJsonDepth);
-  if (shape.containers > maxContainers) throw tooManyContainers();
-  if (shape.members > maxMembers) throw tooManyMembers();
+  if (shape.containers > maxContainers) throw tooMany(maxContainers, "objects and lists");
+  if (shape.members > maxMembers) throw tooMany(maxMembers, "members of objects");
   return shape.containers * bytesPerContainer + shape.members * bytesPerMember + shape.commas * bytesPerEntry;
 }
 
@@ -62,16 +62,6 @@ function tooDeep(maxJsonDepth: number): GatewayError {
   );
 }
 
-function tooManyContainers(): GatewayError {
-  return new GatewayError(
-    "body_too_large",
-    `The request body has more than ${maxContainers} objects and lists in it. Send less.`,
-  );
-}
-
-function tooManyMembers(): GatewayError {
-  return new GatewayError(
-    "body_too_large",
-    `The request body has more than ${maxMembers} members of objects in it. Send less.`,
-  );
+function tooMany(most: number, what: string): GatewayError {
+  return new GatewayError("body_too_large", `The request body has more than ${most} ${what} in it. Send less.`);
 }

@@ -86,15 +86,6 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   });
 }
 
-function refuseMethod({ path, methods }: Route, { method }: FastifyRequest, reply: FastifyReply): never {
-  const allowed = Object.keys(methods);
-  reply.header("allow", allowed.join(", "));
-  throw new GatewayError(
-    "method_not_allowed",
-    `Method ${method} is not allowed on ${path}; use ${allowed.join(" or ")}.`,
-  );
-}
-
 /** The route at a request's path, whatever its method: Fastify knows the usual methods only, and takes a slash too many for none. */
 export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
   return routeAt(readPath(request), routes);
@@ -121,8 +112,14 @@ export function refuseUnrouted(
   request: FastifyRequest,
   reply: FastifyReply,
 ): never {
-  if (route !== undefined) refuseMethod(route, request, reply);
-  throw unknownUrl(request.method, readPath(request), routes);
+  const { method } = request;
+  if (route === undefined) throw unknownUrl(method, readPath(request), routes);
+  const allowed = Object.keys(route.methods);
+  reply.header("allow", allowed.join(", "));
+  throw new GatewayError(
+    "method_not_allowed",
+    `Method ${method} is not allowed on ${route.path}; use ${allowed.join(" or ")}.`,
+  );
 }
 
 function readPath({ originalUrl }: FastifyRequest): string {

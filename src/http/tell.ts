@@ -62,7 +62,9 @@ export async function tellStream(
     () => {
       const known = placed && toHeaders(placed.about, reply.elapsedTime, placed.isRepeated);
       reply.hijack();
-      reply.raw.writeHead(200, { ...toHead(reply), ...known, ...sseHeaders });
+      // The head is written past the reply, on which hooks have set some already.
+      const set = reply.getHeaders() as OutgoingHttpHeaders;
+      reply.raw.writeHead(200, { ...set, ...known, ...sseHeaders });
     },
     limits,
   );
@@ -116,11 +118,6 @@ export function note(course: Course, events: readonly Event[], watch: { readonly
   const last = events.at(-1);
   if (last?.type === "turn-end") course.usage = last.answer.usage;
   if (last?.type !== "turn-queued") course.firstByte ??= { ms: watch.elapsedTime, isStreamed: true };
-}
-
-/** Headers that hooks have set on the reply, for a head that is written past it. */
-function toHead(reply: FastifyReply): OutgoingHttpHeaders {
-  return reply.getHeaders() as OutgoingHttpHeaders;
 }
 
 const sseHeaders = {

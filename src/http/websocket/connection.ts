@@ -71,16 +71,11 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (running === undefined) part(parting);
   }
 
-  /** Whether there is no room for another frame, and why. */
-  function findObstacle({ text, heldBytes }: Frame): GatewayError | undefined {
+  /** Throws when there is no room for another frame. */
+  function check({ text, heldBytes }: Frame): void {
     const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
-    if (waiting.length >= maxWaiting || isTooMuch) return busy();
-    try {
-      held.check(owner, heldBytes);
-      return undefined;
-    } catch (thrown) {
-      return toGatewayError(thrown);
-    }
+    if (waiting.length >= maxWaiting || isTooMuch) throw busy();
+    held.check(owner, heldBytes);
   }
 
   function refuse(error: GatewayError): void {
@@ -107,8 +102,11 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
     const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
-    const obstacle = findObstacle(frame);
-    if (obstacle !== undefined) return refuse(obstacle);
+    try {
+      check(frame);
+    } catch (thrown) {
+      return refuse(toGatewayError(thrown));
+    }
     waiting.push(frame);
     waitingCharacters += text.length;
     frames.add(frame.heldBytes);
