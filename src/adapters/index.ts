@@ -1,11 +1,12 @@
 /** Every kind of adapter, by the `type` that a configuration names. A new one is a folder and its lines here. */
+import { dirname } from "node:path";
 import { options as aiSdk } from "./ai-sdk/options.ts";
 import { options as command } from "./command/options.ts";
 import { options as echo } from "./echo/options.ts";
 import { options as module } from "./module/options.ts";
 import { options as openai } from "./openai/options.ts";
 import type { Adapter } from "../core/ports.ts";
-import { type AdapterType, toPlace } from "./type.ts";
+import type { AdapterType } from "./type.ts";
 
 export const adapterTypes = {
   echo: { options: echo, load: async () => (await import("./echo/index.ts")).echo },
@@ -24,7 +25,7 @@ export async function createAdapter(chosen: AdapterChoice, configFile: string | 
   const kind = types[type];
   if (kind === undefined) throw new Error(`There is no adapter of the type '${type}'.`);
   const maker = await kind.load();
-  return maker.create(options, toPlace(configFile));
+  return maker.create(options, configFile && dirname(configFile));
 }
 
 interface AdapterChoice {

@@ -1,5 +1,4 @@
 /** What a kind of adapter brings: the schema of its own options, and how to make one. Schemas are read at every start. */
-import { dirname } from "node:path";
 import type { Adapter } from "../core/ports.ts";
 import type { Complete, ObjectSchema } from "../core/schema.ts";
 
@@ -11,26 +10,15 @@ export interface AdapterType {
 }
 
 export interface AdapterMaker {
-  /** `options` have passed the schema, and its defaults are filled in. */
-  create(options: unknown, place?: Place): Adapter;
-}
-
-/** Where an adapter is at home. */
-export interface Place {
-  /** The config file's folder; the current one when there is none. */
-  readonly folder: string;
-}
-
-/** The home of the adapters of a config file, or of none. */
-export function toPlace(configFile: string | undefined): Place {
-  return { folder: configFile === undefined ? process.cwd() : dirname(configFile) };
+  /** `options` have passed the schema, and its defaults are filled in. `folder` is the config file's; absent: the current one. */
+  create(options: unknown, folder?: string): Adapter;
 }
 
 /** Gives the function that takes validated options their type, by their schema. */
 export function defineAdapter<Options extends ObjectSchema>(
-  create: (options: Complete<Options>, place: Place) => Adapter,
+  create: (options: Complete<Options>, folder: string) => Adapter,
 ): AdapterMaker {
-  return { create: (validated, place = toPlace(undefined)) => create(validated as Complete<Options>, place) };
+  return { create: (validated, folder = process.cwd()) => create(validated as Complete<Options>, folder) };
 }
 
 /** An option that is a time, with what it is when absent; no timer can be set for longer. */

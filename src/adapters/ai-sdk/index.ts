@@ -17,7 +17,7 @@ import { writeRequest } from "./request.ts";
 import { type StreamPart, toVersion } from "./spec.ts";
 import type { options } from "./options.ts";
 
-export const aiSdk = defineAdapter<typeof options>((chosen, { folder }) => createAiSdk(chosen, process.env, folder));
+export const aiSdk = defineAdapter<typeof options>((chosen, folder) => createAiSdk(chosen, process.env, folder));
 
 /** The same with an environment and a folder of the maker's choice; packages are looked for from that folder. */
 export function createAiSdk(
