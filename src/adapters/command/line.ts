@@ -5,95 +5,71 @@ import { finishes } from "../../core/turn.ts";
 import { tellableCodes } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields, parseJson } from "../json.ts";
 
-/** Calls without a number of their own are counted as they come, and arguments without one belong to the newest call. */
 export function createLineReader(): (line: string, deltas: Delta[]) => void {
-  let newest = -1;
-
-  function readCall(fields: Fields, deltas: Delta[]): void {
-    const index = (newest = countAt(fields, "index") ?? newest + 1);
-    const kind = choiceAt(fields, "kind", ["function", "custom"]);
-    deltas.push({
-      type: "tool-call",
-      index,
-      callId: textAt(fields, "call_id"),
-      name: requireText(fields, "name"),
-      kind,
-    });
-    const { arguments: written } = fields;
-    if (written === undefined || written === null) return;
-    deltas.push({
-      type: "tool-arguments",
-      index,
-      text: typeof written === "string" ? written : JSON.stringify(written),
-    });
-  }
-
+  const calls: Calls = { newest: -1 };
   return (line, deltas) => {
-    const fields = readSpoken(line);
-    switch (fields?.["type"]) {
-      case "text":
-      case "refusal":
-        return void deltas.push({ type: fields["type"], text: requireText(fields, "text") });
-      case "reasoning":
-        return void deltas.push({
-          type: "reasoning",
-          text: requireText(fields, "text"),
-          summary: countAt(fields, "summary"),
-        });
-      case "tool-call":
-        return readCall(fields, deltas);
-      case "tool-arguments":
-        return void deltas.push({
-          type: "tool-arguments",
-          index: countAt(fields, "index") ?? Math.max(newest, 0),
-          text: requireText(fields, "text"),
-        });
-      case "usage":
-        return void deltas.push({
-          type: "usage",
-          usage: {
-            inputTokens: countAt(fields, "input_tokens") ?? 0,
-            cachedTokens: countAt(fields, "cached_tokens") ?? 0,
-            outputTokens: countAt(fields, "output_tokens") ?? 0,
-            reasoningTokens: countAt(fields, "reasoning_tokens") ?? 0,
-          },
-        });
-      case "finish":
-        return void deltas.push({ type: "finish", reason: choiceAt(fields, "reason", finishes) ?? "stop" });
-      case "error":
-        throw new GatewayError(
-          choiceAt(fields, "code", tellableCodes) ?? "adapter_error",
-          requireText(fields, "message"),
-          {
-            retryAfterSeconds: countAt(fields, "retry_after_seconds"),
-          },
-        );
-      default:
-        throw garbage(line, "it is no JSON object of a known type");
-    }
+    const fields = parseJson(line);
+    const read = findReader(fields);
+    if (read === undefined || !isObject(fields)) throw garbage(line, "it is no JSON object of a known type");
+    read(fields, deltas, calls);
   };
 }
 
 /** Whether a program that begins with this line means to speak in JSON Lines. */
 export function isSpoken(line: string): boolean {
-  const type = readSpoken(line)?.["type"];
-  return typeof type === "string" && types.has(type);
+  return findReader(parseJson(line)) !== undefined;
 }
 
-const types: ReadonlySet<string> = new Set([
-  "text",
-  "refusal",
-  "reasoning",
-  "tool-call",
-  "tool-arguments",
-  "usage",
-  "finish",
-  "error",
-]);
+function findReader(spoken: unknown): ReadLine | undefined {
+  return isObject(spoken) ? readers.get(spoken["type"]) : undefined;
+}
 
-function readSpoken(line: string): Fields | undefined {
-  const value = parseJson(line);
-  return isObject(value) ? value : undefined;
+/** Calls without a number of their own are counted as they come, and arguments without one belong to the newest call. */
+interface Calls {
+  newest: number;
+}
+
+type ReadLine = (fields: Fields, deltas: Delta[], calls: Calls) => void;
+
+const readers: ReadonlyMap<unknown, ReadLine> = new Map<unknown, ReadLine>(
+  Object.entries({
+    text: (fields, deltas) => deltas.push({ type: "text", text: requireText(fields, "text") }),
+    refusal: (fields, deltas) => deltas.push({ type: "refusal", text: requireText(fields, "text") }),
+    reasoning(fields, deltas) {
+      deltas.push({ type: "reasoning", text: requireText(fields, "text"), summary: countAt(fields, "summary") });
+    },
+    "tool-call": readCall,
+    "tool-arguments"(fields, deltas, { newest }) {
+      const index = countAt(fields, "index") ?? Math.max(newest, 0);
+      deltas.push({ type: "tool-arguments", index, text: requireText(fields, "text") });
+    },
+    usage(fields, deltas) {
+      const usage = {
+        inputTokens: countAt(fields, "input_tokens") ?? 0,
+        cachedTokens: countAt(fields, "cached_tokens") ?? 0,
+        outputTokens: countAt(fields, "output_tokens") ?? 0,
+        reasoningTokens: countAt(fields, "reasoning_tokens") ?? 0,
+      };
+      deltas.push({ type: "usage", usage });
+    },
+    finish: (fields, deltas) => deltas.push({ type: "finish", reason: choiceAt(fields, "reason", finishes) ?? "stop" }),
+    error(fields) {
+      const code = choiceAt(fields, "code", tellableCodes) ?? "adapter_error";
+      const message = requireText(fields, "message");
+      throw new GatewayError(code, message, { retryAfterSeconds: countAt(fields, "retry_after_seconds") });
+    },
+  }),
+);
+
+function readCall(fields: Fields, deltas: Delta[], calls: Calls): void {
+  const index = (calls.newest = countAt(fields, "index") ?? calls.newest + 1);
+  const kind = choiceAt(fields, "kind", ["function", "custom"]);
+  const callId = textAt(fields, "call_id");
+  deltas.push({ type: "tool-call", index, callId, name: requireText(fields, "name"), kind });
+  const { arguments: written } = fields;
+  if (written === undefined || written === null) return;
+  const text = typeof written === "string" ? written : JSON.stringify(written);
+  deltas.push({ type: "tool-arguments", index, text });
 }
 
 function textAt(fields: Fields, key: string): string | undefined {
