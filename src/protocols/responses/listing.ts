@@ -2,9 +2,9 @@
 import { toAddress } from "../../core/conversation/address.ts";
 import type { ItemPlace } from "../../core/conversation/conversations.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Content, Extra, Message, Part, ToolOutput } from "../../core/item.ts";
+import type { Content, Message, Part, ToolOutput } from "../../core/item.ts";
 import { readChoice, readInteger, readString } from "../fields.ts";
-import { toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
+import { fieldsOf, toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
 import type { Seal, Sealing } from "./seal.ts";
 import { toWireFound } from "./search.ts";
 import { toSections } from "./summary.ts";
@@ -50,12 +50,20 @@ export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal:
   const ordered = order === "asc" ? places : places.toReversed();
   const start = after === undefined ? 0 : findCursor(ordered, after) + 1;
   const rest = ordered.slice(start).filter(({ item }) => item !== undefined);
-  return toList(rest.slice(0, limit), rest.length > limit, { seal, showsSeals }, retells);
+  return toItemList(rest.slice(0, limit), { seal, showsSeals }, rest.length > limit, retells);
 }
 
-/** All of the items, in their own order. */
-export function toItemList(places: readonly ItemPlace[], sealing: Sealing): object {
-  return toList(places, false, sealing);
+/** The items in their own order. */
+export function toItemList(places: readonly ItemPlace[], sealing: Sealing, hasMore = false, retells = false): object {
+  const [first, last] = [places[0], places.at(-1)];
+  return {
+    object: "list",
+    data: places.map((place) => toListedItem(place, sealing, retells)),
+    // An empty list has strings here too: the wire knows no null in their place.
+    first_id: (first && toListedId(first)) ?? "",
+    last_id: (last && toListedId(last)) ?? "",
+    has_more: hasMore,
+  };
 }
 
 /** The place of the item that is listed with this id. */
@@ -74,8 +82,11 @@ export function toListedItem(place: ItemPlace, sealing: Sealing, retells = false
   if (item === undefined || id === undefined) return undefined;
   const status = isWhole ? "completed" : "incomplete";
   switch (item.type) {
-    case "message":
-      return { id, type: "message", status, content: toContent(item), role: item.role, ...pick(item.extra, "phase") };
+    case "message": {
+      const { role, extra } = item;
+      const phase = fieldsOf(extra)?.["phase"];
+      return { id, type: "message", status, content: toContent(item), role, ...(phase !== undefined && { phase }) };
+    }
     case "tool-output": {
       if (item.kind === "search") return { id, status, ...toWireFound(item) };
       const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
@@ -101,18 +112,6 @@ function findCursor(places: readonly ItemPlace[], after: string): number {
   const address = after.slice(after.lastIndexOf("_") + 1);
   const found = places.findIndex((place) => toAddress(place) === address);
   return found === -1 ? unknownItem(after, "after") : found;
-}
-
-function toList(places: readonly ItemPlace[], hasMore: boolean, sealing: Sealing, retells = false): object {
-  const [first, last] = [places[0], places.at(-1)];
-  return {
-    object: "list",
-    data: places.map((place) => toListedItem(place, sealing, retells)),
-    // An empty list has strings here too: the wire knows no null in their place.
-    first_id: (first && toListedId(first)) ?? "",
-    last_id: (last && toListedId(last)) ?? "",
-    has_more: hasMore,
-  };
 }
 
 export function toContent({ role, content }: Message): readonly object[] {
@@ -152,10 +151,4 @@ function toInputPart(part: Part): readonly object[] {
     case "other":
       return part.extra.dialect === "responses" ? [part.extra.fields] : [];
   }
-}
-
-/** A field of this dialect that the item was sent with, if it was. */
-function pick(extra: Extra | undefined, key: string): object {
-  const value = extra?.dialect === "responses" ? extra.fields[key] : undefined;
-  return value === undefined ? {} : { [key]: value };
 }

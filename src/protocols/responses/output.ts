@@ -78,7 +78,7 @@ export function toWireItem(
 }
 
 /** What this dialect adds to an item. */
-function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
+export function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
   return extra?.dialect === "responses" ? extra.fields : undefined;
 }
 

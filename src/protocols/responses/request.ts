@@ -4,6 +4,7 @@ import type { Ask, Settings } from "../../core/turn.ts";
 import {
   type Fields,
   isObject,
+  readArray,
   readBody,
   readBoolean,
   readChoice,
@@ -21,7 +22,6 @@ import {
 import { readToolChoice } from "./choice.ts";
 import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
-import { readInclude } from "./include.ts";
 import { readItems } from "./items.ts";
 import type { Echo } from "./object.ts";
 import type { Seal } from "./seal.ts";
@@ -128,6 +128,14 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
     serviceTier: readString(fields, "service_tier"),
     native: { dialect: "responses", fields: readOthers(fields, ownFields) ?? {} },
   };
+}
+
+/** Extras that we do not know are tolerated: they are for an adapter of the same dialect. */
+function readInclude(fields: Fields): readonly string[] {
+  return (readArray(fields, "include") ?? []).map((value, index) => {
+    if (typeof value === "string") return value;
+    throw wrongType(`include[${index}]`, "a string", value);
+  });
 }
 
 /** What the gateway answers for itself, and an adapter must not hear twice. */
