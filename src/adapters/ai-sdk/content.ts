@@ -22,7 +22,7 @@ export function writePart(part: Part, limits: MediaLimits): WrittenPart[] {
     case "image":
       return [writeFile(part.url ?? refuseId(part), undefined, "image/*", { ...limits, part })];
     case "audio":
-      return [{ type: "file", mediaType: audioTypes.get(part.format) ?? `audio/${part.format}`, data: part.data }];
+      return [{ type: "file", mediaType: `audio/${part.format === "mp3" ? "mpeg" : part.format}`, data: part.data }];
     case "file":
       return [
         writeFile(part.data ?? part.url ?? refuseId(part), part.name, "application/octet-stream", { ...limits, part }),
@@ -73,8 +73,6 @@ const typeOfEnding: ReadonlyMap<string, string> = new Map([
   ["mp4", "video/mp4"],
   ...["txt", "md", "csv", "json", "xml", "yaml", "yml", "html", "log"].map((ending) => [ending, "text/plain"] as const),
 ]);
-
-const audioTypes: ReadonlyMap<string, string> = new Map([["mp3", "audio/mpeg"]]);
 
 function refuseId(part: Part): never {
   throw new GatewayError(

@@ -26,7 +26,7 @@ export function createAiSdk(
   folder: string,
 ): Adapter {
   const { package: packageName, options: own = {}, total_timeout_ms: totalMs } = chosen;
-  const provider = createProvider({ packageName, maker: chosen.provider, options: own, folder });
+  const makeModel = createProvider({ packageName, maker: chosen.provider, options: own, folder });
   const scrub = createSecretScrubber(own, environment);
   // It came out of JSON; the provider checks its own part of it.
   const providerOptions = (chosen.provider_options ?? {}) as SharedV3ProviderOptions;
@@ -44,7 +44,7 @@ export function createAiSdk(
         address: packageName,
       };
       const open = async (abortSignal: AbortSignal) => {
-        const model = await provider.model(turn.model);
+        const model = await makeModel(turn.model);
         const call = writeRequest(turn, model, providerOptions, leaveOut, media);
         const prompt = await fetchFiles(call.prompt, turn.items, model, media, leaveOut, abortSignal);
         const traced = turn.trace && { headers: toTraceHeaders(turn.trace) };

@@ -6,10 +6,6 @@ import { GatewayError } from "../../core/errors.ts";
 import { makeOnce } from "../../core/made.ts";
 import { type LanguageModel, toLanguageModel } from "./spec.ts";
 
-export interface Provider {
-  model(name: string): Promise<LanguageModel>;
-}
-
 export interface ProviderChoice {
   readonly packageName: string;
   /** The export that makes the provider; absent: the only one whose name begins with `create`. */
@@ -19,11 +15,11 @@ export interface ProviderChoice {
   readonly folder: string;
 }
 
-/** Throws when the package is not there. It is loaded when the first model is asked for. */
-export function createProvider(choice: ProviderChoice): Provider {
+/** Gives models by their names. Throws when the package is not there. It is loaded when the first model is asked for. */
+export function createProvider(choice: ProviderChoice): (name: string) => Promise<LanguageModel> {
   const file = findPackage(choice.packageName, choice.folder);
   const load = makeOnce(() => loadProvider(file, choice));
-  return { model: async (name) => toLanguageModel((await load())(name), choice.packageName) };
+  return async (name) => toLanguageModel((await load())(name), choice.packageName);
 }
 
 function findPackage(packageName: string, folder: string): string {
