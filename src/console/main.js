@@ -180,10 +180,9 @@ function paint({ state, words }) {
 
 /** @param {unknown} thrown */
 function tell(thrown) {
-  const isKnown = thrown instanceof Refusal || thrown instanceof Gone;
   // The notice of a gateway that is gone stands there already.
-  if (!(thrown instanceof Gone))
-    say(byId("trouble", HTMLElement), isKnown ? thrown.message : `The page is at a loss: ${thrown}`);
+  if (thrown instanceof Gone) return;
+  say(byId("trouble", HTMLElement), thrown instanceof Refusal ? thrown.message : `The page is at a loss: ${thrown}`);
 }
 
 start();

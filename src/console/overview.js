@@ -93,7 +93,8 @@ function show(root, { summary, now }, rate) {
 function toFigures({ startedAt, running, waiting, firstByte, turns, endpoints, adapters }, now, rate) {
   const since = startedAt === undefined ? undefined : new Date(startedAt * 1000);
   const upSeconds = since && (now.getTime() - since.getTime()) / 1000;
-  const [input, output] = [adapters.map(({ input }) => input), adapters.map(({ output }) => output)].map(add);
+  const input = adapters.reduce((sum, adapter) => sum + adapter.input, 0);
+  const output = adapters.reduce((sum, adapter) => sum + adapter.output, 0);
   return [
     ["Up for", upSeconds === undefined ? "–" : toSpan(upSeconds), since ? `since ${toDate(since.toISOString())}` : ""],
     ["Turns running", toNumber(running), `${toNumber(waiting)} waiting`],
@@ -102,15 +103,10 @@ function toFigures({ startedAt, running, waiting, firstByte, turns, endpoints, a
       rate === undefined ? "–" : toNumber(Math.round(rate)),
       `${toNumber(totalOf(endpoints))} in all`,
     ],
-    ["Tokens read", toNumber(input ?? 0), `${toNumber(output ?? 0)} written`],
+    ["Tokens read", toNumber(input), `${toNumber(output)} written`],
     ["First byte of a stream, p50", toBound(firstByte, 0.5), `p95 ${toBound(firstByte, 0.95)}`],
     ["Whole turn, p50", toBound(turns, 0.5), `p95 ${toBound(turns, 0.95)}`],
   ];
-}
-
-/** @param {readonly number[]} figures */
-function add(figures) {
-  return figures.reduce((sum, figure) => sum + figure, 0);
 }
 
 /**

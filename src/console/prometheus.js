@@ -70,15 +70,12 @@ const label = /([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"/g;
 /** @param {string} text */
 function readLabels(text) {
   const labels = [...text.matchAll(label)];
-  return Object.fromEntries(labels.map(([, name = "", value = ""]) => [name, value.replaceAll(/\\(.)/g, toCharacter)]));
+  return Object.fromEntries(labels.map(([, name = "", value = ""]) => [name, toPlain(value)]));
 }
 
-/**
- * @param {string} _escaped
- * @param {string} character
- */
-function toCharacter(_escaped, character) {
-  return character === "n" ? "\n" : character;
+/** @param {string} value */
+function toPlain(value) {
+  return value.replaceAll(/\\(.)/g, (_, character) => (character === "n" ? "\n" : character));
 }
 
 /** @param {string} text */
