@@ -42,7 +42,6 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const writer = createFrameWriter(socket, request.raw.socket, limits);
   const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
   const waiting: Frame[] = [];
-  let waitingCharacters = 0;
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
@@ -50,7 +49,6 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
-      waitingCharacters -= next.text.length;
       running = new AbortController();
       await answerFrame(current(), line, next, running);
       frames.add(-next.heldBytes);
@@ -73,7 +71,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   /** Throws when there is no room for another frame. */
   function check({ text, heldBytes }: Frame): void {
-    const isTooMuch = waitingCharacters > 0 && waitingCharacters + text.length > limits.maxBodyBytes;
+    const characters = waiting.reduce((sum, each) => sum + each.text.length, 0);
+    const isTooMuch = characters > 0 && characters + text.length > limits.maxBodyBytes;
     if (waiting.length >= maxWaiting || isTooMuch) throw busy();
     held.check(owner, heldBytes);
   }
@@ -108,7 +107,6 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
       return refuse(toGatewayError(thrown));
     }
     waiting.push(frame);
-    waitingCharacters += text.length;
     frames.add(frame.heldBytes);
     if (running === undefined) void answerAll();
   });
