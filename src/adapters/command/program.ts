@@ -39,8 +39,6 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   const name = basename(launch.argv[0]);
   const gone = Promise.withResolvers<void>();
   let failure: GatewayError | undefined;
-  let said = false;
-  let saidAll = false;
   let saidBytes = 0;
   let closed = false;
   let errorTail = Buffer.alloc(0);
@@ -80,7 +78,8 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   async function waitUntil(isThere: () => boolean): Promise<void> {
     const isOver = () => failure !== undefined || isThere();
     if (!isOver()) {
-      watch.enter(said ? "idle" : "first_byte", said ? limits.idleMs : limits.firstByteMs);
+      if (saidBytes > 0) watch.enter("idle", limits.idleMs);
+      else watch.enter("first_byte", limits.firstByteMs);
       while (!isOver()) await new Promise<void>((resolve) => (wake = resolve));
       watch.rest();
     }
@@ -88,7 +87,6 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   }
 
   function count(bytes: Buffer): Buffer {
-    said = true;
     saidBytes += bytes.length;
     if (saidBytes <= limits.maxOutputBytes) return bytes;
     const message = `The adapter's program said more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
@@ -119,10 +117,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     wake?.();
   });
   child.stdout.on("readable", () => wake?.());
-  child.stdout.once("end", () => {
-    saidAll = true;
-    wake?.();
-  });
+  child.stdout.once("end", () => wake?.());
   child.stderr.on("data", (bytes: Buffer) => {
     errorTail = Buffer.concat([errorTail, bytes]).subarray(-maxKeptErrorBytes);
   });
@@ -134,7 +129,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     gone: gone.promise,
     async pull() {
       let bytes: Buffer | null = null;
-      await waitUntil(() => (bytes = child.stdout.read()) !== null || saidAll || closed);
+      await waitUntil(() => (bytes = child.stdout.read()) !== null || child.stdout.readableEnded || closed);
       return bytes === null ? undefined : count(bytes);
     },
     async finish() {
