@@ -1,10 +1,11 @@
 /** How the door closes: nobody comes in any more, what runs may end, what takes too long is called off, and what stays is cut. */
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
 import { drainingError } from "../core/errors.ts";
 import type { Gateway } from "../core/gateway.ts";
 import type { Arrivals } from "./arrivals.ts";
-import { watchSilence } from "./silence.ts";
 import type { Turns } from "./turns.ts";
 import type { WebSockets } from "./websocket.ts";
 
@@ -55,4 +56,19 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     await app.close();
     for (const timer of timers) clearTimeout(timer);
   };
+}
+
+/**
+ * Knows from now on the connections on which nothing was asked yet: opened in advance, kept in reserve, or forgotten. Closing waits
+ * for every connection that has not been answered, and these never will be; so it cuts them.
+ */
+export function watchSilence(server: Server) {
+  const silent = new Set<Socket>();
+  server.on("connection", (socket) => {
+    silent.add(socket);
+    socket.once("close", () => silent.delete(socket));
+  });
+  server.on("request", ({ socket }) => silent.delete(socket));
+  server.on("upgrade", ({ socket }) => silent.delete(socket));
+  return { cut: () => silent.forEach((socket) => socket.destroy()) };
 }

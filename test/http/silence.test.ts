@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import type { Server } from "node:http";
 import { test } from "node:test";
-import { watchSilence } from "../../src/http/silence.ts";
+import { watchSilence } from "../../src/http/closing.ts";
 
 function createSocket() {
   const socket = Object.assign(new EventEmitter(), { isCut: false, destroy: () => void (socket.isCut = true) });
