@@ -5,7 +5,6 @@ import type { About } from "../../core/ports.ts";
 import type { Answer, Ask } from "../../core/turn.ts";
 import { readBody } from "../fields.ts";
 import { toSeconds } from "../time.ts";
-import { toContent } from "./listing.ts";
 import { toWireUsage } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
 import { readRequest } from "./request.ts";
@@ -28,18 +27,14 @@ export function readCompactRequest(body: unknown, seal: Seal): Ask {
 /** What the user said, word for word, and a summary of all the rest: the input of a new chain. */
 export function writeCompaction(about: About, context: readonly Item[], answer: Answer, seal: Seal): string {
   const said = context.filter((item): item is Message => item.type === "message" && item.role === "user");
-  const messages = said.map((item, index) => {
-    const id = toItemId(about.id, item, index);
-    return { id, type: "message", status: "completed", role: "user", content: toContent(item) };
-  });
-  const summaries = answer.items.map((item, index) =>
-    toWireItem(item, toItemId(about.id, item, said.length + index), "completed", { seal, showsSeals: false }),
+  const output = [...said, ...answer.items].map((item, index) =>
+    toWireItem(item, toItemId(about.id, item, index), "completed", { seal, showsSeals: false }),
   );
   return JSON.stringify({
     id: about.id,
     object: "response.compaction",
     created_at: toSeconds(about.createdAt),
-    output: [...messages, ...summaries],
+    output,
     usage: toWireUsage(answer.usage ?? unknownUsage),
   });
 }

@@ -2,11 +2,9 @@
 import { toAddress } from "../../core/conversation/address.ts";
 import type { ItemPlace } from "../../core/conversation/conversations.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Content, Message, Part, ToolOutput } from "../../core/item.ts";
 import { readChoice, readInteger, readString } from "../fields.ts";
-import { fieldsOf, toPrefix, toRefusalPart, toTextPart, toWireItem } from "./output.ts";
+import { toPrefix, toWireItem } from "./output.ts";
 import type { Seal, Sealing } from "./seal.ts";
-import { toWireFound } from "./search.ts";
 import { toSections } from "./summary.ts";
 
 /** Which items a caller wants to see, and how. */
@@ -80,27 +78,8 @@ export function toListedItem(place: ItemPlace, sealing: Sealing, retells = false
   const { item, isWhole } = place;
   const id = toListedId(place);
   if (item === undefined || id === undefined) return undefined;
-  const status = isWhole ? "completed" : "incomplete";
-  switch (item.type) {
-    case "message": {
-      const { role, extra } = item;
-      const phase = fieldsOf(extra)?.["phase"];
-      return { id, type: "message", status, content: toContent(item), role, ...(phase !== undefined && { phase }) };
-    }
-    case "tool-output": {
-      if (item.kind === "search") return { id, status, ...toWireFound(item) };
-      const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
-      return { id, type, status, call_id: item.callId, output: toOutput(item) };
-    }
-    case "reasoning": {
-      const sections = retells && item.summary.length === 0 ? toSections(item) : undefined;
-      return toWireItem(item, id, status, sealing, sections);
-    }
-    case "tool-call":
-    case "compaction":
-    case "other":
-      return toWireItem(item, id, status, sealing);
-  }
+  const isRetold = retells && item.type === "reasoning" && item.summary.length === 0;
+  return toWireItem(item, id, isWhole ? "completed" : "incomplete", sealing, isRetold ? toSections(item) : undefined);
 }
 
 function toListedId(place: ItemPlace): string | undefined {
@@ -112,43 +91,4 @@ function findCursor(places: readonly ItemPlace[], after: string): number {
   const address = after.slice(after.lastIndexOf("_") + 1);
   const found = places.findIndex((place) => toAddress(place) === address);
   return found === -1 ? unknownItem(after, "after") : found;
-}
-
-export function toContent({ role, content }: Message): readonly object[] {
-  return toParts(content).flatMap(role === "assistant" ? toSaidPart : toInputPart);
-}
-
-function toOutput({ output }: ToolOutput): string | readonly object[] {
-  return typeof output === "string" ? output : output.flatMap(toInputPart);
-}
-
-function toParts(content: Content): readonly Part[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
-}
-
-/** Text of the assistant has its annotations and probabilities; all else is the same on both sides. */
-function toSaidPart(part: Part): readonly object[] {
-  if (part.type !== "text") return toInputPart(part);
-  return [toTextPart(part.text, part.logprobs, part.annotations)];
-}
-
-function toInputPart(part: Part): readonly object[] {
-  switch (part.type) {
-    case "text":
-      return [{ type: "input_text", text: part.text }];
-    case "refusal":
-      return [toRefusalPart(part.text)];
-    case "image": {
-      const { url: image_url, fileId: file_id, detail = "auto" } = part;
-      return [{ type: "input_image", detail, image_url, file_id }];
-    }
-    case "audio":
-      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
-    case "file": {
-      const { fileId: file_id, name: filename, data: file_data, url: file_url } = part;
-      return [{ type: "input_file", file_id, filename, file_data, file_url }];
-    }
-    case "other":
-      return part.extra.dialect === "responses" ? [part.extra.fields] : [];
-  }
 }

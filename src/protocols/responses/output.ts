@@ -1,12 +1,12 @@
-/** Writes the items of an answer the way a response object shows them. */
+/** Writes items the way a response object and lists show them. */
 import type { OutputItem } from "../../core/event.ts";
 import { toAddress } from "../../core/conversation/address.ts";
-import type { Annotation, Extra, Item, Part } from "../../core/item.ts";
+import type { Annotation, Extra, Item, Message, Part } from "../../core/item.ts";
 import { toWireAnnotation } from "./annotations.ts";
 import { toLogprobs } from "./logprobs.ts";
 import { ownIdOf, toWireOther } from "./other.ts";
 import { type Sealing, sealCompaction, sealReasoning } from "./seal.ts";
-import { toWireSearch } from "./search.ts";
+import { toWireFound, toWireSearch } from "./search.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
@@ -38,7 +38,7 @@ const outputPrefixes = { function: "fco", custom: "ctco", search: "tso" } as con
 
 /** `sections`: what is told in the place of an item's reasoning and its summary. */
 export function toWireItem(
-  item: OutputItem,
+  item: Item,
   id: string,
   status: ItemStatus,
   sealing: Sealing,
@@ -46,9 +46,9 @@ export function toWireItem(
 ): object {
   switch (item.type) {
     case "message": {
-      const content = typeof item.content === "string" ? [toTextPart(item.content)] : item.content.flatMap(toWirePart);
+      const content = toWireContent(item);
       const phase = fieldsOf(item.extra)?.["phase"];
-      return { id, type: "message", status, content, ...(phase !== undefined && { phase }), role: "assistant" };
+      return { id, type: "message", status, content, ...(phase !== undefined && { phase }), role: item.role };
     }
     case "reasoning": {
       const isShown = sealing.showsSeals && status !== "in_progress";
@@ -70,6 +70,12 @@ export function toWireItem(
         return { ...added, id, type: "custom_tool_call", status, call_id, input: written, name };
       return { ...added, id, type: "function_call", status, arguments: written, call_id, name };
     }
+    case "tool-output": {
+      if (item.kind === "search") return { id, status, ...toWireFound(item) };
+      const type = item.kind === "custom" ? "custom_tool_call_output" : "function_call_output";
+      const output = typeof item.output === "string" ? item.output : item.output.flatMap(toInputPart);
+      return { id, type, status, call_id: item.callId, output };
+    }
     case "compaction":
       return { id, type: "compaction", encrypted_content: sealCompaction(item, sealing.seal) };
     case "other":
@@ -78,7 +84,7 @@ export function toWireItem(
 }
 
 /** What this dialect adds to an item. */
-export function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
+function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
   return extra?.dialect === "responses" ? extra.fields : undefined;
 }
 
@@ -107,8 +113,38 @@ export function toSummaryPart(text: string): object {
   return { type: "summary_text", text };
 }
 
-/** An assistant says text and refusals; other parts are only ever said to it. */
-function toWirePart(part: Part): object[] {
-  if (part.type === "text") return [toTextPart(part.text, part.logprobs, part.annotations)];
-  return part.type === "refusal" ? [toRefusalPart(part.text)] : [];
+function toWireContent({ role, content }: Message): readonly object[] {
+  const isSaid = role === "assistant";
+  if (typeof content === "string") return [isSaid ? toTextPart(content) : toInputText(content)];
+  return content.flatMap(isSaid ? toSaidPart : toInputPart);
+}
+
+/** Text of the assistant has its annotations and probabilities; all else is the same on both sides. */
+function toSaidPart(part: Part): readonly object[] {
+  return part.type === "text" ? [toTextPart(part.text, part.logprobs, part.annotations)] : toInputPart(part);
+}
+
+function toInputPart(part: Part): readonly object[] {
+  switch (part.type) {
+    case "text":
+      return [toInputText(part.text)];
+    case "refusal":
+      return [toRefusalPart(part.text)];
+    case "image": {
+      const { url: image_url, fileId: file_id, detail = "auto" } = part;
+      return [{ type: "input_image", detail, image_url, file_id }];
+    }
+    case "audio":
+      return [{ type: "input_audio", input_audio: { data: part.data, format: part.format } }];
+    case "file": {
+      const { fileId: file_id, name: filename, data: file_data, url: file_url } = part;
+      return [{ type: "input_file", file_id, filename, file_data, file_url }];
+    }
+    case "other":
+      return part.extra.dialect === "responses" ? [part.extra.fields] : [];
+  }
+}
+
+function toInputText(text: string): object {
+  return { type: "input_text", text };
 }
