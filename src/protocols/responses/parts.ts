@@ -70,24 +70,15 @@ export function createCallInput(say: Say, call: ToolCall, itemId: string, output
 
 type PartKind = Exclude<ItemDelta["kind"], "arguments" | "annotation" | "extra">;
 
+const content = { part: "content_part", index: "content_index" } as const;
+const summary = { part: "reasoning_summary_part", index: "summary_index" } as const;
+
 /** How each kind of part is called on the wire. */
 const kinds = {
-  text: { text: "output_text", part: "content_part", index: "content_index", said: "text", write: toTextPart },
-  refusal: { text: "refusal", part: "content_part", index: "content_index", said: "refusal", write: toRefusalPart },
-  reasoning: {
-    text: "reasoning_text",
-    part: "content_part",
-    index: "content_index",
-    said: "text",
-    write: toReasoningPart,
-  },
-  summary: {
-    text: "reasoning_summary_text",
-    part: "reasoning_summary_part",
-    index: "summary_index",
-    said: "text",
-    write: toSummaryPart,
-  },
+  text: { ...content, text: "output_text", said: "text", write: toTextPart },
+  refusal: { ...content, text: "refusal", said: "refusal", write: toRefusalPart },
+  reasoning: { ...content, text: "reasoning_text", said: "text", write: toReasoningPart },
+  summary: { ...summary, text: "reasoning_summary_text", said: "text", write: toSummaryPart },
 } as const satisfies Record<PartKind, object>;
 
 interface OpenPart {
