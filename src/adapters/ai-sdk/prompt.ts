@@ -24,42 +24,27 @@ export function writePrompt(
   const marks = gatherMarks(items);
   const names = new Map<string, string>();
   const prompt = writeSystem(instructions, items);
-  /** The messages that what follows may still join. */
-  let assistant: AssistantPart[] | undefined;
-  let outputs: LanguageModelV3ToolResultPart[] | undefined;
   /** What tools gave back and not every provider takes as a result; it follows the last of their outputs. */
   let shown: WrittenPart[] = [];
 
-  function add(message: LanguageModelV3Message): void {
-    assistant = undefined;
-    outputs = undefined;
-    prompt.push(message);
-  }
-
   function addUser(content: WrittenPart[]): void {
-    add({ role: "user", content: content.length === 0 ? [{ type: "text", text: "" }] : content });
+    prompt.push({ role: "user", content: content.length === 0 ? [{ type: "text", text: "" }] : content });
   }
 
   function say(parts: readonly AssistantPart[]): void {
     if (parts.length === 0) return;
-    if (assistant === undefined) {
-      const content: AssistantPart[] = [];
-      add({ role: "assistant", content });
-      assistant = content;
-    }
+    let last = prompt.at(-1);
+    if (last?.role !== "assistant") prompt.push((last = { role: "assistant", content: [] }));
     // One by one: a call takes only so many arguments, and a message may have more parts.
-    for (const part of parts) assistant.push(part);
+    for (const part of parts) last.content.push(part);
   }
 
   function giveBack(item: ToolOutput): void {
-    if (outputs === undefined) {
-      const content: LanguageModelV3ToolResultPart[] = [];
-      add({ role: "tool", content });
-      outputs = content;
-    }
+    let last = prompt.at(-1);
+    if (last?.role !== "tool") prompt.push((last = { role: "tool", content: [] }));
     const { callId } = item;
     const toolName = names.get(callId) ?? "unknown";
-    outputs.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
+    last.content.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
     const others = partsBesideText(item.output, limits);
     if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
     for (const part of others) shown.push(part);
