@@ -14,8 +14,6 @@ export function watchClient(response: ServerResponse): AbortController {
 }
 
 export interface SseWriter {
-  /** The head has been sent, so that a failure can no longer be told as a status. */
-  readonly opened: boolean;
   /** Sends text in one write; resolves at once unless the caller reads too slowly. */
   write(text: string): Promise<void> | undefined;
   /** Sends the last text. */
@@ -32,13 +30,10 @@ export function createSseWriter(
   writeHead: () => void,
   limits: Pick<HttpLimits, "heartbeatMs" | "maxUnsentBytes" | "stalledClientTimeoutMs">,
 ): SseWriter {
-  let opened = false;
   let quiet = true;
 
   function open(): void {
-    if (opened) return;
-    opened = true;
-    writeHead();
+    if (!response.headersSent) writeHead();
   }
 
   const beat = setInterval(() => {
@@ -50,9 +45,6 @@ export function createSseWriter(
   }, limits.heartbeatMs);
 
   return {
-    get opened() {
-      return opened;
-    },
     write(text) {
       quiet = false;
       open();

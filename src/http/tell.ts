@@ -91,7 +91,7 @@ export async function tellStream(
       if (reply.raw.destroyed) break;
     }
   } catch (thrown) {
-    if (!writer.opened) throw thrown;
+    if (!reply.raw.headersSent) throw thrown;
     const error = toGatewayError(thrown);
     journal.report(error, reply.request);
     // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
