@@ -19,7 +19,6 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   let parts: ItemParts | undefined;
   let retelling: Retelling | undefined;
   let count = 0;
-  let wasQueued = false;
   let broken: ItemEnd | undefined;
 
   const say: Say = {
@@ -28,14 +27,14 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   };
 
   function queueTurn(): string {
-    wasQueued = true;
     const body = `"response":${response.begin("queued")}`;
     return say.event("response.created", body) + say.event("response.queued", body);
   }
 
   function beginTurn(): string {
     const body = `"response":${response.begin("in_progress")}`;
-    return (wasQueued ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
+    // One that was queued has been told to be there.
+    return (count > 0 ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
   }
 
   function beginItem(item: OutputItem, index: number): string {
