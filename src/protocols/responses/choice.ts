@@ -31,25 +31,23 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
 
 /** What a choice may name. A look at all tools for each that is allowed would take minutes where both are many. */
 interface Choices {
-  /** Those that stand alone, by type and name. */
-  readonly alone: Set<string>;
-  /** The namespaces that have such a tool. */
-  readonly groups: Map<string, Set<string>>;
+  /** Where those of a type and name stand: in these namespaces, or in none. */
+  readonly places: Map<string, Set<string | undefined>>;
   /** The names of those that only their own dialect knows, by their type. */
   readonly hosted: Map<unknown, Set<string>>;
 }
 
 function toChoices(tools: readonly Tool[]): Choices {
-  const choices: Choices = { alone: new Set(), groups: new Map(), hosted: new Map() };
+  const choices: Choices = { places: new Map(), hosted: new Map() };
   for (const tool of tools) {
     if (tool.type !== "other") {
-      choices.alone.add(keyOf(tool.type, tool.name));
+      addTo(choices.places, keyOf(tool.type, tool.name), undefined);
       continue;
     }
     const { type } = tool.extra.fields;
     addTo(choices.hosted, type, tool.name ?? String(type));
     for (const inner of tool.group?.tools ?? []) {
-      if (tool.group && inner.type !== "other") addTo(choices.groups, keyOf(inner.type, inner.name), tool.group.name);
+      if (inner.type !== "other") addTo(choices.places, keyOf(inner.type, inner.name), tool.group?.name);
     }
   }
   return choices;
@@ -59,7 +57,7 @@ function keyOf(type: "function" | "custom", name: string): string {
   return `${type} ${name}`;
 }
 
-function addTo<Key>(sets: Map<Key, Set<string>>, key: Key, value: string): void {
+function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): void {
   const set = sets.get(key) ?? new Set();
   sets.set(key, set.add(value));
 }
@@ -81,17 +79,14 @@ function readAllowed(choice: Fields, choices: Choices): ToolChoice {
 }
 
 /** A tool in a namespace may be chosen without it as long as no other tool has its name. */
-function requireGiven({ alone, groups }: Choices, type: "function" | "custom", chosen: Fields): string {
+function requireGiven({ places }: Choices, type: "function" | "custom", chosen: Fields): string {
   const name = requireName(chosen, "name");
   const namespace = readString(chosen, "namespace");
-  if (namespace === undefined && alone.has(keyOf(type, name))) return name;
-  const having = groups.get(keyOf(type, name)) ?? new Set();
-  if (namespace !== undefined) {
-    const named = nameInGroup(namespace, name);
-    return having.has(namespace) ? named : notGiven(named);
-  }
+  const having = places.get(keyOf(type, name)) ?? new Set();
+  const named = namespace === undefined ? name : nameInGroup(namespace, name);
+  if (having.has(namespace)) return named;
   const [first] = having;
-  if (first === undefined) return notGiven(name);
+  if (namespace !== undefined || first === undefined) return notGiven(named);
   return having.size === 1 ? nameInGroup(first, name) : ambiguous(name, pathOf(chosen, "namespace"));
 }
 
