@@ -14,7 +14,7 @@ import { readParts } from "./parts.ts";
 import { createProvider } from "./provider.ts";
 import { createReplyReader } from "./reply.ts";
 import { writeRequest } from "./request.ts";
-import { type StreamPart, toVersion } from "./spec.ts";
+import { toVersion } from "./spec.ts";
 import type { options } from "./options.ts";
 
 export const aiSdk = defineAdapter<typeof options>((chosen, folder) => createAiSdk(chosen, process.env, folder));
@@ -52,27 +52,20 @@ export function createAiSdk(
       };
       try {
         for await (const parts of readParts(open, limits, signal)) {
-          const { deltas, failure } = hearAll(parts);
+          const deltas: Delta[] = [];
+          let failure: GatewayError | undefined;
+          try {
+            for (const part of parts) reply.hear(part, deltas);
+          } catch (thrown) {
+            failure = explain(thrown);
+          }
+          // What was said before a failure is told before it.
           if (deltas.length > 0) yield deltas;
           if (failure !== undefined) throw failure;
         }
         reply.end();
       } catch (thrown) {
         throw explain(thrown);
-      }
-
-      /** What was said before a failure is told before it. */
-      function hearAll(parts: readonly StreamPart[]): { deltas: readonly Delta[]; failure?: GatewayError } {
-        const deltas: Delta[] = [];
-        try {
-          for (const part of parts) {
-            if (part.type === "error") return { deltas, failure: explain(part.error) };
-            reply.hear(part, deltas);
-          }
-        } catch (thrown) {
-          return { deltas, failure: explain(thrown) };
-        }
-        return { deltas };
       }
     },
   };

@@ -10,7 +10,7 @@ import type { FinishPart, StreamPart } from "./spec.ts";
 import { readUsage } from "./usage.ts";
 
 export interface ReplyReader {
-  /** Adds what the part says. An `error` part is for the caller of this. */
+  /** Adds what the part says; throws what an `error` part holds. */
   hear(part: StreamPart, deltas: Delta[]): void;
   /** Throws if the answer never came to its end. */
   end(): void;
@@ -81,6 +81,8 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
           markCall(part.toolCallId, part.providerMetadata, deltas);
           if (calls.areWhole()) thought.leave(deltas);
           return calls.end(part, deltas);
+        case "error":
+          throw part.error;
         case "finish":
           return finish(part, deltas);
         case "file":
