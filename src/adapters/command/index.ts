@@ -55,14 +55,13 @@ export function createCommand(
       const started = start(turn, { argv, input: writeInput(turn, input, tell) }, signal);
       try {
         const reader = createReplyReader(output);
-        for (let bytes = await started.pull(); bytes !== undefined; bytes = await started.pull()) {
-          const deltas = reader.read(bytes);
+        let bytes: Buffer | undefined;
+        do {
+          bytes = await started.pull();
+          const deltas = bytes === undefined ? reader.end() : reader.read(bytes);
           if (deltas.length > 0) yield deltas;
           reader.check();
-        }
-        const deltas = reader.end();
-        if (deltas.length > 0) yield deltas;
-        reader.check();
+        } while (bytes !== undefined);
         await started.finish();
       } catch (thrown) {
         started.dismiss();
