@@ -45,7 +45,8 @@ export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void 
 }
 
 function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]): void {
-  const { endpoints } = route;
+  const { endpoints, sockets } = route;
+  const common = { url: route.path, config: { endpoints } };
   const check = (request: FastifyRequest): void => {
     if (endpoints.length > 0) checkToken(endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
@@ -56,18 +57,16 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     done();
   };
   for (const [method, answer] of Object.entries(route.methods)) {
-    app.route({ method, url: route.path, config: { endpoints }, onRequest, handler: answer });
+    app.route({ ...common, method, onRequest, handler: answer });
   }
   const allowed = Object.keys(route.methods);
   const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
     refuseUnrouted(findRoute(request, [route]), routes, request, reply);
   const refused = methodNames.filter((method) => !allowed.includes(method));
-  const { sockets } = route;
   if (sockets !== undefined) {
     app.route({
+      ...common,
       method: refused.splice(refused.indexOf("GET"), 1),
-      url: route.path,
-      config: { endpoints },
       onRequest(request, reply, done) {
         if (!asksForWebSocket(request.raw)) refuse(request, reply);
         check(request);
@@ -77,13 +76,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
       handler: sockets.talk,
     });
   }
-  app.route({
-    method: refused,
-    url: route.path,
-    config: { endpoints },
-    onRequest: refuse,
-    handler: () => undefined,
-  });
+  app.route({ ...common, method: refused, onRequest: refuse, handler: () => undefined });
 }
 
 /** The route at a request's path, whatever its method: Fastify knows the usual methods only, and takes a slash too many for none. */
