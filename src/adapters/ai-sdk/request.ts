@@ -76,16 +76,14 @@ function writeEffort(
   leaveOut: (what: string) => void,
 ): WrittenEffort {
   if (effort === undefined) return { providerOptions: {} };
-  if (!efforts.has(effort)) {
-    leaveOut("reasoning_effort");
-    return { providerOptions: {} };
-  }
-  if (model.specificationVersion === "v4") return { reasoning: effort, providerOptions: {} };
+  const isKnown = efforts.has(effort);
+  if (isKnown && model.specificationVersion === "v4") return { reasoning: effort, providerOptions: {} };
   const [name = ""] = model.provider.split(".");
   const write = effortOfProvider.get(name) ?? ((reasoningEffort) => ({ reasoningEffort }));
-  const options = write(effort);
-  if (options === undefined) leaveOut("reasoning_effort");
-  return { providerOptions: options === undefined ? {} : { [name]: options } };
+  const options = isKnown ? write(effort) : undefined;
+  if (options !== undefined) return { providerOptions: { [name]: options } };
+  leaveOut("reasoning_effort");
+  return { providerOptions: {} };
 }
 
 const efforts: ReadonlySet<string> = new Set(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
