@@ -43,7 +43,7 @@ export interface ResponseWriter {
 
 /** The keys stand in the order of the live wire, so what changes is spliced between what does not. */
 export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
-  const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, service_tier, user, metadata } = echo;
+  const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, user, metadata } = echo;
   const { parallel_tool_calls, presence_penalty, previous_response_id, prompt_cache_key, reasoning } = echo;
   const { safety_identifier, store, temperature, text, tool_choice, tools, top_logprobs, top_p, background } = echo;
 
@@ -69,45 +69,30 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
   });
   const tail = toText({ user, metadata });
 
-  const write = (state: State, output: string): string => {
-    const { status, completed_at, error, incomplete_details, service_tier, usage } = state;
+  const write = (status: Status, items: readonly string[], answer?: Answer): string => {
+    const completed_at = answer?.status === "completed" ? toSeconds(answer.endedAt) : null;
+    const error = answer?.error === undefined ? null : toResponseError(answer.error);
+    const incomplete_details = answer?.status === "incomplete" ? { reason: toReason(answer) } : null;
+    const service_tier = answer === undefined ? echo.service_tier : toTier(answer.notes.serviceTier);
+    const usage = answer?.usage === undefined ? null : toWireUsage(answer.usage);
     // A turn that waits has no conversation yet, unless it was told which.
     const session = status === "queued" ? echo.conversation : about.session;
     const conversation = (session ?? undefined) === undefined ? {} : { conversation: { id: session } };
     const opening = toText({ status, background, completed_at, ...conversation, error, frequency_penalty });
     const ending = toText({ service_tier });
     return (
-      `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},"output":[${output}],` +
+      `{${head},${opening},${toText({ incomplete_details })},${beforeOutput},"output":[${items.join(",")}],` +
       `${afterOutput},${ending},${beforeUsage},${toText({ usage })},${tail}}`
     );
   };
 
   return {
-    begin: (status, items = []) => write({ ...unsettled, status, service_tier }, items.join(",")),
-    end(answer, items) {
-      const state: State = {
-        status: answer.status,
-        completed_at: answer.status === "completed" ? toSeconds(answer.endedAt) : null,
-        error: answer.error === undefined ? null : toResponseError(answer.error),
-        incomplete_details: answer.status === "incomplete" ? { reason: toReason(answer) } : null,
-        service_tier: toTier(answer.notes.serviceTier),
-        usage: answer.usage === undefined ? null : toWireUsage(answer.usage),
-      };
-      return write(state, items.join(","));
-    },
+    begin: (status, items = []) => write(status, items),
+    end: (answer, items) => write(answer.status, items, answer),
   };
 }
 
-interface State {
-  readonly status: "queued" | "in_progress" | Answer["status"];
-  readonly completed_at: number | null;
-  readonly error: object | null;
-  readonly incomplete_details: object | null;
-  readonly service_tier: string;
-  readonly usage: object | null;
-}
-
-const unsettled = { completed_at: null, error: null, incomplete_details: null, usage: null };
+type Status = "queued" | "in_progress" | Answer["status"];
 
 /** An object's fields as JSON text, without the braces. */
 function toText(fields: object): string {
