@@ -19,7 +19,9 @@ const common = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 
 
 export function createRoute(target: Target, options: UpstreamOptions): Route {
   const proxy = chooseProxy(target, options);
-  return proxy === undefined ? createStraightRoute(target, options.connectMs) : createProxyRoute(proxy);
+  if (proxy === undefined) return createStraightRoute(target, options.connectMs);
+  // A proxy's agent dials out of our sight; what it dials for a caller who left ends by its own time limit.
+  return { dispatch: (request, hearer) => void proxy.dispatch(request, hearer), destroy: () => proxy.destroy() };
 }
 
 function createStraightRoute(target: Target, connectMs: number): Route {
@@ -40,17 +42,6 @@ function createStraightRoute(target: Target, connectMs: number): Route {
       return dialled;
     },
     destroy: () => pool.destroy(),
-  };
-}
-
-/** A proxy's agent dials out of our sight; what it dials for a caller who left ends by its own time limit. */
-function createProxyRoute(proxy: Dispatcher): Route {
-  return {
-    dispatch(request, hearer) {
-      proxy.dispatch(request, hearer);
-      return undefined;
-    },
-    destroy: () => proxy.destroy(),
   };
 }
 
