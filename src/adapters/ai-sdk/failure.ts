@@ -2,12 +2,13 @@
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
 import { type Scrub, createScrubber, excerpt, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
-import { type JsonObject, isObject, parseJson, textAt } from "../json.ts";
+import { type JsonObject, isObject, objectAt, parseJson, textAt } from "../json.ts";
 
 /** `address` stands for the other side where the error names no URL. */
 export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
-  if (!(thrown instanceof Error)) return toReportedFailure(isObject(thrown) ? readError(thrown) : thrown, scrub);
+  if (!isObject(thrown)) return toReportedFailure(thrown, scrub);
+  if (!(thrown instanceof Error)) return toReportedFailure(readError(thrown), scrub);
   const cause = withoutRequest(thrown, scrub);
   const known = codeOfName.get(thrown.name);
   if (known !== undefined) return new GatewayError(known, excerpt(thrown.message, 2000, scrub), { cause });
@@ -17,7 +18,7 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
       cause,
     });
   }
-  const status = "statusCode" in thrown && typeof thrown.statusCode === "number" ? thrown.statusCode : undefined;
+  const status = typeof thrown["statusCode"] === "number" ? thrown["statusCode"] : undefined;
   if (status !== undefined && status >= 400) return toAnsweredFailure(thrown, status, scrub);
   const network = findNetworkError(thrown);
   if (network !== undefined) return toNetworkFailure(network, addressOf(thrown) ?? address);
@@ -51,15 +52,14 @@ function gather(value: unknown, isSecret: boolean, secrets: string[]): void {
 }
 
 /** The upstream answered with an error status. */
-function toAnsweredFailure(thrown: Error, status: number, scrub: Scrub): GatewayError {
-  const text = "responseBody" in thrown && typeof thrown.responseBody === "string" ? thrown.responseBody : "";
-  const headers = "responseHeaders" in thrown && isObject(thrown.responseHeaders) ? thrown.responseHeaders : {};
+function toAnsweredFailure(thrown: Error & JsonObject, status: number, scrub: Scrub): GatewayError {
+  const text = textAt(thrown, "responseBody") ?? "";
   return toRefusalError(
     {
       status,
       ...wordsOf(readError(parseJson(text))),
       message: thrown.message,
-      retryAfter: textAt(headers, "retry-after"),
+      retryAfter: textAt(objectAt(thrown, "responseHeaders") ?? {}, "retry-after"),
       cause: new Error(`The upstream answered ${status}: ${excerpt(text, 500, scrub)}`),
     },
     scrub,
@@ -69,7 +69,7 @@ function toAnsweredFailure(thrown: Error, status: number, scrub: Scrub): Gateway
 function readError(body: unknown): JsonObject {
   const [first] = Array.isArray(body) ? (body as readonly unknown[]) : [body];
   if (!isObject(first)) return {};
-  return isObject(first["error"]) ? first["error"] : first;
+  return objectAt(first, "error") ?? first;
 }
 
 const codeOfName: ReadonlyMap<string, ErrorCode> = new Map([
@@ -100,7 +100,6 @@ function findNetworkError(thrown: Error): Error | undefined {
 }
 
 /** Host and port alone: a URL may hold a key. */
-function addressOf(thrown: Error): string | undefined {
-  const url = "url" in thrown && typeof thrown.url === "string" && URL.canParse(thrown.url) ? thrown.url : undefined;
-  return url === undefined ? undefined : new URL(url).host;
+function addressOf(thrown: JsonObject): string | undefined {
+  return URL.parse(textAt(thrown, "url") ?? "")?.host;
 }

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { GatewayError } from "../../core/errors.ts";
 import { makeOnce } from "../../core/made.ts";
+import { isObject } from "../json.ts";
 import { type LanguageModel, toLanguageModel } from "./spec.ts";
 
 export interface ProviderChoice {
@@ -38,10 +39,7 @@ async function loadProvider(file: string, choice: ProviderChoice): Promise<(name
   const { packageName } = choice;
   const provider = await makeProvider(file, choice);
   if (isFunction(provider)) return provider;
-  const languageModel =
-    typeof provider === "object" && provider !== null && "languageModel" in provider
-      ? provider.languageModel
-      : undefined;
+  const languageModel = isObject(provider) ? provider["languageModel"] : undefined;
   if (isFunction(languageModel)) return (name) => languageModel.call(provider, name);
   throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
 }
