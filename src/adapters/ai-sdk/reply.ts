@@ -28,12 +28,6 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
   let hasSources = false;
   let isFinished = false;
 
-  /** Marks on a call are kept with the reasoning before it, or behind the last call when another one is still open. */
-  function markCall(callId: string, metadata: SharedV3ProviderMetadata | undefined, deltas: Delta[]): void {
-    if (metadata === undefined || !thought.markCall(callId, metadata)) return;
-    if (calls.areWhole()) thought.seal(deltas);
-  }
-
   function finish({ finishReason, usage }: FinishPart, deltas: Delta[]): void {
     thought.seal(deltas);
     isFinished = true;
@@ -71,14 +65,14 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
           return thought.seal(deltas);
         case "tool-input-start":
           if (part.providerExecuted === true) return;
-          markCall(part.id, part.providerMetadata, deltas);
+          thought.markCall(part.id, part.providerMetadata);
           if (calls.areWhole()) thought.leave(deltas);
           return calls.begin(part, deltas);
         case "tool-input-delta":
           return calls.go(part.id, part.delta, deltas);
         case "tool-call":
           if (part.providerExecuted === true) return;
-          markCall(part.toolCallId, part.providerMetadata, deltas);
+          thought.markCall(part.toolCallId, part.providerMetadata);
           if (calls.areWhole()) thought.leave(deltas);
           return calls.end(part, deltas);
         case "error":
@@ -139,13 +133,12 @@ function createThought() {
       deltas.push({ type: "reasoning", text });
     },
     mark,
-    /** Whether the mark is new. */
-    markCall(callId: string, metadata: SharedV3ProviderMetadata): boolean {
-      if (marked.has(callId)) return false;
+    /** Marks on a call are kept with the reasoning before it, or behind the last call when another one is still open. */
+    markCall(callId: string, metadata: SharedV3ProviderMetadata | undefined): void {
+      if (metadata === undefined || marked.has(callId)) return;
       marked.add(callId);
       marks[callId] = metadata;
       isDirty = true;
-      return true;
     },
     seal,
     /** Something else is said now. */
