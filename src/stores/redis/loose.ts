@@ -1,7 +1,6 @@
 /** Trees outside of sessions in Redis, walked through little by little: nobody else is answered while a script runs. */
 import type { Ground } from "./ground.ts";
-import { maxWalked } from "./lua/loose.ts";
-import { toList, toTexts } from "./script.ts";
+import { maxWalked, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 interface Stretch {

@@ -1,5 +1,6 @@
 /** What a script of the Redis store is, and how its answers are read. */
 import { createHash } from "node:crypto";
+import { growth, removal, tree } from "./lua/tree.ts";
 
 /** Lua that Redis runs as one step: nobody sees half of it. */
 export interface Script {
@@ -14,6 +15,26 @@ export function toScript(...pieces: readonly string[]): Script {
   const text = pieces.join("\n").replaceAll(/\n\s+/g, "\n").trim();
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
+
+/** For what Redis runs also when it is out of memory. */
+export const evenWhenFull = (...pieces: readonly string[]) => toScript("#!lua flags=allow-oom", ...pieces);
+
+/** What was sent on a connection that its gateway has left writes nothing. Without a lease (the command line) nothing is asked. */
+const fence = String.raw`
+if ARGV[1] ~= '' and redis.call('GET', KEYS[1] .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
+  return redis.error_reply('NOLEASE the lease has run out, or is of a newer connection')
+end
+`;
+
+export const look = (text: string) => toScript(tree, text);
+export const write = (text: string) => toScript(fence, tree, text);
+export const grow = (text: string) => toScript(fence, tree, growth, text);
+export const change = (text: string) => toScript(fence, tree, growth, removal, text);
+/** What gives room must work when there is none. */
+export const release = (text: string) => evenWhenFull(fence, tree, growth, removal, text);
+
+/** So many turns are walked through in one script: a pause of some milliseconds. */
+export const maxWalked = 500;
 
 /** What Redis answers. */
 export type Reply = string | number | null | readonly Reply[];

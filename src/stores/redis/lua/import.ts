@@ -1,30 +1,30 @@
 /** The Lua of what is taken in from an archive, and of how that is undone. */
+import { grow, look, release, write } from "../script.ts";
 
 /** Whether hints are hashed with this key from now on, which they can be while there are none; and the key that was. */
-export const takeKey = String.raw`
-local P, call = KEYS[1], redis.call
+export const takeKey = write(String.raw`
 local before = call('HGET', P .. 'secrets', 'hint')
 if before == ARGV[2] then return { 1, before } end
 if call('HLEN', P .. 'hints') > 0 then return { 0, before } end
 call('HSET', P .. 'secrets', 'hint', ARGV[2])
 return { 1, before }
-`;
+`);
 
 /** Secrets that open what was sealed elsewhere. The first takes the place of the store's own, where there is none yet. */
-export const addSeals = String.raw`
-local secrets, call = KEYS[1] .. 'secrets', redis.call
+export const addSeals = write(String.raw`
+local secrets = P .. 'secrets'
 for at = 2, #ARGV do
   call('HSETNX', secrets, 'secret:seal', ARGV[at])
   if call('HGET', secrets, 'secret:seal') ~= ARGV[at] then call('HSETNX', secrets, 'foreign_seal:' .. ARGV[at], '') end
 end
 return 1
-`;
+`);
 
 /**
  * Sessions, without their tips. Tells which of them were not there, and whether another key stands in the way; one that came to life
  * under the same hint since then keeps it.
  */
-export const addSessions = String.raw`
+export const addSessions = grow(String.raw`
 local isSameKey = ARGV[2] == '1'
 local added = {}
 for at = 3, #ARGV, 7 do
@@ -37,10 +37,10 @@ for at = 3, #ARGV, 7 do
   end
 end
 return { added }
-`;
+`);
 
 /** Tells which turns were not there, and which have no place here: the session or parent that each names, and whether that is there. */
-export const addTurns = String.raw`
+export const addTurns = grow(String.raw`
 local added, misplaced = {}, {}
 local function findMisplaced(turn)
   local session, parent = turn[SESSION], turn[PARENT]
@@ -63,20 +63,20 @@ for at = 2, #ARGV, TURN do
   end
 end
 return { added, misplaced }
-`;
+`);
 
 /** The first of the sessions whose tip would be a turn of another owner, and that turn. */
-export const findStrayTip = String.raw`
+export const findStrayTip = look(String.raw`
 for at = 1, #ARGV, 2 do
   local owner = call('HGET', sessionKey(ARGV[at]), 'owner')
   local turn = owner and readTurn(ARGV[at + 1])
   if turn and turn[OWNER] ~= owner then return { ARGV[at], ARGV[at + 1] } end
 end
 return false
-`;
+`);
 
 /** One that went while the archive was written is no tip; one of another session may be, as deleting a turn moves the tip to its parent. */
-export const setTips = String.raw`
+export const setTips = write(String.raw`
 for at = 2, #ARGV, 2 do
   local key, tip = sessionKey(ARGV[at]), ARGV[at + 1]
   local owner = call('HGET', key, 'owner')
@@ -84,10 +84,10 @@ for at = 2, #ARGV, 2 do
   if turn and turn[OWNER] == owner then call('HSETNX', key, 'tip', tip) end
 end
 return 1
-`;
+`);
 
 /** Of sessions that have none. Tells how many did not get theirs, because another session has it. */
-export const setHints = String.raw`
+export const setHints = write(String.raw`
 local taken = 0
 for at = 2, #ARGV, 3 do
   local id, owner, hint = unpack(ARGV, at, at + 2)
@@ -98,9 +98,9 @@ for at = 2, #ARGV, 3 do
   end
 end
 return taken
-`;
+`);
 
-export const doomSessions = String.raw`
+export const doomSessions = release(String.raw`
 for at = 2, #ARGV do doom(ARGV[at]) end
 return call('INCR', P .. 'changes')
-`;
+`);

@@ -1,6 +1,7 @@
 /** The Lua of what comes into the store. It judges a commit as `stores/verdict.ts` does, where nobody can write in between. */
+import { change, grow, write } from "../script.ts";
 
-export const commit = String.raw`
+export const commit = change(String.raw`
 local now, isAgain, isBegun, count = ARGV[2], ARGV[3] == '1', ARGV[4] == '1', tonumber(ARGV[5])
 local at = 6
 local new = {}
@@ -74,53 +75,53 @@ for each = at + 8, #ARGV do
   if turn and turn[OWNER] == owner then removeTurn(ARGV[each], turn, '', changed) end
 end
 return { call('INCR', P .. 'changes'), changed }
-`;
+`);
 
-export const begin = String.raw`
+export const begin = grow(String.raw`
 local new = takeTurn(3)
 if call('EXISTS', turnKey(new.id)) == 1 then return redis.error_reply('KEPT it is there already') end
 if not isThere(new.turn) then new.turn[SESSION] = '' end
 addTurn(new)
 keepKey(ARGV[3 + TURN], ARGV[4 + TURN], new.id, ARGV[2])
 return 1
-`;
+`);
 
 /** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
-export const end = String.raw`
+export const end = grow(String.raw`
 local new = takeTurn(2)
 local turn = new.turn
 local parent = turn[PARENT] ~= '' and readTurn(turn[PARENT])
 if not parent or parent[OWNER] ~= turn[OWNER] or not isFollowable(parent) or not isThere(parent) then turn[PARENT] = '' end
 if not isThere(turn) then turn[SESSION] = '' end
 return replaceRunning(new) and 1 or 0
-`;
+`);
 
-export const createSession = String.raw`
+export const createSession = grow(String.raw`
 local id, owner, time, metadata, hasShown = ARGV[2], ARGV[3], ARGV[4], ARGV[5], #ARGV > 5
 local shown = hasShown and takeTurn(6)
 if isTaken(id) or hasShown and call('EXISTS', turnKey(shown.id)) == 1 then return redis.error_reply('KEPT it is there already') end
 addSession(id, owner, '', hasShown and shown.id or '', '', metadata, time, time)
 if hasShown then addTurn(shown) end
 return 1
-`;
+`);
 
-export const updateMetadata = String.raw`
-local key = KEYS[1] .. 's:' .. ARGV[2]
-if redis.call('HGET', key, 'owner') ~= ARGV[3] then return 0 end
-redis.call('HSET', key, 'metadata', ARGV[4])
+export const updateMetadata = write(String.raw`
+local key = sessionKey(ARGV[2])
+if call('HGET', key, 'owner') ~= ARGV[3] then return 0 end
+call('HSET', key, 'metadata', ARGV[4])
 return 1
-`;
+`);
 
-export const replaceItems = String.raw`
+export const replaceItems = write(String.raw`
 local turn = readTurn(ARGV[2])
 if not turn then return false end
 turn[GAP] = 1
 call('HSET', turnKey(ARGV[2]), 'm', cjson.encode(turn), 'i', ARGV[3], 'o', ARGV[4])
 return call('INCR', P .. 'changes')
-`;
+`);
 
 /** Nothing can be written while Redis is full, may only be read, or cannot write to its disk. */
-export const tryToWrite = String.raw`
-redis.call('SET', KEYS[1] .. 'checked', '')
+export const tryToWrite = write(String.raw`
+call('SET', P .. 'checked', '')
 return 1
-`;
+`);

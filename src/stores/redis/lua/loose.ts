@@ -1,8 +1,6 @@
 /** The Lua of what is kept outside of sessions. */
-import { firstWords } from "./reading.ts";
-
-/** So many turns are walked through in one script: a pause of some milliseconds. */
-export const maxWalked = 500;
+import { look, maxWalked, release } from "../script.ts";
+import { firstWords } from "./tree.ts";
 
 const walk = String.raw`
 -- From some turns on through all that follows them outside of sessions, a bounded number: the ids of those that were seen, parents
@@ -25,22 +23,20 @@ local function walk(ids, owner)
 end
 `;
 
-export const walkLoose =
-  walk +
-  String.raw`
+export const walkLoose = look(String.raw`
+${walk}
 local ids = {}
 for at = 2, #ARGV do ids[#ids + 1] = ARGV[at] end
 return walk(ids, ARGV[1])
-`;
+`);
 
 /**
  * What lists tell of trees by their roots, of everybody or of one owner: so many of them, and no more once enough turns were
  * walked through; of a large one from which turns to go on. Tells how many roots were looked at.
  */
-export const measureLoose =
-  firstWords +
-  walk +
-  String.raw`
+export const measureLoose = look(String.raw`
+${firstWords}
+${walk}
 local page, looked, walked = {}, 0, 0
 for at = 3, #ARGV do
   if #page >= tonumber(ARGV[2]) or walked >= 200 then break end
@@ -53,10 +49,10 @@ for at = 3, #ARGV do
   looked = looked + 1
 end
 return { looked, page }
-`;
+`);
 
 /** Deletes turns; whoever followed them follows the first that is named, or nobody. Tells how many changes there were, and the ids of all that changed. */
-export const removeBelow = String.raw`
+export const removeBelow = release(String.raw`
 local heir = readTurn(ARGV[2]) and ARGV[2] or ''
 local changed = {}
 for at = 3, #ARGV do
@@ -64,10 +60,10 @@ for at = 3, #ARGV do
   if turn then removeTurn(ARGV[at], turn, heir, changed) end
 end
 return { call('INCR', P .. 'changes'), changed }
-`;
+`);
 
 /** The ids of what came before a turn outside of sessions, the nearest first: a bounded number. */
-export const climbLoose = String.raw`
+export const climbLoose = look(String.raw`
 local before = {}
 local turn = readTurn(ARGV[1])
 while turn and turn[PARENT] ~= '' and #before < ${maxWalked} do
@@ -77,4 +73,4 @@ while turn and turn[PARENT] ~= '' and #before < ${maxWalked} do
   if turn then before[#before + 1] = parent end
 end
 return before
-`;
+`);

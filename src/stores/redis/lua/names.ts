@@ -1,4 +1,5 @@
 /** The Lua of the names that gateways on one store take from each other, each in turn. */
+import { evenWhenFull, toScript } from "../script.ts";
 
 /** Whoever hashes names with another key meets nobody under them, as one who was there before Redis came back empty. */
 const refuseOtherKey = (key: string) => String.raw`
@@ -11,7 +12,7 @@ end
  * Takes a name if it is free and nobody waits in front, else stands in its line. Who waits comes again and again, and whoever has
  * not come for a while does not wait any more. It does neither where somebody has, or waits for, a name that goes first.
  */
-export const enter = String.raw`
+export const enter = evenWhenFull(String.raw`
 ${refuseOtherKey("ARGV[5]")}
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
 local me, leaseMs, waitMs = ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -45,20 +46,20 @@ redis.call('HSET', seen, me, now)
 redis.call('PEXPIRE', line, waitMs * 2)
 redis.call('PEXPIRE', seen, waitMs * 2)
 return 0
-`;
+`);
 
 /** Gives a name back, or its place in the line, and tells those who wait for it. */
-export const leave = String.raw`
+export const leave = evenWhenFull(String.raw`
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
 if redis.call('GET', held) == ARGV[2] then redis.call('DEL', held) end
 redis.call('ZREM', line, ARGV[2])
 redis.call('HDEL', seen, ARGV[2])
 if redis.call('EXISTS', line) == 1 then redis.call('PUBLISH', KEYS[1] .. 'freed', ARGV[1]) end
 return 1
-`;
+`);
 
 /** Holds on to the names, each followed by who has it, and to what is told under them. */
-export const hold = String.raw`
+export const hold = evenWhenFull(String.raw`
 for at = 2, #ARGV, 2 do
   local held = KEYS[1] .. 'held:' .. ARGV[at]
   if redis.call('GET', held) == ARGV[at + 1] then
@@ -67,18 +68,18 @@ for at = 2, #ARGV, 2 do
   end
 end
 return 1
-`;
+`);
 
 /** Puts something behind what was told under a name. */
-export const tell = String.raw`
+export const tell = toScript(String.raw`
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end
 return 1
-`;
+`);
 
 /** Whether a name is taken, and what was told under it from a place on. */
-export const hear = String.raw`
+export const hear = toScript(String.raw`
 ${refuseOtherKey("ARGV[4]")}
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 return { redis.call('EXISTS', KEYS[1] .. 'held:' .. ARGV[1]), redis.call('LRANGE', told, ARGV[2], ARGV[3]) }
-`;
+`);

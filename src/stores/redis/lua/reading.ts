@@ -1,22 +1,23 @@
 /** The Lua of what is read. What a session has that is just being deleted is not there. */
-import { maxReadBytes } from "../../beginning.ts";
+import { look, toScript } from "../script.ts";
+import { firstWords } from "./tree.ts";
 
-export const findSession = String.raw`
+export const findSession = toScript(String.raw`
 local P, call = KEYS[1], redis.call
 if call('HGET', P .. 'secrets', 'hint') ~= ARGV[2] then return redis.error_reply('REKEY hints have another key') end
 local id = call('HGET', P .. 'hints', ARGV[1])
 local session = id and call('HMGET', P .. 's:' .. id, 'owner', 'tip', 'resends')
 return { call('GET', P .. 'changes'), id, session }
-`;
+`);
 
-export const findTurn = String.raw`
+export const findTurn = look(String.raw`
 local turn = readTurn(ARGV[1])
 if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return { call('GET', P .. 'changes') } end
 return { call('GET', P .. 'changes'), tellTurn(ARGV[1]) }
-`;
+`);
 
 /** From a turn towards its root: a bounded number of turns, and of bytes. */
-export const readPath = String.raw`
+export const readPath = look(String.raw`
 local id, limit, maxBytes = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local steps, bytes = {}, 0
 while id ~= '' and #steps < limit and bytes < maxBytes do
@@ -30,10 +31,10 @@ while id ~= '' and #steps < limit and bytes < maxBytes do
   id = turn[PARENT]
 end
 return { call('GET', P .. 'changes'), steps }
-`;
+`);
 
 /** The first of the digests that any turn has, and of its turns the newest that nothing follows, or the newest. */
-export const findByDigest = String.raw`
+export const findByDigest = look(String.raw`
 local key = P .. 'sd:' .. ARGV[1]
 for index = 2, #ARGV do
   local list = call('HGET', key, 'd' .. ARGV[index])
@@ -48,9 +49,9 @@ for index = 2, #ARGV do
   end
 end
 return false
-`;
+`);
 
-export const findByExchange = String.raw`
+export const findByExchange = look(String.raw`
 local list = call('HGET', P .. 'sd:' .. ARGV[1], 'x' .. ARGV[2])
 local ids = {}
 for number in string.gmatch(string.reverse(list or ''), '%d+') do
@@ -58,16 +59,16 @@ for number in string.gmatch(string.reverse(list or ''), '%d+') do
   ids[#ids + 1] = idOf(string.reverse(number))
 end
 return ids
-`;
+`);
 
-export const findKey = String.raw`
+export const findKey = look(String.raw`
 local kept = call('GET', P .. 'k:' .. ARGV[1])
 local turn = kept and readTurn(cjson.decode(kept)[2])
 return turn and isThere(turn) and kept
-`;
+`);
 
 /** A page of running turns behind a number of arrival, each by id, owner and time, and the last number of it. */
-export const readRunning = String.raw`
+export const readRunning = look(String.raw`
 local page, number = {}, ARGV[1]
 local found = call('ZRANGEBYSCORE', P .. 'running', '(' .. number, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 for at = 1, #found, 2 do
@@ -76,31 +77,11 @@ for at = 1, #found, 2 do
   number = found[at + 1]
 end
 return { number, page }
-`;
-
-/** What was said first in a turn, as far as a list has room for it. */
-export const firstWords = String.raw`
-local function firstWords(turnId)
-  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
-  -- Redis refuses to read half a surrogate pair, which a caller may have sent.
-  local isRead, items = pcall(cjson.decode, input or '[]')
-  for _, item in ipairs(isRead and items or {}) do
-    if item.role == 'user' then
-      if type(item.content) == 'string' then return string.sub(item.content, 1, 500) end
-      for _, part in ipairs(item.content) do
-        if part.type == 'text' then return string.sub(part.text, 1, 500) end
-      end
-      return ''
-    end
-  end
-  return ''
-end
-`;
+`);
 
 /** A page of sessions, newest activity first, behind one of them; or those that are named. */
-export const listSessions =
-  firstWords +
-  String.raw`
+export const listSessions = look(String.raw`
+${firstWords}
 local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
 -- Many may have the same score, so the next one is found by its rank.
 local start, limit = 0, tonumber(ARGV[3])
@@ -130,10 +111,10 @@ end
 table.sort(named, function(one, other) return one[1] < other[1] end)
 for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
-`;
+`);
 
 /** A page of sessions, and where to go on: all that are there for as long as that takes, in no order, and some of them twice. */
-export const exportSessions = String.raw`
+export const exportSessions = look(String.raw`
 local page = {}
 local place, found = unpack(call('ZSCAN', P .. 'active', ARGV[1], 'COUNT', ARGV[2]))
 for at = 1, #found, 2 do
@@ -143,10 +124,10 @@ for at = 1, #found, 2 do
   page[#page + 1] = session
 end
 return { place, page }
-`;
+`);
 
 /** A page of turns by the numbers of their arrival, of sessions that are not younger than a number; and where to go on. */
-export const exportTurns = String.raw`
+export const exportTurns = look(String.raw`
 local number, last, lastSession, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local page, bytes, sessions, look = {}, 0, {}, 0
 local function isWanted(turn)
@@ -176,10 +157,10 @@ while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
   end
 end
 return { number, page }
-`;
+`);
 
 /** The same of one session. */
-export const exportTurnsOf = String.raw`
+export const exportTurnsOf = look(String.raw`
 local page, number, bytes, maxBytes = {}, tonumber(ARGV[2]), 0, tonumber(ARGV[4])
 for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do
   if bytes >= maxBytes then break end
@@ -189,4 +170,4 @@ for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV
   number = tonumber(found) + 1
 end
 return { number, page }
-`;
+`);

@@ -1,6 +1,7 @@
 /** The Lua of what leaves the store, each a bounded number at a time. */
+import { look, release } from "../script.ts";
 
-export const deleteTurn = String.raw`
+export const deleteTurn = release(String.raw`
 local id = ARGV[3]
 local turn = readTurn(id)
 if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return false end
@@ -17,30 +18,30 @@ if takesShown then
   removeTurn(parent, shown, shown[PARENT], changed)
 end
 return { call('INCR', P .. 'changes'), changed }
-`;
+`);
 
-export const doomSession = String.raw`
+export const doomSession = release(String.raw`
 if call('HGET', sessionKey(ARGV[3]), 'owner') ~= ARGV[2] then return false end
 doom(ARGV[3])
 return call('INCR', P .. 'changes')
-`;
+`);
 
 /** Tells how many turns went, whether the session is gone, and how many changes there were. */
-export const removeDoomed = String.raw`
+export const removeDoomed = release(String.raw`
 local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
 if not id then return false end
 local count, isGone = removeSome(id, tonumber(ARGV[3]), {})
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
-`;
+`);
 
-export const doomIdle = String.raw`
+export const doomIdle = release(String.raw`
 local ids = call('ZRANGEBYSCORE', P .. 'active', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
 for _, id in ipairs(ids) do doom(id) end
 return #ids
-`;
+`);
 
 /** Of owners with too many sessions, those idle for longest. */
-export const doomSurplus = String.raw`
+export const doomSurplus = release(String.raw`
 local most, limit, count = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
   local surplus = math.min(call('ZCARD', P .. 'active:' .. owner) - most, limit - count)
@@ -50,10 +51,10 @@ for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
   end
 end
 return count
-`;
+`);
 
 /** What came to nothing, by its own age. Tells which turns went, if any. */
-export const removeFailed = String.raw`
+export const removeFailed = release(String.raw`
 local limit, at, changed = tonumber(ARGV[3]), 0, {}
 while #changed < limit do
   local number = call('ZRANGEBYSCORE', P .. 'failed', '-inf', '(' .. ARGV[2], 'LIMIT', at, 1)[1]
@@ -64,13 +65,13 @@ while #changed < limit do
   else removeTurn(id, readTurn(id), '', changed) end
 end
 return #changed > 0 and { call('INCR', P .. 'changes'), changed }
-`;
+`);
 
 /**
  * Threads that were left, each from its end up to where another goes on: whatever a turn that goes has followed is an end then. To look
  * at one costs so much less than to delete it. Tells how many were looked at, how many went, and the ids of all that changed.
  */
-export const removeLeft = String.raw`
+export const removeLeft = release(String.raw`
 local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
 local at, looked, gone, changed = 0, 0, 0, {}
 
@@ -105,10 +106,10 @@ while gone + looked / looks < limit do
   end
 end
 return looked > 0 and { looked, gone, call(gone > 0 and 'INCR' or 'GET', P .. 'changes'), changed }
-`;
+`);
 
 /** How many turns and sessions have come; and what those turns follow that came outside of sessions behind a number, unless they are many. */
-export const parentsBehind = String.raw`
+export const parentsBehind = look(String.raw`
 local last, count, parents = tonumber(ARGV[1]), tonumber(call('GET', P .. 'count') or 0), {}
 if count - last > 1000 then return { count } end
 for number = last + 1, count do
@@ -117,10 +118,10 @@ for number = last + 1, count do
   if turn and turn[SESSION] == '' and turn[PARENT] ~= '' then parents[#parents + 1] = turn[PARENT] end
 end
 return { count, parents }
-`;
+`);
 
 /** Deletes turns outside of sessions, leaves first, up to one that another still follows. Tells how many are gone, and how many of them went now. */
-export const removeLeaves = String.raw`
+export const removeLeaves = release(String.raw`
 local gone, removed = 0, 0
 local function isFollowed(id)
   for _, childId in ipairs(childrenOf(id)) do
@@ -138,9 +139,9 @@ for at = 2, #ARGV do
   gone = gone + 1
 end
 return { gone, removed, call('INCR', P .. 'changes') }
-`;
+`);
 
-export const removeKeys = String.raw`
+export const removeKeys = release(String.raw`
 local names = call('ZRANGEBYSCORE', P .. 'keys', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
 for _, name in ipairs(names) do
   local kept = call('GET', P .. 'k:' .. name)
@@ -149,13 +150,13 @@ for _, name in ipairs(names) do
   call('ZREM', P .. 'keys', name)
 end
 return #names
-`;
+`);
 
-export const removePieces = String.raw`
+export const removePieces = release(String.raw`
 local numbers = call('ZRANGEBYSCORE', P .. 'pieces', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
 for _, number in ipairs(numbers) do
   call('HDEL', turnKey(idOf(number)), 'p')
   call('ZREM', P .. 'pieces', number)
 end
 return #numbers
-`;
+`);

@@ -18,6 +18,8 @@
  * - `lease:<gateway>`: that it is there. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
  * - `count` numbers turns and sessions; `changes` counts whatever makes wrong what someone remembers of a turn.
  */
+import { maxReadBytes } from "../../beginning.ts";
+
 export const tree = String.raw`
 local P, call = KEYS[1], redis.call
 local OWNER, SESSION, PARENT, STATUS, GAP, DIGEST, EXCHANGE, CREATED, NUMBER, ENDED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
@@ -64,6 +66,25 @@ local function tellTurn(id)
   local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
   turn[7] = id
   return turn
+end
+`;
+
+/** What was said first in a turn, as far as a list has room for it. */
+export const firstWords = String.raw`
+local function firstWords(turnId)
+  local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
+  -- Redis refuses to read half a surrogate pair, which a caller may have sent.
+  local isRead, items = pcall(cjson.decode, input or '[]')
+  for _, item in ipairs(isRead and items or {}) do
+    if item.role == 'user' then
+      if type(item.content) == 'string' then return string.sub(item.content, 1, 500) end
+      for _, part in ipairs(item.content) do
+        if part.type == 'text' then return string.sub(part.text, 1, 500) end
+      end
+      return ''
+    end
+  end
+  return ''
 end
 `;
 
@@ -283,13 +304,3 @@ local function removeSome(id, limit, changed)
   return count, isGone
 end
 `;
-
-/** What was sent on a connection that its gateway has left writes nothing. Without a lease (the command line) nothing is asked. */
-export const fence = String.raw`
-if ARGV[1] ~= '' and redis.call('GET', KEYS[1] .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
-  return redis.error_reply('NOLEASE the lease has run out, or is of a newer connection')
-end
-`;
-
-/** The first line of a script that Redis runs also when it is out of memory. */
-export const evenWhenFull = "#!lua flags=allow-oom";
