@@ -25,13 +25,12 @@ if hint ~= '' and call('HGET', P .. 'secrets', 'hint') ~= hintKey then return re
 local session, tip, knownResends, number
 local function judge()
   if isBegun then
-    local running = readTurn(last.id)
-    if not running or running[OWNER] ~= owner or running[STATUS] ~= 'running' then return 'refuse' end
-    if not isThere(running) then return 'refuse' end
+    local running = findOwn(last.id, owner)
+    if not running or running[STATUS] ~= 'running' then return 'refuse' end
   end
   if first.turn[PARENT] ~= '' then
-    local parent = readTurn(first.turn[PARENT])
-    if not parent or parent[OWNER] ~= owner or not isFollowable(parent) or not isThere(parent) then return 'refuse' end
+    local parent = findOwn(first.turn[PARENT], owner)
+    if not parent or not isFollowable(parent) then return 'refuse' end
   end
   local wanted = moveId ~= '' and moveId or first.turn[SESSION]
   if wanted == '' then return 'keep' end
@@ -72,7 +71,7 @@ if #ARGV < at + 8 then return { call('GET', P .. 'changes'), {} } end
 local changed = {}
 for each = at + 8, #ARGV do
   local turn = readTurn(ARGV[each])
-  if turn and turn[OWNER] == owner then removeTurn(ARGV[each], turn, '', changed) end
+  if turn and turn[OWNER] == owner then removeTurn(ARGV[each], '', changed) end
 end
 return { call('INCR', P .. 'changes'), changed }
 `);
@@ -90,8 +89,8 @@ return 1
 export const end = grow(String.raw`
 local new = takeTurn(2)
 local turn = new.turn
-local parent = turn[PARENT] ~= '' and readTurn(turn[PARENT])
-if not parent or parent[OWNER] ~= turn[OWNER] or not isFollowable(parent) or not isThere(parent) then turn[PARENT] = '' end
+local parent = turn[PARENT] ~= '' and findOwn(turn[PARENT], turn[OWNER])
+if not parent or not isFollowable(parent) then turn[PARENT] = '' end
 if not isThere(turn) then turn[SESSION] = '' end
 return replaceRunning(new) and 1 or 0
 `);

@@ -56,8 +56,7 @@ export const removeBelow = release(String.raw`
 local heir = readTurn(ARGV[2]) and ARGV[2] or ''
 local changed = {}
 for at = 3, #ARGV do
-  local turn = readTurn(ARGV[at])
-  if turn then removeTurn(ARGV[at], turn, heir, changed) end
+  if readTurn(ARGV[at]) then removeTurn(ARGV[at], heir, changed) end
 end
 return { call('INCR', P .. 'changes'), changed }
 `);

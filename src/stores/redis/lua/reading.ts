@@ -11,9 +11,7 @@ return { call('GET', P .. 'changes'), id, session }
 `);
 
 export const findTurn = look(String.raw`
-local turn = readTurn(ARGV[1])
-if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return { call('GET', P .. 'changes') } end
-return { call('GET', P .. 'changes'), tellTurn(ARGV[1]) }
+return { call('GET', P .. 'changes'), findOwn(ARGV[1], ARGV[2]) and tellTurn(ARGV[1]) or nil }
 `);
 
 /** From a turn towards its root: a bounded number of turns, and of bytes. */

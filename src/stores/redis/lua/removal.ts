@@ -3,8 +3,8 @@ import { look, release } from "../script.ts";
 
 export const deleteTurn = release(String.raw`
 local id = ARGV[3]
-local turn = readTurn(id)
-if not turn or turn[OWNER] ~= ARGV[2] or not isThere(turn) then return false end
+local turn = findOwn(id, ARGV[2])
+if not turn then return false end
 local parent = turn[PARENT]
 local takesShown = false
 if parent ~= '' and parent == id .. ARGV[4] then
@@ -12,11 +12,8 @@ if parent ~= '' and parent == id .. ARGV[4] then
   takesShown = (c == turn[NUMBER] and not f) or (f == turn[NUMBER] and not c)
 end
 local changed = {}
-removeTurn(id, turn, parent, changed)
-if takesShown then
-  local shown = readTurn(parent)
-  removeTurn(parent, shown, shown[PARENT], changed)
-end
+removeTurn(id, parent, changed)
+if takesShown then removeTurn(parent, readTurn(parent)[PARENT], changed) end
 return { call('INCR', P .. 'changes'), changed }
 `);
 
@@ -30,7 +27,15 @@ return call('INCR', P .. 'changes')
 export const removeDoomed = release(String.raw`
 local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
 if not id then return false end
-local count, isGone = removeSome(id, tonumber(ARGV[3]), {})
+local limit, count = tonumber(ARGV[3]), 0
+-- The newest first, as nothing follows them.
+for _, list in ipairs({ 'sb:', 'st:' }) do
+  local numbers = limit > count and call('ZREVRANGE', P .. list .. id, 0, limit - count - 1) or {}
+  for _, number in ipairs(numbers) do removeTurn(idOf(number), '', {}) end
+  count = count + #numbers
+end
+local isGone = count < limit
+if isGone then call('SREM', P .. 'doomed', id) end
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
 `);
 
@@ -62,7 +67,7 @@ while #changed < limit do
   local id = idOf(number)
   -- Only an archive can have brought something that follows it.
   if call('HEXISTS', turnKey(id), 'c') + call('HEXISTS', turnKey(id), 'f') > 0 then at = at + 1
-  else removeTurn(id, readTurn(id), '', changed) end
+  else removeTurn(id, '', changed) end
 end
 return #changed > 0 and { call('INCR', P .. 'changes'), changed }
 `);
@@ -99,7 +104,7 @@ while gone + looked / looks < limit do
   else
     looked = looked + 1
     if isGoing then
-      removeTurn(id, readTurn(id), '', changed)
+      removeTurn(id, '', changed)
       -- What it followed may be older than those that were passed over.
       gone, at = gone + 1, 0
     else call('ZREM', P .. 'ends', number) end
@@ -133,7 +138,7 @@ for at = 2, #ARGV do
   local turn = readTurn(ARGV[at])
   if turn and isFollowed(ARGV[at]) then break end
   if turn then
-    removeTurn(ARGV[at], turn, '', {})
+    removeTurn(ARGV[at], '', {})
     removed = removed + 1
   end
   gone = gone + 1

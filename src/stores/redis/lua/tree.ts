@@ -40,6 +40,12 @@ local function isThere(turn)
   return turn[SESSION] == '' or call('EXISTS', sessionKey(turn[SESSION])) == 1
 end
 
+-- A turn that the owner has.
+local function findOwn(id, owner)
+  local turn = readTurn(id)
+  return turn and turn[OWNER] == owner and isThere(turn) and turn
+end
+
 local function isFollowable(turn)
   local status = turn[STATUS]
   return status == 'completed' or status == 'incomplete' or status == 'shown'
@@ -205,9 +211,8 @@ end
 
 -- It gets a new number too, as it is only now that it arrives. Its keys stay.
 local function replaceRunning(new)
-  local running = readTurn(new.id)
-  if not running or running[OWNER] ~= new.turn[OWNER] or running[STATUS] ~= 'running' then return false end
-  if not isThere(running) then return false end
+  local running = findOwn(new.id, new.turn[OWNER])
+  if not running or running[STATUS] ~= 'running' then return false end
   displace(new.id, running)
   call('HDEL', turnKey(new.id), 'i', 'o', 't', 'p', 'n')
   addTurn(new)
@@ -250,7 +255,8 @@ end
 /** How turns and sessions leave. */
 export const removal = String.raw`
 -- Whoever followed it follows the heir now, or nobody. The ids of all that changed are put into the list.
-local function removeTurn(id, turn, heir, changed)
+local function removeTurn(id, heir, changed)
+  local turn = readTurn(id)
   displace(id, turn)
   for _, childId in ipairs(childrenOf(id)) do
     local child = readTurn(childId)
@@ -278,29 +284,12 @@ end
 -- Makes a session and its turns invisible, and frees its hint.
 local function doom(id)
   local owner, hint = unpack(call('HMGET', sessionKey(id), 'owner', 'hint'))
-  if not owner then return false end
+  if not owner then return end
   if hint and call('HGET', P .. 'hints', hint) == id then call('HDEL', P .. 'hints', hint) end
   call('ZREM', P .. 'active', id)
   call('ZREM', P .. 'active:' .. owner, id)
   if call('EXISTS', P .. 'active:' .. owner) == 0 then call('SREM', P .. 'owners', owner) end
   call('UNLINK', sessionKey(id), P .. 'sd:' .. id)
   call('SADD', P .. 'doomed', id)
-  return true
-end
-
--- Deletes at most so many turns of a doomed session: the newest first, as nothing follows them. True: it is gone.
-local function removeSome(id, limit, changed)
-  local count = 0
-  for _, list in ipairs({ 'sb:', 'st:' }) do
-    local numbers = limit > count and call('ZREVRANGE', P .. list .. id, 0, limit - count - 1) or {}
-    for _, number in ipairs(numbers) do
-      local turnId = idOf(number)
-      removeTurn(turnId, readTurn(turnId), '', changed)
-    end
-    count = count + #numbers
-  end
-  local isGone = count < limit
-  if isGone then call('SREM', P .. 'doomed', id) end
-  return count, isGone
 end
 `;
