@@ -51,7 +51,7 @@ export interface ConnectionOptions {
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, scripts, onReady, timeoutMs, copyingMs } = options;
   const makeClient = await loadClients(address);
-  const servers = createServers({ address, makeClient, timeoutMs });
+  const servers = createServers(address, makeClient, timeoutMs);
   const ear = createEar(makeClient, timeoutMs);
   const confirm = address.replicas === 0 ? undefined : createConfirm(address.replicas, copyingMs);
   const deadline = performance.now() + options.openingMs;

@@ -22,14 +22,8 @@ export interface Found {
   readonly place: Place;
 }
 
-export interface ServersParts {
-  readonly address: Address;
-  readonly makeClient: MakeClient;
-  /** How long a server may answer nothing. */
-  readonly timeoutMs: number;
-}
-
-export function createServers({ address, makeClient, timeoutMs }: ServersParts): Servers {
+/** `timeoutMs` is how long a server may answer nothing. */
+export function createServers(address: Address, makeClient: MakeClient, timeoutMs: number): Servers {
   const key = `${toKeyPrefix(address)}version`;
   /** All nodes of the cluster, as the last one that was asked knew them. */
   let nodes: readonly Place[] = [];
@@ -75,7 +69,7 @@ export function createServers({ address, makeClient, timeoutMs }: ServersParts):
       // Where others can be asked, one that is away must not cost the time of all.
       const patienceMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
       const asked = new Set<string>();
-      const failures: Failures = {};
+      let [ofLed, ofKnown, moved]: unknown[] = [];
       for (const known of line) {
         let place: Place | undefined = known;
         while (place !== undefined && !asked.has(nameOf(place))) {
@@ -86,32 +80,21 @@ export function createServers({ address, makeClient, timeoutMs }: ServersParts):
             return { client, place };
           } catch (thrown) {
             if (isHopeless(thrown)) throw thrown;
-            note(failures, thrown, place, place !== known);
+            const code = codeOf(thrown);
+            if (code === "MOVED") moved = thrown;
+            else if (place !== known && code === "") ofLed = nodeAway(place, thrown);
+            else ofKnown = thrown;
             place = whereTo(thrown, place.host);
           }
         }
       }
-      throw failures.ofLed ?? failures.ofKnown ?? failures.moved;
+      // The most telling first: what is wrong with a node to which others led.
+      throw ofLed ?? ofKnown ?? moved;
     },
     follow(moved) {
       latest = whereTo(moved, latest?.host ?? "") ?? latest;
     },
   };
-}
-
-/** Why the store was not found, the most telling first. */
-interface Failures {
-  /** Of a node to which others led. */
-  ofLed?: Error;
-  ofKnown?: unknown;
-  moved?: unknown;
-}
-
-function note(failures: Failures, thrown: unknown, place: Place, isLed: boolean): void {
-  const code = codeOf(thrown);
-  if (code === "MOVED") failures.moved = thrown;
-  else if (isLed && code === "") failures.ofLed = nodeAway(place, thrown);
-  else failures.ofKnown = thrown;
 }
 
 export function noAnswer(ms: number): Error {
