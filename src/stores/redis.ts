@@ -1,9 +1,9 @@
 /** Turns in Redis or Valkey: each commit is one script, so that it is kept as a whole, in one round trip. */
 import type { SessionStore } from "../core/store.ts";
-import { type Address, readAddress, toKeyPrefix } from "./redis/address.ts";
+import { readAddress } from "./redis/address.ts";
 import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
-import { type Connection, openConnection } from "./redis/connection.ts";
+import { type Connection, type ConnectionOptions, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
 import { createDoubts } from "./redis/doubts.ts";
 import { findLosses } from "./redis/durability.ts";
@@ -13,7 +13,7 @@ import { createKeeping } from "./redis/keeping.ts";
 import { type LeaseTimes, createLease } from "./redis/lease.ts";
 import { createNeighbours } from "./redis/neighbours.ts";
 import { createDeletion, createPrune } from "./redis/removal.ts";
-import { prepareStore, readSecret } from "./redis/schema.ts";
+import { readSecret } from "./redis/schema.ts";
 import { scripts } from "./redis/scripts.ts";
 import { createSearch } from "./redis/search.ts";
 import { cannotOpen } from "./redis/trouble.ts";
@@ -29,14 +29,7 @@ export interface RedisStoreOptions {
   readonly times?: Partial<RedisTimes> | undefined;
 }
 
-interface RedisTimes extends LeaseTimes {
-  /** How long the first connection may take. */
-  readonly openingMs: number;
-  /** How long Redis may answer nothing. */
-  readonly timeoutMs: number;
-  /** How long replicas may take to have a turn. */
-  readonly copyingMs: number;
-}
+type RedisTimes = LeaseTimes & Pick<ConnectionOptions, "openingMs" | "timeoutMs" | "copyingMs">;
 
 const usualTimes: RedisTimes = {
   openingMs: 5_000,
@@ -51,26 +44,26 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   const { now = () => new Date(), maxRecentSize, warn = warnProcess } = options;
   const times = { ...usualTimes, ...options.times };
   const address = readAddress(options.url);
-  const prefix = toKeyPrefix(address);
-  const key = (name: string) => `${prefix}${name}`;
+  const refuse = (thrown: unknown): never => {
+    throw cannotOpen(thrown, address.shown);
+  };
   let forget: (() => void) | undefined;
   const settling: (() => void)[] = [];
   const lease = createLease(times, () => settling.forEach((settle) => settle()));
-  const connection = await open(address, times, (made) => {
+  const onReady = (made: Connection) => {
     forget?.();
     lease.reconnect(made);
-  });
+  };
+  const wanted = { address, scripts: Object.values(scripts), onReady, ...times };
+  const connection = await openConnection(wanted).catch(refuse);
   try {
-    const send = (...command: readonly string[]) => connection.send(command);
-    const prepare = () => prepareStore(send, key, address);
-    const secrets = await prepare();
-    const ground = createGround({ connection, lease, prefix, secrets, prepare, now, maxRecentSize });
+    const ground = await createGround({ connection, lease, address, now, maxRecentSize });
     forget = ground.forget;
     const deletion = createDeletion(ground);
     const doubts = createDoubts(deletion.deleteTurn);
     const neighbours = createNeighbours(ground, connection, times.leaseMs);
     // Redis may have come back empty, and the command line looks for what marks a store.
-    settling.push(doubts.settle, neighbours.settle, () => void prepare().catch(() => {}));
+    settling.push(doubts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
     return {
       ...createSearch(ground),
       neighbours,
@@ -81,7 +74,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       ...createArchive(ground),
       importRecords: createImport(ground),
       async secret(name) {
-        return Buffer.from(await readSecret(ground.send, key, `secret:${name}`), "base64url");
+        return Buffer.from(await readSecret(ground.send, ground.key, `secret:${name}`), "base64url");
       },
       async claim() {
         await lease.claim(connection);
@@ -99,19 +92,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     };
   } catch (thrown) {
     await connection.close();
-    throw cannotOpen(thrown, address.shown);
-  }
-}
-
-async function open(
-  address: Address,
-  times: RedisTimes,
-  onReady: (connection: Connection) => void,
-): Promise<Connection> {
-  try {
-    return await openConnection({ address, scripts: Object.values(scripts), onReady, ...times });
-  } catch (thrown) {
-    throw cannotOpen(thrown, address.shown);
+    return refuse(thrown);
   }
 }
 

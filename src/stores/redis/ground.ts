@@ -4,11 +4,12 @@ import { createKeyedHash } from "../hash.ts";
 import type { Outcome } from "../check.ts";
 import { type Recent, createRecent } from "../recent.ts";
 import { storeClosed } from "../refusals.ts";
+import { type Address, toKeyPrefix } from "./address.ts";
 import type { Connection, Lost } from "./connection.ts";
 import type { Lease } from "./lease.ts";
 import type { Reply, Script } from "./script.ts";
 import { codeOf } from "./trouble.ts";
-import type { Secrets } from "./schema.ts";
+import { type Secrets, prepareStore } from "./schema.ts";
 
 export interface Ground {
   readonly now: () => Date;
@@ -18,6 +19,8 @@ export interface Ground {
   /** Runs a script whose first argument is the lease. */
   write(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
   send(...command: readonly string[]): Promise<Reply>;
+  /** Makes the store anew if it is gone, and gives its secrets. */
+  prepare(): Promise<Secrets>;
   /** The key of what lies under a name. */
   key(name: string): string;
   /**
@@ -48,20 +51,22 @@ type TextHash = (owner: string, words: string) => string;
 export interface GroundParts {
   readonly connection: Connection;
   readonly lease: Lease;
-  readonly prefix: string;
-  readonly secrets: Secrets;
-  /** Makes the store anew if it is gone, and gives its secrets. */
-  readonly prepare: () => Promise<Secrets>;
+  readonly address: Address;
   readonly now: () => Date;
   readonly maxRecentSize: number | undefined;
 }
 
-export function createGround({ connection, lease, prefix, now, maxRecentSize, ...parts }: GroundParts): Ground {
+export async function createGround(parts: GroundParts): Promise<Ground> {
+  const { connection, lease, address, now, maxRecentSize } = parts;
   const recent = createRecent(maxRecentSize);
   const outcome: Outcome = {};
-  let [hints, keys] = toKeys(parts.secrets);
-  let seen = parts.secrets.changes;
+  const prefix = toKeyPrefix(address);
+  const key = (name: string) => `${prefix}${name}`;
+  const prepare = () => prepareStore(send, key, address);
   let open = true;
+  const secrets = await prepare();
+  let [hints, keys] = toKeys(secrets);
+  let seen = secrets.changes;
   let fresh: NodeJS.Immediate | undefined;
 
   async function attempt(reply: Promise<Reply>): Promise<Reply> {
@@ -80,7 +85,6 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
     if (!open) throw storeClosed();
   }
 
-  const key = (name: string) => `${prefix}${name}`;
   async function send(...command: readonly string[]): Promise<Reply> {
     checkOpen();
     return connection.send(command);
@@ -92,8 +96,7 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
       return await work();
     } catch (thrown) {
       if (codeOf(thrown) !== "REKEY") throw thrown;
-      checkOpen();
-      const secrets = await parts.prepare();
+      const secrets = await prepare();
       [hints, keys] = toKeys(secrets);
       seen = secrets.changes;
       recent.clear();
@@ -107,6 +110,7 @@ export function createGround({ connection, lease, prefix, now, maxRecentSize, ..
     outcome,
     key,
     send,
+    prepare,
     async read(script, ...args) {
       checkOpen();
       return connection.run(script, args);
