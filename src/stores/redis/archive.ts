@@ -4,7 +4,7 @@ import { toBeginning } from "../beginning.ts";
 import { noLoose, noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { listBefore, listLoose, walkLoose } from "./loose.ts";
-import { type Reply, type Script, toList, toText, toTexts } from "./script.ts";
+import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
@@ -28,9 +28,7 @@ export function createArchive(
     else yield* await exportSession(wanted);
     // Read after the sessions, so that every tip that was told is among the turns.
     const last = String((await send("GET", key("count"))) ?? 0);
-    const bounds = wanted === undefined ? [last, lastSession, maxBytes] : [last, maxBytes];
-    const script = wanted === undefined ? scripts.exportTurns : scripts.exportTurnsOf;
-    yield* exportTurns(script, wanted === undefined ? [] : [wanted], bounds);
+    yield* exportTurns(last, lastSession, wanted);
   }
 
   /** What came before a turn outside of sessions, the turn, and all that follows it; parents come first. */
@@ -67,18 +65,17 @@ export function createArchive(
   async function* exportOutside(ids: readonly string[]): AsyncGenerator<ArchiveRecord> {
     for (const id of ids) {
       const found = toList(await send("HMGET", key(`t:${id}`), "m", "i", "o", "t", "p", "n"));
-      if (found[0] !== null) yield { type: "turn", turn: readTurn([...found, id]) };
+      if (found[0] !== null) yield { type: "turn", turn: readTurn([id, ...found]) };
     }
   }
 
-  async function* exportTurns(
-    script: Script,
-    before: readonly string[],
-    bounds: readonly string[],
-  ): AsyncGenerator<ArchiveRecord> {
-    const last = Number(bounds[0]);
-    for (let number = 0; number <= last;) {
-      const [next, page] = toList(await read(script, ...before, String(number), ...bounds));
+  async function* exportTurns(last: string, lastSession: string, wanted?: string): AsyncGenerator<ArchiveRecord> {
+    for (let number = 0; number <= Number(last);) {
+      const found =
+        wanted === undefined
+          ? await read(scripts.exportTurns, String(number), last, lastSession, maxBytes)
+          : await read(scripts.exportTurnsOf, wanted, String(number), last, maxBytes);
+      const [next, page] = toList(found);
       for (const turn of toList(page)) yield { type: "turn", turn: readTurn(turn) };
       if (Number(next) === number) return;
       number = Number(next);

@@ -28,25 +28,24 @@ export function sizeOfParts([, , input, output]: TurnParts): number {
   return input.length + output.length;
 }
 
-/** A turn, behind which its id comes. */
 export function readTurn(reply: Reply): StoredTurn {
-  return toTurn(readRow(reply, String(toList(reply).at(-1))));
+  return toTurn(readRow(reply));
 }
 
-/** A step of a path, in which its id comes last, with how many characters its items have. */
+/** A step of a path, with how many characters its items have. */
 export function readStep(reply: Reply): { readonly turn: PathTurn; readonly size: number } {
-  const [m, i, o, id] = toList(reply);
-  const row = readRow([m ?? null, i ?? null, o ?? null], String(id));
+  const row = readRow(reply);
   return { turn: toPathTurn(row), size: sizeOf(row) };
 }
 
-function readRow(reply: Reply | undefined, id: string): TurnRow {
-  const [m, input, output, told, pieces, memo] = toList(reply);
+/** What was told beside the items is not there in a step of a path. */
+function readRow(reply: Reply): TurnRow {
+  const [id, m, input, output, told, pieces, memo] = toList(reply);
   const [owner, session, parent, status, gap, digest, exchange, created, , ended, model, usage]: MetaTexts = JSON.parse(
     String(m),
   );
   return [
-    id,
+    String(id),
     owner,
     orNull(session),
     orNull(parent),

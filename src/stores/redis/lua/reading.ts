@@ -23,9 +23,9 @@ while id ~= '' and #steps < limit and bytes < maxBytes do
   if not found[1] then break end
   local turn = cjson.decode(found[1])
   if #steps == 0 and not isThere(turn) then break end
-  found[4] = id
+  table.insert(found, 1, id)
   steps[#steps + 1] = found
-  bytes = bytes + #found[2] + #found[3]
+  bytes = bytes + #found[3] + #found[4]
   id = turn[PARENT]
 end
 return { call('GET', P .. 'changes'), steps }
@@ -146,8 +146,8 @@ while number <= last and #page < 32 and bytes < maxBytes and look < 1000 do
     local id = bucket[number]
     if id then
       local turn = tellTurn(id)
-      if isWanted(cjson.decode(turn[1])) then
-        bytes = bytes + #turn[2] + #turn[3]
+      if isWanted(cjson.decode(turn[2])) then
+        bytes = bytes + #turn[3] + #turn[4]
         page[#page + 1] = turn
       end
     end
@@ -164,7 +164,7 @@ for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV
   if bytes >= maxBytes then break end
   local turn = tellTurn(idOf(found))
   page[#page + 1] = turn
-  bytes = bytes + #turn[2] + #turn[3]
+  bytes = bytes + #turn[3] + #turn[4]
   number = tonumber(found) + 1
 end
 return { number, page }

@@ -67,10 +67,10 @@ local function childrenOf(id)
   return ids
 end
 
--- All that a turn is, and its id behind it.
+-- All that a turn is, behind its id.
 local function tellTurn(id)
   local turn = call('HMGET', turnKey(id), 'm', 'i', 'o', 't', 'p', 'n')
-  turn[7] = id
+  table.insert(turn, 1, id)
   return turn
 end
 `;
