@@ -5,7 +5,7 @@ import { brokenArchive, misplacedTurn, mixedOwners, otherKey, unavailable } from
 import { type StagedRow, type Staging, createStaging } from "../staging.ts";
 import type { Ground } from "./ground.ts";
 import { removeDoomed } from "./removal.ts";
-import { toList, toTexts } from "./script.ts";
+import { inParts, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { type TurnParts, toParts } from "./turn.ts";
 
@@ -28,16 +28,14 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     }
     const isNew = new Set(done.sessions);
     const newTips = done.tips.filter(([id]) => isNew.has(id));
-    for (let at = 0; at < newTips.length; at += 1_000) {
-      const [id, tip] = toList(await ground.read(scripts.findStrayTip, ...newTips.slice(at, at + 1_000).flat()));
+    for (const tips of inParts(newTips, maxSmall)) {
+      const [id, tip] = toList(await ground.read(scripts.findStrayTip, ...tips.flat()));
       if (id !== undefined) throw mixedOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
     }
-    for (let at = 0; at < done.tips.length; at += 1_000) {
-      await ground.write(scripts.setTips, done.tips.slice(at, at + 1_000).flat());
-    }
+    for (const tips of inParts(done.tips, maxSmall)) await ground.write(scripts.setTips, tips.flat());
     // These come last, as they need not be undone then: whoever has its hint again has what is its own.
-    for (let at = 0; at < done.hints.length; at += 1_000) {
-      done.hintsTaken += Number(await ground.write(scripts.setHints, done.hints.slice(at, at + 1_000).flat()));
+    for (const hints of inParts(done.hints, maxSmall)) {
+      done.hintsTaken += Number(await ground.write(scripts.setHints, hints.flat()));
     }
     await ground.write(scripts.addSeals, sealKeys);
   }
@@ -80,13 +78,8 @@ export function createImport(ground: Ground): Archive["importRecords"] {
 
   /** The newest first, as nothing follows them. */
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
-    const newestFirst = turns.toReversed();
-    for (let at = 0; at < newestFirst.length; at += maxRemoved) {
-      await ground.write(scripts.removeBelow, ["", ...newestFirst.slice(at, at + maxRemoved)]);
-    }
-    for (let at = 0; at < sessions.length; at += maxRemoved) {
-      await ground.write(scripts.doomSessions, sessions.slice(at, at + maxRemoved));
-    }
+    for (const ids of inParts(turns.toReversed(), maxRemoved)) await ground.write(scripts.removeBelow, ["", ...ids]);
+    for (const ids of inParts(sessions, maxRemoved)) await ground.write(scripts.doomSessions, ids);
     if (keyBefore !== undefined) await ground.write(scripts.takeKey, [keyBefore]);
     while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
   }
@@ -141,6 +134,8 @@ interface Done {
 }
 
 const maxRemoved = 200;
+/** So many tips or hints are set in one script. */
+const maxSmall = 1_000;
 
 /** A session is so many arguments of the script that adds it; its tip comes behind them. */
 const sessionWidth = 7;

@@ -3,7 +3,7 @@ import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping, PruneRules, Pruned } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { listLoose, walkLoose } from "./loose.ts";
-import { type Script, toList, toTexts } from "./script.ts";
+import { type Script, inParts, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 /** What a caller deletes is invisible at once, and gone when the promise resolves. */
@@ -17,8 +17,7 @@ export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "de
     },
     async deleteBelow(owner, turnId) {
       const below = (await listLoose(ground, owner, turnId)).slice(1).toReversed();
-      for (let start = 0; start < below.length; start += maxRemovedTurns) {
-        const going = below.slice(start, start + maxRemovedTurns);
+      for (const going of inParts(below, maxRemovedTurns)) {
         const [changes, changed] = toList(await ground.write(scripts.removeBelow, [turnId, ...going]));
         ground.noteChange(changes, toTexts(changed));
       }

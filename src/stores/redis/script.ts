@@ -36,6 +36,11 @@ export const release = (text: string) => evenWhenFull(fence, tree, growth, remov
 /** So many turns are walked through in one script: a pause of some milliseconds. */
 export const maxWalked = 500;
 
+/** A list in parts that are short enough for one script each. */
+export function* inParts<T>(list: readonly T[], length: number): Generator<readonly T[]> {
+  for (let at = 0; at < list.length; at += length) yield list.slice(at, at + length);
+}
+
 /** What Redis answers. */
 export type Reply = string | number | null | readonly Reply[];
 
