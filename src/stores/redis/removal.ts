@@ -67,15 +67,10 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     }
   }
 
-  async function removeIdle(before: number, spent: Spent): Promise<void> {
+  /** Sessions that are idle since before a score, or those beyond a number that an owner may have. */
+  async function removeSessions(script: Script, bound: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
-    await ground.write(scripts.doomIdle, [toScore(before), String(Math.ceil(spent.budget))]);
-    await removeMarked(spent);
-  }
-
-  async function removeSurplus(max: number, spent: Spent): Promise<void> {
-    if (spent.budget <= 0) return;
-    await ground.write(scripts.doomSurplus, [String(max), String(Math.ceil(spent.budget))]);
+    await ground.write(script, [bound, Math.ceil(spent.budget)].map(String));
     await removeMarked(spent);
   }
 
@@ -162,8 +157,8 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner }) => {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
     await removeMarked(spent);
-    if (idleBefore !== undefined) await removeIdle(idleBefore.getTime(), spent);
-    if (maxSessionsPerOwner !== undefined) await removeSurplus(maxSessionsPerOwner, spent);
+    if (idleBefore !== undefined) await removeSessions(scripts.doomIdle, toScore(idleBefore), spent);
+    if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.doomSurplus, maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) await removeLeft(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && (await removeLoose(idleBefore.getTime(), spent));
@@ -196,6 +191,6 @@ interface Spent {
 }
 
 /** Sessions are sorted by milliseconds, each of them in 1,024 parts. */
-function toScore(time: number): string {
-  return String(time * 1024);
+function toScore(time: Date): number {
+  return time.getTime() * 1024;
 }
