@@ -11,7 +11,7 @@ import { createEnds } from "./sqlite/ends.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
 import { createKeeping } from "./sqlite/keeping.ts";
-import { type Lock, lockFile } from "./sqlite/lock.ts";
+import { lockFile } from "./sqlite/lock.ts";
 import { createPrune } from "./sqlite/prune.ts";
 import { createRemoval } from "./sqlite/removal.ts";
 import { createSearch, createShelf } from "./sqlite/search.ts";
@@ -46,7 +46,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const shelf = createShelf(ground);
   const ends = createEnds(ground);
   const removal = createRemoval(ground, ends);
-  let lock: Lock | undefined;
+  let unlock: (() => void) | undefined;
   return {
     ...createSearch(ground, shelf),
     ...createKeeping(ground, shelf, removal, ends),
@@ -59,7 +59,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
       return ground.read(() => ground.readSecret(name));
     },
     async claim() {
-      lock ??= lockFile(file);
+      unlock ??= lockFile(file);
     },
     check: createFileCheck(ground, checkFile),
     async close() {
@@ -68,7 +68,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
       if (database.isOpen) database.close();
       // What was at hand is no longer given out either.
       ground.recent.clear();
-      lock?.release();
+      unlock?.();
     },
   };
 }

@@ -5,16 +5,12 @@ import { GatewayError } from "../../core/errors.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
 import { cannotOpen } from "./database.ts";
 
-export interface Lock {
-  release(): void;
-}
-
 /**
  * A file beside the store's own, locked by a transaction that never ends: so the store itself stays open to the command line.
- * Throws `store_unavailable` when another gateway has it.
+ * Throws `store_unavailable` when another gateway has it. What it returns lets go of it.
  */
-export function lockFile(file: string): Lock {
-  if (file === ":memory:") return { release: () => {} };
+export function lockFile(file: string): () => void {
+  if (file === ":memory:") return () => {};
   const database = openLock(`${file}-gateway`);
   try {
     // Without a journal there is nothing to clean up after a crash.
@@ -28,10 +24,8 @@ export function lockFile(file: string): Lock {
       { cause: thrown },
     );
   }
-  return {
-    release() {
-      if (database.isOpen) database.close();
-    },
+  return () => {
+    if (database.isOpen) database.close();
   };
 }
 
