@@ -1,5 +1,5 @@
 /** The sessions of the SQLite store as things that callers handle by name. */
-import type { Conversation, Conversations } from "../../core/store.ts";
+import type { Conversations } from "../../core/store.ts";
 import { changeInSteps } from "./deletion.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
@@ -12,7 +12,7 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = database.prepare(addRow);
   const readConversation = database.prepare(
-    "SELECT id, owner, created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
+    "SELECT created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
   );
   const updateMetadata = database.prepare(
     "UPDATE sessions SET metadata = ? WHERE id = ? AND owner = ? AND deleted = 0",
@@ -29,7 +29,16 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
       });
     },
     async readConversation(owner, sessionId) {
-      return toConversation(read(() => readConversation.get(sessionId, owner)));
+      const row = read(() => readConversation.get(sessionId, owner)) as ConversationRow | undefined;
+      if (row === undefined) return undefined;
+      const { created, metadata, tip } = row;
+      return {
+        id: sessionId,
+        owner,
+        createdAt: new Date(created),
+        metadata: JSON.parse(metadata),
+        tip: tip ?? undefined,
+      };
     },
     async updateMetadata(owner, sessionId, metadata) {
       const json = JSON.stringify(metadata);
@@ -45,22 +54,7 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
   };
 }
 
-function toConversation(row: unknown): Conversation | undefined {
-  const session = row as ConversationRow | undefined;
-  return (
-    session && {
-      id: session.id,
-      owner: session.owner,
-      createdAt: new Date(session.created),
-      metadata: JSON.parse(session.metadata),
-      tip: session.tip ?? undefined,
-    }
-  );
-}
-
 interface ConversationRow {
-  readonly id: string;
-  readonly owner: string;
   readonly created: number;
   readonly metadata: string;
   readonly tip: string | null;
