@@ -9,28 +9,28 @@ import { createSqliteStore } from "./sqlite.ts";
  * not. `warn` hears of what works less well, for a while or as it is set up.
  */
 export async function openStore(url: string, warn?: Warn): Promise<SessionStore> {
-  const colon = url.indexOf(":");
-  const scheme = url.slice(0, colon + 1);
+  const scheme = url.slice(0, url.indexOf(":") + 1);
   const open = schemes.get(scheme);
   // Only the scheme is told: what follows it may hold a password.
   if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known are: ${known}.`);
-  return open(url.slice(colon + 1), warn);
+  return open(url, warn);
 }
 
 type Warn = (message: string) => void;
 
-const schemes = new Map<string, (rest: string, warn?: Warn) => SessionStore | Promise<SessionStore>>([
+const schemes = new Map<string, (url: string, warn?: Warn) => SessionStore | Promise<SessionStore>>([
   ["memory:", () => createMemoryStore()],
   ["sqlite:", openSqlite],
-  ["redis:", (rest, warn) => openRedis(`redis:${rest}`, warn)],
-  ["rediss:", (rest, warn) => openRedis(`rediss:${rest}`, warn)],
+  ["redis:", openRedis],
+  ["rediss:", openRedis],
 ]);
 
 const known = "memory:, sqlite:<absolute path>, redis://<host>, rediss://<host>";
 
-function openSqlite(file: string, warn?: Warn): SessionStore {
+function openSqlite(url: string, warn?: Warn): SessionStore {
+  const file = url.slice("sqlite:".length);
   if (isAbsolute(file)) return createSqliteStore({ file, warn });
-  throw new Error(`The session store 'sqlite:${file}' must name its file by an absolute path.`);
+  throw new Error(`The session store '${url}' must name its file by an absolute path.`);
 }
 
 /** Its code, and the client that it stands on, are loaded only where they are wanted. */
