@@ -57,7 +57,7 @@ export function createArchive(shelves: Shelves): Archive {
     const newTurns = new Map<string, StoredTurn>();
     const findSession = (id: string) => sessions.get(id) ?? newSessions.get(id);
     const findTurn = (id: string) => turns.get(id) ?? newTurns.get(id);
-    const hintless = new Map<string, string>();
+    const hints = new Map<string, string>();
     const tips: (readonly [sessionId: string, tip: string])[] = [];
     let key = shelves.hintKey();
     let sealKeys: readonly string[] = [];
@@ -80,10 +80,11 @@ export function createArchive(shelves: Shelves): Archive {
           if (session.tip !== undefined) tips.push([session.id, session.tip]);
           const isSame = known !== undefined && known.owner === session.owner;
           if (isSame && known.hint === undefined && session.hint !== undefined && isSameKey) {
-            hintless.set(session.id, session.hint);
+            hints.set(session.id, session.hint);
           }
           if (findSession(session.id) !== undefined) break;
           if (session.hint !== undefined && !isSameKey) throw otherKey();
+          if (session.hint !== undefined) hints.set(session.id, session.hint);
           newSessions.set(session.id, session);
           break;
         }
@@ -108,12 +109,9 @@ export function createArchive(shelves: Shelves): Archive {
     shelves.adoptKey(key);
     addSeals(sealKeys);
     for (const turn of newTurns.values()) shelves.addTurn(turn);
-    for (const session of newSessions.values()) {
-      shelves.putSession({ ...session, hint: undefined, tip: undefined });
-      if (session.hint !== undefined) hintless.set(session.id, session.hint);
-    }
+    for (const session of newSessions.values()) shelves.putSession({ ...session, hint: undefined, tip: undefined });
     for (const [sessionId, tip] of tips) giveTip(sessionId, tip);
-    const taken = [...hintless].filter(([sessionId, hint]) => !giveHint(sessionId, hint));
+    const taken = [...hints].filter(([sessionId, hint]) => !giveHint(sessionId, hint));
     return { sessions: newSessions.size, turns: newTurns.size, hintsTaken: taken.length };
   }
 

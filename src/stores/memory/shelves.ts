@@ -58,8 +58,7 @@ export function createShelves(now: () => Date) {
     now,
     listed: inList,
     hasChildren,
-    endsOf: (sessionId: string) =>
-      [...inList("session", sessionId)].filter((turnId) => isSteady(turnId) && !hasChildren(turnId)).length,
+    endsOf: (sessionId: string) => [...inList("session", sessionId)].filter((turnId) => !hasChildren(turnId)).length,
     nameOf: (owner: string, words: string) => hash(owner, words).toString("base64url"),
     findKey: (owner: string, key: string) => keys.get(JSON.stringify([owner, key])),
     putKey(owner: string, key: string, kept: KeptKey): void {
@@ -94,9 +93,9 @@ export function createShelves(now: () => Date) {
     },
     /** Puts a turn in the place of one that has the same id and marks; it keeps its place in the order too. */
     changeTurn(turn: StoredTurn): void {
-      const before = turns.get(turn.id);
-      for (const name of before === undefined ? [] : placesOf(before)) strike(turn.id, ...name);
-      for (const name of placesOf(turn)) enlist(turn.id, ...name);
+      const before = turns.get(turn.id)?.parent;
+      if (before !== undefined) strike(turn.id, "children", before);
+      if (turn.parent !== undefined) enlist(turn.id, "children", turn.parent);
       turns.set(turn.id, turn);
       paths.clear();
     },
@@ -118,19 +117,13 @@ export function createShelves(now: () => Date) {
 }
 
 /** The lists that a turn stands in. What came to nothing is said in no session, and stands beside it. */
-function listsOf(turn: StoredTurn): readonly (readonly string[])[] {
-  const { session, digest, exchange } = turn;
-  const names = [...placesOf(turn)];
+function listsOf({ status, session, parent, digest, exchange }: StoredTurn): readonly (readonly string[])[] {
+  const names = parent === undefined ? [] : [["children", parent]];
   if (session === undefined) return names;
-  names.push([isFollowable(turn.status) ? "session" : "beside", session]);
+  names.push([isFollowable(status) ? "session" : "beside", session]);
   if (digest !== undefined) names.push(["digest", session, digest]);
   if (exchange !== undefined) names.push(["exchange", session, exchange]);
   return names;
-}
-
-/** That of them that tells its place in the tree. */
-function placesOf({ parent }: StoredTurn): readonly (readonly string[])[] {
-  return parent === undefined ? [] : [["children", parent]];
 }
 
 const none: ReadonlySet<string> = new Set();
