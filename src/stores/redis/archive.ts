@@ -8,9 +8,7 @@ import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
-export function createArchive(
-  ground: Ground,
-): Pick<Archive, "listSessions" | "listLoose" | "hasLoose" | "exportRecords" | "foreignSeals"> {
+export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   const { key, send, read } = ground;
 
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */

@@ -9,9 +9,7 @@ import { isSaid, isThere } from "./search.ts";
 import { inSteps, turnBytes } from "./size.ts";
 import { type Told, createTold } from "./told.ts";
 
-export function createArchive(
-  ground: Ground,
-): Pick<Archive, "listSessions" | "listLoose" | "hasLoose" | "exportRecords" | "foreignSeals"> {
+export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   const { read } = ground;
   const { listLoose, hasLoose, isLoose, turnsAround } = createLoose(ground);
   const statements = prepareArchive(ground);
@@ -21,11 +19,10 @@ export function createArchive(
    * what is deleted in the log, and the log from its end. But SQLite gives the largest numbers out again when their rows are
    * gone, so what stands under a number by then is told only where it goes with what was told.
    */
-  async function* exportRecords(id?: string): AsyncGenerator<ArchiveRecord> {
+  async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = readNumber(statements.lastSession);
-    const wanted = id ?? null;
-    const isOutside = wanted !== null && isLoose(wanted);
-    const isKnown = wanted === null || isOutside || read(() => statements.isSession.get(wanted)) !== undefined;
+    const isOutside = wanted !== undefined && isLoose(wanted);
+    const isKnown = wanted === undefined || isOutside || read(() => statements.readSession.get(wanted)) !== undefined;
     if (!isKnown) throw noSession(wanted);
     const sealKeys = [...readValues(statements.findSeal), ...readValues(statements.findForeignSeals)].map(toBase64);
     yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
@@ -36,20 +33,20 @@ export function createArchive(
         yield* read(() => page.map(toRecord));
       }
       // Read after the sessions, so that every tip that was told is among the turns.
-      yield* exportTurns(readNumber(statements.lastTurn), wanted, isOutside, told);
+      yield* exportTurns(readNumber(statements.lastTurn), told, isOutside, wanted);
     } finally {
       told.close();
     }
   }
 
-  function readSessions(last: number, wanted: string | null): Iterable<readonly SessionRow[]> {
-    if (wanted === null) return readPages<SessionRow>(statements.readSessions, { last });
+  function readSessions(last: number, wanted?: string): Iterable<readonly SessionRow[]> {
+    if (wanted === undefined) return readPages<SessionRow>(statements.readSessions, last);
     return [read(() => statements.readSession.all(wanted)) as unknown as SessionRow[]];
   }
 
-  function* exportTurns(last: number, wanted: string | null, isOutside: boolean, told: Told): Generator<ArchiveRecord> {
-    if (wanted === null) {
-      const pages = readPages<SizedRow>(statements.sizeTurns, { last });
+  function* exportTurns(last: number, told: Told, isOutside: boolean, wanted?: string): Generator<ArchiveRecord> {
+    if (wanted === undefined) {
+      const pages = readPages<SizedRow>(statements.sizeTurns, last);
       for (const page of pages) yield* readTurns(page, (turn) => told.addTurn(turn, "all"));
       return;
     }
@@ -79,16 +76,16 @@ export function createArchive(
   }
 
   function readNumber(statement: StatementSync): number {
-    return (read(() => statement.get()) as { number: number } | undefined)?.number ?? 0;
+    return (read(() => statement.get()) as { number: number }).number;
   }
 
   function* readPages<Row extends { readonly number: number }>(
     statement: StatementSync,
-    range: Readonly<Record<string, number | string | null>>,
+    last: number,
   ): Generator<readonly Row[]> {
     let page: readonly Row[];
     for (let after = 0; ; after = page.at(-1)?.number ?? after) {
-      page = read(() => statement.all({ after, ...range })) as unknown as Row[];
+      page = read(() => statement.all(after, last)) as unknown as Row[];
       if (page.length === 0) return;
       yield page;
     }
@@ -183,7 +180,6 @@ function prepareArchive({ database }: Ground) {
     findForeignSeals: database.prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
     lastSession: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
     lastTurn: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
-    isSession: database.prepare("SELECT 1 FROM sessions WHERE id = ? AND deleted = 0"),
     findActivity: database.prepare(
       "SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0",
     ),
@@ -202,12 +198,12 @@ function prepareArchive({ database }: Ground) {
     listAll: database.prepare(toListing("sessions_by_activity", "")),
     listOfOwner: database.prepare(toListing("sessions_by_owner", "AND owner = $owner")),
     readSessions: database.prepare(`
-      SELECT ${sessionColumns} FROM sessions WHERE rowid > $after AND rowid <= $last AND deleted = 0
+      SELECT ${sessionColumns} FROM sessions WHERE rowid > ? AND rowid <= ? AND deleted = 0
       ORDER BY rowid LIMIT ${pageSize}`),
     readSession: database.prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
     sizeTurns: database.prepare(`
       SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
-      WHERE turns.rowid > $after AND turns.rowid <= $last AND ${isThere}
+      WHERE turns.rowid > ? AND turns.rowid <= ? AND ${isThere}
       ORDER BY turns.rowid LIMIT ${pageSize}`),
     numbersOf: database.prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}
