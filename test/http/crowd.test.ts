@@ -8,13 +8,15 @@ import { createCrowd } from "../../src/http/crowd.ts";
 function open() {
   const server = new EventEmitter();
   const looks: (() => void)[] = [];
-  const crowd = createCrowd(server, (look) => looks.push(look));
+  let time = 0;
+  const crowd = createCrowd(server, { soon: (look) => looks.push(look), now: () => time });
   let begun = 0;
   return {
     come: () => crowd(() => (begun += 1)),
     connect: () => server.emit("connection"),
-    /** Ends a round; tells how many have begun. */
-    end() {
+    /** Ends a round that took so long; tells how many have begun. */
+    end(ms = 0) {
+      time += ms;
       looks.shift()?.();
       return begun;
     },
@@ -48,7 +50,18 @@ test("when no more connections come, they begin", () => {
   assert.equal(end(), 1);
 });
 
-test("each crowd has its own time", () => {
+test("where a round takes long, nobody waits for the next one", () => {
+  const { come, connect, end } = open();
+  for (const begun of [1, 2]) {
+    connect();
+    come();
+    assert.equal(end(3), begun - 1);
+    connect();
+    assert.equal(end(3), begun);
+  }
+});
+
+test("each crowd has its own rounds", () => {
   const { come, connect, end } = open();
   come();
   for (let round = 1; round < 16; round += 1) {
