@@ -96,7 +96,12 @@ for (const [name, open] of Object.entries(scenes)) {
     const [response] = await once(request, "response");
     response.on("error", () => {});
     let heard = "";
-    while (!heard.includes("half")) heard += String((await once(response, "data"))[0]);
+    const begun = Promise.withResolvers<void>();
+    response.on("data", (piece: Buffer) => {
+      heard += String(piece);
+      if (heard.includes("half")) begun.resolve();
+    });
+    await begun.promise;
     const watch = startStopwatch();
     const left = gone(heard, address);
     request.destroy();
