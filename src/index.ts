@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createChannel, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
-import { closeGiven, type GivenAdapters, withGiven } from "./given.ts";
+import { closeGiven, withGiven } from "./given.ts";
 import type { Caller } from "./core/gateway.ts";
 import { makeOnce } from "./core/made.ts";
 import { createIds } from "./ids.ts";
@@ -57,7 +57,21 @@ export async function openPortico(
   } = {},
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env, adapters: given = {} } = surroundings;
-  let current = await read(settings, given, folder, env);
+  async function read(written: PorticoSettings): Promise<Loaded> {
+    const { settings: all, ...more } = withGiven(written, given);
+    return loadConfig(
+      { file: join(folder, "portico.json"), text: JSON.stringify(all) },
+      {
+        ...more,
+        env,
+        probe: async () => undefined,
+        readText: (file) => readFileSync(file, "utf8"),
+        modeOf: () => undefined,
+        now: new Date(),
+      },
+    );
+  }
+  let current = await read(settings);
   const { note, ...portico } = await createPortico(current.config, surroundings);
   const newId = createIds(surroundings.now ?? (() => new Date()));
   /** The list is asked for once: with each turn it would cost a request to the model's server. */
@@ -79,31 +93,11 @@ export async function openPortico(
     talk: channel.talk,
     caller: channel.caller,
     async reload(others) {
-      const next = await read(others, given, folder, env);
+      const next = await read(others);
       await portico.reload(next.config);
       current = next;
       listed = listModels();
     },
     close: () => (closing ??= portico.close(channel.close).finally(() => closeGiven(given))),
   };
-}
-
-async function read(
-  settings: PorticoSettings,
-  given: GivenAdapters,
-  folder: string,
-  env: NodeJS.ProcessEnv,
-): Promise<Loaded> {
-  const { settings: all, ...surroundings } = withGiven(settings, given);
-  return loadConfig(
-    { file: join(folder, "portico.json"), text: JSON.stringify(all) },
-    {
-      ...surroundings,
-      env,
-      probe: async () => undefined,
-      readText: (file) => readFileSync(file, "utf8"),
-      modeOf: () => undefined,
-      now: new Date(),
-    },
-  );
 }

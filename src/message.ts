@@ -76,7 +76,7 @@ const partFields: Readonly<Record<Part["type"], Readonly<Record<string, Check>>>
 };
 
 /** Of these one must be there: what it shows. */
-const sources: Partial<Record<Part["type"], readonly string[]>> = {
+const sources: Partial<Record<Part["type"], readonly [string, ...string[]]>> = {
   image: ["url", "fileId"],
   file: ["fileId", "data", "url"],
 };
@@ -85,6 +85,6 @@ function checkPart(part: Fields): void {
   const type = requireString(part, "type");
   if (!Object.hasOwn(partFields, type)) notAllowed(pathOf(part, "type"), type, Object.keys(partFields));
   for (const [key, check] of Object.entries(partFields[type as Part["type"]])) check(part, key);
-  const [first, ...others] = sources[type as Part["type"]] ?? [];
-  if (first !== undefined && ![first, ...others].some((key) => readString(part, key))) missing(pathOf(part, first));
+  const keys = sources[type as Part["type"]];
+  if (keys !== undefined && !keys.some((key) => readString(part, key))) missing(pathOf(part, keys[0]));
 }
