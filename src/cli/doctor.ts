@@ -1,10 +1,9 @@
 /** `portico doctor`: looks for what would stand in the way of a good day, and says how to mend it. */
+import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";
 import { type Finding, formatFinding, ok, problemWith, warning } from "./doctor/finding.ts";
-import type { House } from "./house.ts";
 import { configOption, readSettings } from "./settings.ts";
-import type { Terminal } from "./terminal.ts";
 
 export const doctor: Command = {
   summary: "Look for what would stand in the way, and say how to mend it.",
@@ -20,23 +19,18 @@ export const doctor: Command = {
     "Exits with 1 when there is a problem, else with 0.",
   ],
   async run({ options, flags }, terminal, house) {
-    const findings = await examine(options["config"], flags.has("offline"), terminal, house);
+    const findings = await examine(readSettings(options, terminal, house), flags.has("offline"));
     for (const finding of findings) terminal.print(formatFinding(finding));
     return findings.some(({ level }) => level === "problem") ? 1 : 0;
   },
 };
 
-async function examine(
-  file: string | undefined,
-  isOffline: boolean,
-  terminal: Terminal,
-  house: House,
-): Promise<readonly Finding[]> {
+async function examine(loading: Promise<Loaded>, isOffline: boolean): Promise<readonly Finding[]> {
   // An older one than is needed is refused before anything of this is read.
   const node = ok("node", process.versions.node);
   let loaded;
   try {
-    loaded = await readSettings({ config: file }, terminal, house);
+    loaded = await loading;
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
     return [node, ...thrown.problems.map(({ path, message }) => problemWith(path, message))];
