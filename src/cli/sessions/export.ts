@@ -37,13 +37,8 @@ export const exportSessions: Command = {
     return withStore(given, terminal, house, async ({ store, file: storeFile }) => {
       const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
       const file = out === undefined ? undefined : toPath(out, terminal);
-      let written: Written;
-      try {
-        written = await (file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file));
-      } catch (thrown) {
-        throw file === undefined || !isFileError(thrown) ? thrown : new CommandError(explain(thrown, file));
-      }
-      const { failure, hasRecords } = written;
+      const writing = file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file);
+      const { failure, hasRecords } = await writing;
       if (failure !== undefined) {
         throw hasRecords ? cutShort(nameCause(failure, storeFile), file ?? "What was written") : failure;
       }
@@ -70,7 +65,7 @@ async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): P
     return written;
   } catch (thrown) {
     if (!isFileError(thrown) || thrown.code !== "EEXIST") rmSync(file, { force: true });
-    throw thrown;
+    throw isFileError(thrown) ? new CommandError(explain(thrown, file)) : thrown;
   }
 }
 
