@@ -6,24 +6,18 @@ import type { Item } from "../core/item.ts";
 import { lookThrough } from "../core/json-shape.ts";
 import type { StoredTurn } from "../core/store.ts";
 
-/** The path of what does not fit, and why; nothing: all of it does, and whoever tells the turn again asks no more. */
-export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): Misfit | undefined {
+/** What does not fit, and why; nothing: all of it does, and whoever tells the turn again asks no more. */
+export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): string | undefined {
   const { memo, pieces = [] } = told ?? {};
   const wrongMemo = memo === undefined ? undefined : judgeMemo(memo);
-  if (wrongMemo !== undefined) return { path: "told.memo", what: wrongMemo };
-  if (countPieces(pieces) > maxPieces) return { path: "told.pieces", what: `has more than ${maxPieces} pieces` };
+  if (wrongMemo !== undefined) return `'told.memo' ${wrongMemo}`;
+  if (countPieces(pieces) > maxPieces) return `'told.pieces' has more than ${maxPieces} pieces`;
   for (const [index, stretches] of pieces.entries()) {
     const item = output[index];
-    if (item !== undefined && !suits(stretches, item)) {
-      return { path: `told.pieces.${index}`, what: "tells of more than its item has" };
-    }
+    if (item === undefined || suits(stretches, item)) continue;
+    return `'told.pieces.${index}' tells of more than its item has`;
   }
   return undefined;
-}
-
-interface Misfit {
-  readonly path: string;
-  readonly what: string;
 }
 
 function judgeMemo(memo: string): string | undefined {

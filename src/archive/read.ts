@@ -96,8 +96,12 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
   if (form === undefined) throw wrongLine(number, `has the unknown type ${JSON.stringify(type)}`);
   if (!form.Check(rest)) throw wrongLine(number, describeMisfit(form, rest));
   switch (type) {
-    case "portico":
-      return toStoreRecord(number, rest as StoreLine);
+    case "portico": {
+      const { version: written, hintKey, sealKeys } = rest as StoreLine;
+      if (written === version) return { type: "store", hintKey, sealKeys };
+      const remedy = `this release reads version ${version}; use a newer one`;
+      throw wrongLine(number, `is of version ${written}, and ${remedy}`);
+    }
     case "session": {
       const session = rest as Parsed<Extract<ArchiveRecord, { type: "session" }>>;
       const dates = { createdAt: new Date(session.createdAt), updatedAt: new Date(session.updatedAt) };
@@ -106,7 +110,7 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
     case "turn": {
       const turn = toTurn(rest as Parsed<StoredTurn>);
       const misfit = findMisfit(turn);
-      if (misfit !== undefined) throw wrongLine(number, describeField(misfit.path, misfit.what));
+      if (misfit !== undefined) throw wrongLine(number, `has a wrong field: ${misfit}`);
       return { type: "turn", turn };
     }
     default:
@@ -122,11 +126,6 @@ function readType(number: number, line: unknown): { readonly type: string } {
 }
 
 type StoreLine = Omit<Extract<ArchiveRecord, { type: "store" }>, "type"> & { readonly version: number };
-
-function toStoreRecord(number: number, line: StoreLine): ArchiveRecord {
-  if (line.version === version) return { type: "store", hintKey: line.hintKey, sealKeys: line.sealKeys };
-  throw wrongLine(number, `is of version ${line.version}, and this release reads version ${version}; use a newer one`);
-}
 
 /** Nobody works on a turn any more that was running when it was exported. */
 function toTurn(turn: Parsed<StoredTurn>): StoredTurn {
@@ -144,11 +143,7 @@ function describeMisfit(form: Validator, value: unknown): string {
   // Only the first errors are told, so that of the union itself may not be among those of its members.
   const isInUnion = misfit?.keyword === "anyOf" || misfit?.schemaPath.includes("/anyOf/") === true;
   const what = isInUnion ? "is of no known form" : misfit?.message;
-  return path === "" ? String(what) : describeField(path, String(what));
-}
-
-function describeField(path: string, what: string): string {
-  return `has a wrong field: '${path}' ${what}`;
+  return path === "" ? String(what) : `has a wrong field: '${path}' ${what}`;
 }
 
 function wrongLine(number: number, what: string): GatewayError {
