@@ -59,19 +59,20 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   try {
     const ground = await createGround({ connection, lease, address, now, maxRecentSize });
     forget = ground.forget;
+    const search = createSearch(ground);
     const deletion = createDeletion(ground);
     const doubts = createDoubts(deletion.deleteTurn);
     const neighbours = createNeighbours(ground, connection, times.leaseMs);
     // Redis may have come back empty, and the command line looks for what marks a store.
     settling.push(doubts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
     return {
-      ...createSearch(ground),
+      ...search,
       neighbours,
       ...createKeeping(ground, doubts, neighbours),
       ...deletion,
       prune: createPrune(ground),
       ...createConversations(ground),
-      ...createArchive(ground),
+      ...createArchive(ground, search.readPath),
       importRecords: createImport(ground),
       async secret(name) {
         return Buffer.from(await readSecret(ground.send, ground.key, `secret:${name}`), "base64url");

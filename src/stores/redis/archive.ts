@@ -1,14 +1,15 @@
 /** The operator's view of the Redis store: lists its sessions, and writes out what it holds page by page. */
-import type { Archive, ArchiveRecord, SessionSummary } from "../../core/store.ts";
+import { turnsOf } from "../../core/place/path.ts";
+import type { Archive, ArchiveRecord, Search, SessionSummary } from "../../core/store.ts";
 import { toBeginning } from "../beginning.ts";
 import { noLoose, noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { listBefore, listLoose, walkLoose } from "./loose.ts";
+import { listLoose, walkLoose } from "./loose.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
-export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
+export function createArchive(ground: Ground, readPath: Search["readPath"]): Omit<Archive, "importRecords"> {
   const { key, send, read } = ground;
 
   /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
@@ -32,7 +33,10 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   /** What came before a turn outside of sessions, the turn, and all that follows it; parents come first. */
   async function findAround(turnId: string): Promise<readonly string[]> {
     const ids = await listLoose(ground, "", turnId);
-    return ids.length === 0 ? ids : [...(await listBefore(ground, turnId)), ...ids];
+    if (ids.length === 0) return ids;
+    const path = turnsOf(await readPath(turnId));
+    const before = path.slice(path.findLastIndex(({ session }) => session !== undefined) + 1, -1);
+    return [...before.map(({ id }) => id), ...ids];
   }
 
   async function readForeignSeals(): Promise<readonly string[]> {

@@ -32,14 +32,3 @@ export async function listLoose(ground: Ground, owner: string, root: string): Pr
   for await (const { ids } of walkLoose(ground, owner, [root])) for (const id of ids) found.push(id);
   return found;
 }
-
-/** The ids of what came before a turn, the root first. */
-export async function listBefore(ground: Ground, turnId: string): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (let id: string | undefined = turnId; id !== undefined;) {
-    const page = toTexts(await ground.read(scripts.climbLoose, id));
-    for (const each of page) found.push(each);
-    id = page.length < maxWalked ? undefined : page.at(-1);
-  }
-  return found.toReversed();
-}

@@ -60,16 +60,3 @@ for at = 3, #ARGV do
 end
 return { call('INCR', P .. 'changes'), changed }
 `);
-
-/** The ids of what came before a turn outside of sessions, the nearest first: a bounded number. */
-export const climbLoose = look(String.raw`
-local before = {}
-local turn = readTurn(ARGV[1])
-while turn and turn[PARENT] ~= '' and #before < ${maxWalked} do
-  local parent = turn[PARENT]
-  turn = readTurn(parent)
-  if turn and turn[SESSION] ~= '' then break end
-  if turn then before[#before + 1] = parent end
-end
-return before
-`);
