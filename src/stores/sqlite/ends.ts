@@ -1,6 +1,6 @@
 /** Where threads may end in the SQLite store beside the tips of their sessions, so that those that were left are found by their age. */
 import type { Ground } from "./ground.ts";
-import { isFollowable, isThere, toFollowable } from "./search.ts";
+import { isFollowable, isLeaf, isThere } from "./search.ts";
 import { costOf, turnBytes } from "./size.ts";
 
 /**
@@ -88,8 +88,7 @@ function prepareEnds(database: Ground["database"]) {
       `DELETE FROM ends WHERE (created, turn) IN (SELECT created, id FROM turns WHERE id IN (${listed}))`,
     ),
     findOld: database.prepare(`
-      SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isBeside} AND NOT EXISTS (
-        SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")}) AS is_left
+      SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isBeside} AND ${isLeaf} AS is_left
       FROM ends LEFT JOIN turns ON turns.id = ends.turn
       WHERE ends.created < ? AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = ends.turn AND next.status = 'running')

@@ -10,9 +10,12 @@ export const isThere = `NOT EXISTS (
   SELECT 1 FROM sessions INDEXED BY deleted_sessions WHERE sessions.deleted = 1 AND sessions.id = turns.session)`;
 
 /** Something can follow it. One by one, as a list would be put into a table first, which costs 3 µs. */
-export const toFollowable = (table: string) =>
+const toFollowable = (table: string) =>
   ["running", "failed", "cancelled"].map((status) => `${table}.status <> '${status}'`).join(" AND ");
 export const isFollowable = toFollowable("turns");
+
+/** Nothing follows it but what came to nothing, or still runs. */
+export const isLeaf = `NOT EXISTS (SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")})`;
 
 /** It was said in its session. Those with a digest were, which an index tells without a look at the turn. */
 export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
@@ -154,7 +157,6 @@ function prepareSearch({ database }: Ground) {
   findTurn.setReturnArrays(true);
   readPath.setReturnArrays(true);
   const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
-  const isLeaf = `NOT EXISTS (SELECT 1 FROM turns AS child WHERE child.parent = turns.id AND ${toFollowable("child")})`;
   return {
     findTurn,
     readPath,
@@ -174,8 +176,7 @@ function prepareSearch({ database }: Ground) {
       ORDER BY rowid DESC LIMIT 8`),
     countThreads: database.prepare(`
       SELECT count(*) AS count FROM (
-        SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND NOT EXISTS (
-          SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")}) LIMIT 2)`),
+        SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),
     findKey: database.prepare(`
       SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
       WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),
