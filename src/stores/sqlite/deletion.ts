@@ -5,7 +5,7 @@ import type { Ground } from "./ground.ts";
 import { toTree } from "./loose.ts";
 import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
-import { inSteps, maxStep, turnBytes } from "./size.ts";
+import { inSteps, maxStep } from "./size.ts";
 
 export function createDeletion(
   ground: Ground,
@@ -18,8 +18,7 @@ export function createDeletion(
   // Children came later than their parents, so the newest go first.
   const listBelow = database.prepare(`
     WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
-    SELECT turns.id, ${turnBytes} AS bytes FROM tree JOIN turns ON turns.rowid = tree.number
-    WHERE turns.id <> $id ORDER BY turns.rowid DESC`);
+    SELECT id, bytes FROM tree WHERE id <> $id ORDER BY number DESC`);
 
   /** Tells the ids of all that changed. */
   function removeTurn(owner: string, turnId: string): readonly string[] | undefined {

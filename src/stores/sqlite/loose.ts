@@ -4,6 +4,7 @@ import type { Archive, SessionSummary } from "../../core/store.ts";
 import { beginningOfShort, maxReadBytes } from "../beginning.ts";
 import { noLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
+import { turnBytes } from "./size.ts";
 
 interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   isLoose(turnId: string): boolean;
@@ -86,10 +87,10 @@ const maxWalked = 1_000;
 
 /** A turn and all that follows it outside of sessions. */
 export function toTree(start: string): string {
-  return `tree (number, id, created) AS (
-    SELECT rowid, id, created FROM turns WHERE ${start}
+  return `tree (number, id, created, status, bytes) AS (
+    SELECT rowid, id, created, status, ${turnBytes} FROM turns WHERE ${start}
     UNION ALL
-    SELECT turns.rowid, turns.id, turns.created
+    SELECT turns.rowid, turns.id, turns.created, turns.status, ${turnBytes}
     FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL)`;
 }
 

@@ -3,6 +3,7 @@ import type { PruneRules, Pruned } from "../../core/store.ts";
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { hourOf } from "./keeping.ts";
+import { toTree } from "./loose.ts";
 import type { Removal } from "./removal.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
@@ -210,12 +211,7 @@ function preparePrune({ database }: Ground) {
       ORDER BY created, rowid LIMIT $limit`),
     // Children came later than their parents, so the newest go first.
     readTree: database.prepare(`
-      WITH RECURSIVE tree (number, id, created, status, bytes) AS (
-        SELECT rowid, id, created, status, ${turnBytes} FROM turns WHERE rowid = ?
-        UNION ALL
-        SELECT turns.rowid, turns.id, turns.created, turns.status, ${turnBytes}
-        FROM tree JOIN turns ON turns.parent = tree.id AND turns.session IS NULL
-      ) SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
+      WITH RECURSIVE ${toTree("rowid = ?")} SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
     findNewest: database.prepare("SELECT ifnull(max(rowid), 0) AS newest FROM turns"),
     parentsBehind: database.prepare(
       "SELECT parent FROM turns WHERE rowid > ? AND session IS NULL AND parent IS NOT NULL",
