@@ -9,7 +9,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { wires } from "../adapters/ai-sdk-wires.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { beginEvents, chunk, type ScriptedUpstream, startUpstream } from "../upstream.ts";
-import { paths, tell, toRequest } from "./talk.ts";
+import { hear, paths, tell, toRequest } from "./talk.ts";
 import { startStopwatch } from "../stopwatch.ts";
 
 interface Scene {
@@ -94,14 +94,7 @@ for (const [name, open] of Object.entries(scenes)) {
     const request = send(address + paths.chat, { method, headers }).end(body);
     request.on("error", () => {});
     const [response] = await once(request, "response");
-    response.on("error", () => {});
-    let heard = "";
-    const begun = Promise.withResolvers<void>();
-    response.on("data", (piece: Buffer) => {
-      heard += String(piece);
-      if (heard.includes("half")) begun.resolve();
-    });
-    await begun.promise;
+    const heard = await hear(response, "half");
     const watch = startStopwatch();
     const left = gone(heard, address);
     request.destroy();

@@ -1,5 +1,6 @@
 /** Both sides of a gateway: a client that speaks either endpoint, and a model that answers and remembers what it was shown. */
 import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
 import type { TestContext } from "node:test";
 import { token } from "../gateway.ts";
 import { type Call, type WireCompletion, gatherChunks, toCall } from "../protocols/chunks.ts";
@@ -155,5 +156,18 @@ export async function tellWell(address: string, wish: Wish): Promise<Heard> {
   const heard = await tell(address, wish);
   assert.equal(heard.status, 200, heard.raw);
   assert.equal(heard.error, undefined, heard.raw);
+  return heard;
+}
+
+/** What has arrived when this text has. */
+export async function hear(response: IncomingMessage, text: string): Promise<string> {
+  const arrived = Promise.withResolvers<void>();
+  let heard = "";
+  response.on("error", () => {});
+  response.on("data", (piece: Buffer) => {
+    heard += String(piece);
+    if (heard.includes(text)) arrived.resolve();
+  });
+  await arrived.promise;
   return heard;
 }

@@ -7,6 +7,7 @@ import { test, type TestContext } from "node:test";
 import { startGateway } from "../gateway.ts";
 import { answerEvents, answerJson, beginEvents, chunk, type Script, startUpstream, writeEvent } from "../upstream.ts";
 import {
+  hear,
   endpoints,
   type Endpoint,
   paths,
@@ -65,7 +66,7 @@ for (const on of endpoints) {
         const request = send(address + paths[on], { method, headers }).end(body);
         request.on("error", () => {});
         const { socket } = await asked.promise;
-        if (stream && when === "in the middle") await hear(request, "half");
+        if (stream && when === "in the middle") await hear((await once(request, "response"))[0], "half");
         const closed = once(socket!, "close");
         const watch = startStopwatch();
         request.destroy();
@@ -78,14 +79,6 @@ for (const on of endpoints) {
       });
     }
   }
-}
-
-/** Waits until a text has arrived. */
-async function hear(request: ReturnType<typeof send>, text: string): Promise<void> {
-  const [response] = await once(request, "response");
-  response.on("error", () => {});
-  let heard = "";
-  while (!heard.includes(text)) heard += String((await once(response, "data"))[0]);
 }
 
 for (const on of endpoints) {
