@@ -103,6 +103,24 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await gather(store.exportRecords())).length, 4);
     });
 
+    test("what is asked when a connection is just lost is answered on the next one", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=blink` });
+      await store.claim();
+      const before = await keepSession(store, {});
+      proxy.mode = "lose";
+      assert.deepEqual(await store.findTurn("alice", before.id), before);
+      proxy.mode = "refuse";
+      proxy.cut();
+      await until(async () => !(await works(store)()));
+      const turn = makeTurn({ session: before.session, parent: before.id });
+      const asked = [store.commit({ turns: [turn] }), store.findTurn("alice", before.id)] as const;
+      proxy.mode = "pass";
+      assert.deepEqual(await Promise.all(asked), [true, before]);
+      assert.deepEqual(await readTurns(store, turn.id), [before, turn]);
+    });
+
     test("a commit whose answer never came is taken back when Redis is, as its caller was told that it failed", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());

@@ -7,7 +7,7 @@ import { createConfirm } from "./copies.ts";
 import { createEar } from "./ear.ts";
 import type { Reply, Script } from "./script.ts";
 import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
-import { cannotUse, codeOf, unreachable } from "./trouble.ts";
+import { codeOf, explain, toRefusal } from "./trouble.ts";
 
 export interface Connection {
   /**
@@ -62,6 +62,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   let isSearching = false;
   let pending = 0;
   let movedAt = 0;
+  let lostAt = -Infinity;
   /** The silence that was given a second look. */
   let doubtedAt = -1;
   let watch: NodeJS.Timeout | undefined;
@@ -107,6 +108,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   function lookAgain(reason: unknown): void {
     failure = reason;
+    if (!isReady()) lostAt = performance.now();
     if (state === "open") void search();
   }
 
@@ -204,16 +206,28 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     });
   }
 
-  /** Says again what a node has refused unread: where the store is by then, or once all of it has been moved. */
-  async function insist(say: () => Promise<Reply>): Promise<Reply> {
+  /** A connection that was lost is mostly back in a moment. Whoever comes later is refused at once. */
+  async function whenBack(patienceMs: number): Promise<void> {
+    const restMs = lostAt + patienceMs - performance.now();
+    if (restMs > 0) await whenReady(restMs);
+  }
+
+  /**
+   * Says again what a node has refused unread: where the store is by then, or once all of it has been moved. What may be done `twice`
+   * is said again on the next connection too.
+   */
+  async function insist(say: () => Promise<Reply>, patienceMs: number, twice: boolean): Promise<Reply> {
     const since = performance.now();
     for (let attempts = 0; ; attempts += 1) {
+      if (!isReady()) await whenBack(patienceMs);
       const asked = client;
       try {
         return await say();
       } catch (thrown) {
         const [code, restMs] = [codeOf(thrown), since + timeoutMs - performance.now()];
-        if (!unread.has(code) || restMs <= 0) throw thrown;
+        const isGone = twice && isLost(thrown) && asked?.isReady !== true;
+        if (!(isGone || unread.has(code)) || restMs <= 0) throw thrown;
+        if (isGone) continue;
         if (code !== "MOVED") await wait(toPauseMs(attempts));
         else if (asked === client) await whenReady(restMs);
       }
@@ -227,7 +241,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (isAlone || !isLost(thrown)) throw thrown;
     try {
       if (!isReady()) await whenReady(timeoutMs);
-      return await insist(() => evaluate(script, again(), true));
+      return await insist(() => evaluate(script, again(), true), momentMs, false);
     } catch (second) {
       giveUp();
       throw second;
@@ -235,16 +249,16 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   function run(script: Script, args: readonly string[]): Promise<Reply> {
-    return explain(insist(() => evaluate(script, args, false)));
+    return explain(insist(() => evaluate(script, args, false), momentMs, true));
   }
 
   function keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply> {
-    const reply = insist(() => evaluate(script, toArgs(), true));
+    const reply = insist(() => evaluate(script, toArgs(), true), lost === undefined ? momentMs : timeoutMs, false);
     return explain(lost === undefined ? reply : reply.catch((thrown) => keepAgain(script, lost, thrown)));
   }
 
   function send(command: readonly string[]): Promise<Reply> {
-    return explain(insist(() => exchange(command, false)));
+    return explain(insist(() => exchange(command, false), momentMs, true));
   }
 
   async function close(): Promise<void> {
@@ -269,8 +283,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
-/** What scripts of ours say no with. */
-const ownRefusals = new Set(["KEPT", "REKEY", "BEHIND"]);
+/** How long a connection that was lost is waited for, but by those who keep a turn. */
+const momentMs = 1_000;
 
 /** With these a node of a cluster says no before it has read what was asked. */
 const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);
@@ -278,17 +292,4 @@ const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);
 /** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
 function isLost(thrown: unknown): boolean {
   return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));
-}
-
-function toRefusal(thrown: unknown): GatewayError {
-  if (thrown instanceof GatewayError) return thrown;
-  return codeOf(thrown) === "" ? unreachable(thrown) : cannotUse(thrown);
-}
-
-async function explain<T>(reply: Promise<T>): Promise<T> {
-  try {
-    return await reply;
-  } catch (thrown) {
-    throw ownRefusals.has(codeOf(thrown)) ? thrown : toRefusal(thrown);
-  }
 }

@@ -2,8 +2,22 @@
 import { GatewayError } from "../../core/errors.ts";
 import { unavailable } from "../refusals.ts";
 
+/** What our scripts refuse is thrown as it is, all else as what the store's callers know. */
+export async function explain<T>(reply: Promise<T>): Promise<T> {
+  try {
+    return await reply;
+  } catch (thrown) {
+    throw ownRefusals.has(codeOf(thrown)) ? thrown : toRefusal(thrown);
+  }
+}
+
+export function toRefusal(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return codeOf(thrown) === "" ? unreachable(thrown) : cannotUse(thrown);
+}
+
 /** Strangers read it at `/readyz`, so it does not name the server; its cause is for the log. */
-export function cannotUse(thrown: unknown): GatewayError {
+function cannotUse(thrown: unknown): GatewayError {
   const reason = thrown instanceof Error ? (troubles.get(codeOf(thrown)) ?? unknownTrouble) : unknownTrouble;
   return unavailable(`The session store cannot be used now: ${reason}`, thrown);
 }
@@ -34,6 +48,9 @@ export function cannotOpen(thrown: unknown, shown: string): GatewayError {
 export function codeOf(thrown: unknown): string {
   return thrown instanceof Error ? (/^[A-Z]{2,}\b/.exec(thrown.message)?.[0] ?? "") : "";
 }
+
+/** What scripts of ours say no with. */
+const ownRefusals = new Set(["KEPT", "REKEY", "BEHIND"]);
 
 const itGoesOn = "The gateway goes on by itself";
 const credentials =
