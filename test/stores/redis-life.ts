@@ -121,6 +121,19 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.deepEqual(await readTurns(store, turn.id), [before, turn]);
     });
 
+    test("a write that was lost with its connection is no reason to refuse turns on the next one", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const url = `redis://127.0.0.1:${proxy.port}?prefix=anew`;
+      const store = await open(context, { url, now: () => new Date(0) });
+      await store.claim();
+      const promised = makeTurn({ status: "running", output: [] });
+      proxy.mode = "lose";
+      await assert.rejects(store.begin(promised), unreachable);
+      assert.equal((await store.findTurn("alice", promised.id))?.status, "running");
+      await store.check();
+    });
+
     test("a commit whose answer never came is taken back when Redis is, as its caller was told that it failed", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());

@@ -34,7 +34,10 @@ export interface Ground {
   isFresh(): boolean;
   /** The same after a change of ours, which made only these turns others, or all. */
   noteChange(count: Reply | undefined, turnIds?: readonly string[]): boolean;
-  /** Forgets everything: a server that came up again, or took the place of another, may lack the last changes. */
+  /**
+   * Forgets everything: a server that came up again, or took the place of another, may lack the last changes. Whether it
+   * keeps what is written is not known from the last connection either.
+   */
   forget(): void;
   /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
   withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
@@ -141,6 +144,8 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
     forget() {
       seen = 0;
       recent.clear();
+      delete outcome.keptAt;
+      delete outcome.failure;
     },
     withHints: (work) => insist(() => work(hints.hash, hints.key)),
     withKeys: (work) => insist(() => work(keys.hash, keys.key)),
