@@ -80,6 +80,25 @@ export function describeNeighbours(server: () => RedisServer): void {
       (await other.neighbours.enter("thread", never))();
     });
 
+    test("have a name again on the next connection if Redis has lost it, and for no longer than they need it", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const seldom = { ...times, leaseMs: 60_000, renewMs: 60_000 };
+      const url = `redis://127.0.0.1:${proxy.port}?prefix=again`;
+      const store = await createRedisStore({ url, times: seldom, warn: () => {} });
+      context.after(() => store.close());
+      await store.claim();
+      const [other] = await openStores(context, [server().url("again")]);
+      const leave = await store.neighbours!.enter("thread", never);
+      const key = /\{again\}:held:\S+/.exec(await server().ask("KEYS", "{again}:held:*"))![0];
+      assert.equal(await server().ask("DEL", key), ":1\r\n");
+      assert.equal(await other!.neighbours.isTaken("thread"), false);
+      proxy.cut();
+      while (!(await other!.neighbours.isTaken("thread"))) await wait(5);
+      leave();
+      (await other!.neighbours.enter("thread", AbortSignal.timeout(10_000)))();
+    });
+
     test("ask whether a name is taken without hearing what was told under it", async (context) => {
       const own = await startRedis();
       context.after(() => own.remove());

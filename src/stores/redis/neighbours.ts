@@ -11,7 +11,7 @@ import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
 
 export interface RedisNeighbours extends Neighbours {
-  /** Gives back what could not be given back before. */
+  /** Holds on to its names, and gives back what could not be given back before. */
   settle(): void;
   /** Listens to the others from now on. */
   open(): Promise<void>;
@@ -36,13 +36,17 @@ export function createNeighbours(
   /** Those who wait here for each name, in the order in which they came. */
   const waiting = new Map<string, Map<string, () => void>>();
   const listeners = new Set<(turnId: string) => void>();
-  let timer: NodeJS.Timeout | undefined;
 
   /** What cannot be renewed now is tried again in time; what is lost was only a promise. */
   async function hold(): Promise<void> {
     if (held.size === 0) return;
-    const names = [...held].flatMap(([token, name]) => [name, token]);
-    await run(scripts.hold, [String(leaseMs), ...names]);
+    const names = [...held];
+    try {
+      await run(scripts.hold, [String(leaseMs), ...names.flatMap(([token, name]) => [name, token])]);
+    } finally {
+      // One that was given back meanwhile may have been taken again.
+      for (const [token, name] of names) if (!held.has(token)) void give(name, token);
+    }
   }
 
   async function take(
@@ -148,9 +152,9 @@ export function createNeighbours(
   return {
     settle() {
       for (const [token, name] of owed) void give(name, token);
+      hold().catch(ignore);
     },
     async open() {
-      timer ??= setInterval(() => void hold().catch(ignore), leaseMs / 3).unref();
       await subscribe(keyOf("freed"), wakeFirst);
       await subscribe(keyOf("called-off"), (turnId) => {
         for (const listener of listeners) listener(turnId);
@@ -195,7 +199,6 @@ export function createNeighbours(
     },
     onCalledOff: (listener) => void listeners.add(listener),
     async close() {
-      clearInterval(timer);
       const names = [...held];
       held.clear();
       await Promise.all(names.map(([token, name]) => give(name, token)));

@@ -58,12 +58,16 @@ if redis.call('EXISTS', line) == 1 then redis.call('PUBLISH', KEYS[1] .. 'freed'
 return 1
 `);
 
-/** Holds on to the names, each followed by who has it, and to what is told under them. */
+/**
+ * Holds on to the names, each followed by who has it, and to what is told under them. One that was lost while Redis was away, or is not
+ * known to whoever took its place, is taken again if nobody else has it.
+ */
 export const hold = evenWhenFull(String.raw`
 for at = 2, #ARGV, 2 do
   local held = KEYS[1] .. 'held:' .. ARGV[at]
-  if redis.call('GET', held) == ARGV[at + 1] then
-    redis.call('PEXPIRE', held, ARGV[1])
+  local holder = redis.call('GET', held)
+  if not holder or holder == ARGV[at + 1] then
+    redis.call('SET', held, ARGV[at + 1], 'PX', ARGV[1])
     redis.call('PEXPIRE', KEYS[1] .. 'told:' .. ARGV[at], ARGV[1] * 2)
   end
 end
