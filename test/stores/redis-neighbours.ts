@@ -99,6 +99,23 @@ export function describeNeighbours(server: () => RedisServer): void {
       (await other!.neighbours.enter("thread", AbortSignal.timeout(10_000)))();
     });
 
+    test("take no name for free while others may not be back", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const urls = [`redis://127.0.0.1:${proxy.port}?prefix=early`, server().url("early")];
+      const [early, late] = await openStores(context, urls);
+      const look = () => early!.store.findTurn("alice", "resp_1");
+      assert.equal(await early!.neighbours.isTaken("run"), false);
+      proxy.mode = "lose";
+      await look();
+      const isTaken = early!.neighbours.isTaken("run");
+      await look();
+      const leave = await late!.neighbours.enter("run", never);
+      assert.equal(await isTaken, true);
+      leave();
+      assert.equal(await early!.neighbours.isTaken("run"), false);
+    });
+
     test("ask whether a name is taken without hearing what was told under it", async (context) => {
       const own = await startRedis();
       context.after(() => own.remove());

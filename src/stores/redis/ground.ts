@@ -39,6 +39,8 @@ export interface Ground {
    * keeps what is written is not known from the last connection either.
    */
   forget(): void;
+  /** It has just been so, and gateways are not all back at the same time: what another one has here may still be missing. */
+  isAnew(): boolean;
   /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
   withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
   /** The same with the key of idempotency keys and of the names that gateways take, for a script that asks for it. */
@@ -67,6 +69,7 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
   const key = (name: string) => `${prefix}${name}`;
   const prepare = () => prepareStore(send, key, address);
   let open = true;
+  let anewAt = -Infinity;
   const secrets = await prepare();
   let [hints, keys] = toKeys(secrets);
   let seen = secrets.changes;
@@ -146,7 +149,9 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
       recent.clear();
       delete outcome.keptAt;
       delete outcome.failure;
+      anewAt = performance.now();
     },
+    isAnew: () => performance.now() - anewAt < anewMs,
     withHints: (work) => insist(() => work(hints.hash, hints.key)),
     withKeys: (work) => insist(() => work(keys.hash, keys.key)),
     hashKey: (owner, words) => keys.hash(owner, words),
@@ -156,6 +161,9 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
     isOpen: () => open,
   };
 }
+
+/** Longer than another gateway takes to find its way back. */
+const anewMs = 3_000;
 
 interface Keyed {
   readonly key: string;

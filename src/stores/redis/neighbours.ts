@@ -24,7 +24,7 @@ export interface RedisNeighbours extends Neighbours {
  * how long one stays with a gateway that is gone.
  */
 export function createNeighbours(
-  { key: keyOf, withKeys, hashKey }: Pick<Ground, "key" | "withKeys" | "hashKey">,
+  { key: keyOf, withKeys, hashKey, isAnew }: Pick<Ground, "key" | "withKeys" | "hashKey" | "isAnew">,
   { run, send, subscribe }: Connection,
   leaseMs: number,
 ): RedisNeighbours {
@@ -162,8 +162,13 @@ export function createNeighbours(
     },
     enter,
     async isTaken(words) {
-      // What was told may be megabytes, and nobody wants it here.
-      return (await listen(words, 1, 0)).isTaken;
+      for (;;) {
+        // What was told may be megabytes, and nobody wants it here.
+        const { isTaken } = await listen(words, 1, 0);
+        // Whoever has it may not yet be back to take it again.
+        if (isTaken || !isAnew()) return isTaken;
+        await wait(listenMs);
+      }
     },
     tell(words, events) {
       const name = hashKey("", words);
@@ -184,7 +189,7 @@ export function createNeighbours(
           yield events;
         }
         place += said.length;
-        if (!isTaken && said.length === 0) return;
+        if (!isTaken && said.length === 0 && !isAnew()) return;
         // Whoever leaves is told so by its own reason, in the next round.
         if (said.length === 0) await wait(listenMs, undefined, { signal }).catch(ignore);
       }
