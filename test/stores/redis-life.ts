@@ -171,6 +171,16 @@ export function describeTrouble(server: () => RedisServer): void {
       await store.close();
     });
 
+    test("a commit is taken out if Redis does not let the gateway ask for its copies", async (context) => {
+      const rights = ["~{uncopied}:*", "&{uncopied}:*", "+@all", "-@dangerous", "-wait"];
+      await server().ask("ACL", "SETUSER", "lonely", "on", ">sesame", ...rights);
+      const url = `redis://lonely:sesame@127.0.0.1:${server().port}?prefix=uncopied`;
+      const store = await open(context, { url: `${url}&replicas=1` });
+      const turn = makeTurn({});
+      await assert.rejects(store.commit({ turns: [turn] }), { code: "store_unavailable" });
+      assert.equal(await store.findTurn("alice", turn.id), undefined);
+    });
+
     test("a commit that was on its way for too long arrives in vain", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());

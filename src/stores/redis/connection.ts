@@ -1,13 +1,12 @@
 /** The connection to Redis: commands and scripts with a deadline, without a queue for bad times, and again by itself. */
 import { setTimeout as wait } from "node:timers/promises";
-import { GatewayError } from "../../core/errors.ts";
 import { type Address, toKeyPrefix } from "./address.ts";
 import { type Client, loadClients, toPauseMs } from "./client.ts";
 import { createConfirm } from "./copies.ts";
 import { createEar } from "./ear.ts";
 import type { Reply, Script } from "./script.ts";
 import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
-import { codeOf, explain, toRefusal } from "./trouble.ts";
+import { codeOf, explain, isLost, toRefusal } from "./trouble.ts";
 
 export interface Connection {
   /**
@@ -288,8 +287,3 @@ const momentMs = 1_000;
 
 /** With these a node of a cluster says no before it has read what was asked. */
 const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);
-
-/** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
-function isLost(thrown: unknown): boolean {
-  return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));
-}

@@ -44,6 +44,11 @@ export function cannotOpen(thrown: unknown, shown: string): GatewayError {
   );
 }
 
+/** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
+export function isLost(thrown: unknown): boolean {
+  return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));
+}
+
 /** The first word of what Redis answers when it refuses. */
 export function codeOf(thrown: unknown): string {
   return thrown instanceof Error ? (/^[A-Z]{2,}\b/.exec(thrown.message)?.[0] ?? "") : "";
