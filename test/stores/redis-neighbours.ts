@@ -211,6 +211,24 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal(await other.neighbours.isTaken("run"), false);
     });
 
+    test("hear each other again when Redis was lost without a word", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const url = `redis://127.0.0.1:${proxy.port}?prefix=deaf`;
+      const store = await createRedisStore({ url, times: { ...times, timeoutMs: 400 }, warn: () => {} });
+      context.after(() => store.close());
+      await store.claim();
+      const [other] = await openStores(context, [server().url("deaf")]);
+      const heard = Promise.withResolvers<string>();
+      store.neighbours!.onCalledOff(heard.resolve);
+      proxy.silence();
+      await assert.rejects(store.findTurn("alice", "resp_1"), /Redis cannot be reached/);
+      while ((await store.check().catch(() => "away")) === "away") await wait(5);
+      const calling = setInterval(() => void other!.neighbours.callOff("run", "resp_1"), 100);
+      context.after(() => clearInterval(calling));
+      assert.equal(await Promise.race([heard.promise, wait(10_000, "nothing", { ref: false })]), "resp_1");
+    });
+
     test("end only those running turns that nobody runs any more", async (context) => {
       const { one, other } = await openTwo(context, server());
       const [alive, left] = [makeTurn({ status: "running" }), makeTurn({ status: "running" })];

@@ -15,6 +15,8 @@ export interface Proxy {
   connections: number;
   /** Cuts every connection. */
   cut(): void;
+  /** What goes through the connections that there are is lost from now on, and nobody is told. */
+  silence(): void;
   /** What was held arrives after all. */
   deliver(): Promise<void>;
   close(): Promise<void>;
@@ -57,6 +59,9 @@ export async function startProxy(target: number, delayMs = 0): Promise<Proxy> {
     connections: 0,
     cut() {
       for (const socket of sockets) socket.destroy();
+    },
+    silence() {
+      for (const socket of sockets) socket.removeAllListeners("data").resume();
     },
     async deliver() {
       for (const [far, bytes] of held) {

@@ -5,7 +5,10 @@ import { type Client, type MakeClient, toPauseMs } from "./client.ts";
 export interface Ear {
   /** What is said while there is no connection is missed. */
   listen(channel: string, listener: Listener): Promise<void>;
-  /** Any node of a cluster tells what is said on all of them; but the one with the store is surely there. */
+  /**
+   * Any node of a cluster tells what is said on all of them; but the one with the store is surely there. Called with each of its
+   * connections: where one was lost without a word, so was this one, and who only listens would not know.
+   */
   moveTo(place: Place): void;
   close(): void;
 }
@@ -37,7 +40,6 @@ export function createEar(makeClient: MakeClient, timeoutMs: number): Ear {
       if (client?.isReady === true) await client.subscribe(channel, listener);
     },
     moveTo(to) {
-      if (place?.host === to.host && place.port === to.port) return;
       place = to;
       if (opening === undefined) return;
       // Nobody waits for it, and those who wait for a word look themselves now and then.
