@@ -113,7 +113,8 @@ export function describeNeighbours(server: () => RedisServer): void {
       const leave = await late!.neighbours.enter("run", never);
       assert.equal(await isTaken, true);
       leave();
-      assert.equal(await early!.neighbours.isTaken("run"), false);
+      // It goes over another connection, and is there a moment later.
+      while (await early!.neighbours.isTaken("run")) await wait(5);
     });
 
     test("ask whether a name is taken without hearing what was told under it", async (context) => {
