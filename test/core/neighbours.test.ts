@@ -80,7 +80,7 @@ suite("gateways on one store", () => {
     assert.equal(other.adapter.turns[0]?.items.length, 3);
   });
 
-  test("several answers to a request with a key are heard from another gateway when they are whole", async () => {
+  test("several answers to a request with a key are heard from another gateway when they are whole, and from their beginning", async () => {
     const going = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const join = createNeighbourhood();
@@ -94,6 +94,8 @@ suite("gateways on one store", () => {
     const asked = { settings: { tools: [], choices: 2 } };
     const told = drain(await one.answer(asked, { key }));
     await begun.promise;
+    const resumes = { param: "Last-Event-ID", isOf: () => true };
+    assert.equal(await codeOf(other.answer(asked, { key, resumes })), "events_expired");
     const repeated = drain(await other.answer(asked, { key }));
     going.resolve();
     assert.equal(textOf(await told, 1), "uno due");

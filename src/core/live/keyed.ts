@@ -27,7 +27,7 @@ export function createKeyed(parts: KeyedParts): Once {
   const { store, lives, elsewhere, begin, inBackground, resolve, keyMs, now } = parts;
 
   /** The answer that is there already: kept, or on its way, in the background or at another gateway. */
-  async function findAnswer(owner: string, key: AskedKey): Promise<Found | undefined> {
+  async function findAnswer(ask: Ask, owner: string, key: AskedKey): Promise<Found | undefined> {
     const known = await store.findKey(owner, key.key);
     const kept = known && (await store.findTurn(owner, known.turnId));
     if (known === undefined || kept === undefined) return undefined;
@@ -38,18 +38,21 @@ export function createKeyed(parts: KeyedParts): Once {
     if (turn === undefined || (!runs && isFailed(turn))) return undefined;
     if (known.fingerprint !== key.fingerprint) throw conflict(key);
     if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
-    if (runs) return { about: toAbout(turn), follow: (signal) => elsewhere.follow(turn, signal), isExact: true };
+    const follow: Follow = (signal) => elsewhere.follow(turn, signal);
+    // Its key is that of the same request.
+    if (runs) return { about: toAbout(turn), follow, isExact: isHeardElsewhere(ask) };
     return { about: toAbout(turn), follow: () => tellAgain(turn), isExact: isExact(turn) };
   }
 
   /** Goes on with the answer that the caller has the beginning of; another one must not be put behind it. */
   async function resume(
     running: Joinable | undefined,
+    ask: Ask,
     { owner, signal }: Caller,
     key: AskedKey,
     resumption: Resumption,
   ): Promise<Reply> {
-    const found = await findAnswer(owner, key);
+    const found = await findAnswer(ask, owner, key);
     const turn = found ?? (running && { about: await running.turn.placed, follow: running.turn.follow, isExact: true });
     if (turn?.isExact !== true || !resumption.isOf(turn.about.id)) throw nothingToResume(key, resumption);
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
@@ -60,8 +63,7 @@ export function createKeyed(parts: KeyedParts): Once {
     const { owner, turnId, memo, signal } = caller;
     const { about, events } = await begin(ask, caller, "by key");
     const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
-    // Where several answers are told at once, nobody could say later what of them was heard: the others hear it when it is over.
-    const isHeard = (ask.settings.choices ?? 1) === 1;
+    const isHeard = isHeardElsewhere(ask);
 
     async function* tell(): Events {
       try {
@@ -96,7 +98,7 @@ export function createKeyed(parts: KeyedParts): Once {
       await refuseUnlessItFails(running, key);
       running = lives.findKey(keyName);
     }
-    if (caller.resumes !== undefined) return resume(running, caller, key, caller.resumes);
+    if (caller.resumes !== undefined) return resume(running, ask, caller, key, caller.resumes);
     // Nothing is awaited from here to the start, so that of many at once only one begins.
     if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
     let isRepeated = false;
@@ -108,9 +110,9 @@ export function createKeyed(parts: KeyedParts): Once {
     let background: Live | undefined;
     const live = lives.start(life, keyName, async (signal) => {
       // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
-      const known = elsewhere.hasListeners ? await findAnswer(owner, key) : undefined;
+      const known = elsewhere.hasListeners ? await findAnswer(ask, owner, key) : undefined;
       if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
-      const found = known ?? (await findAnswer(owner, key));
+      const found = known ?? (await findAnswer(ask, owner, key));
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
       names.push(caller.stay?.());
@@ -138,6 +140,11 @@ interface Found {
   readonly about: About;
   readonly follow: Follow;
   readonly isExact: boolean;
+}
+
+/** Where several answers are told at once, nobody could say later what of them was heard: other gateways hear them when they are over. */
+function isHeardElsewhere({ settings: { choices = 1 } }: Ask): boolean {
+  return choices === 1;
 }
 
 /** Whoever repeats a request whose turn failed, or was left behind, wants it tried again; one that was called off stays so. */
