@@ -60,6 +60,19 @@ test("an attempt is told with the newest count of its tokens, and whether the mo
   }
 });
 
+test("of several answers the first one tells whether the model was cut off", async () => {
+  const outcomeOf = async (...finishes: readonly Delta[]) => {
+    const { route, told } = open([saying(...say("a"), ...finishes)]);
+    await drain(route.stream(toTurn(), calm));
+    return told;
+  };
+  const stop: Delta = { type: "finish", reason: "stop" };
+  const cut: Delta = { type: "finish", reason: "length" };
+  assert.deepEqual(await outcomeOf(stop, { ...cut, choice: 1 }), [completed("main")]);
+  const incomplete = ["main", { outcome: "incomplete", code: undefined, usage: undefined }];
+  assert.deepEqual(await outcomeOf(cut, { ...stop, choice: 1 }), [incomplete]);
+});
+
 const failed = (adapter: string, code: string) => [adapter, { outcome: "failed", code, usage: undefined }];
 const completed = (adapter: string) => [adapter, { outcome: "completed", code: undefined, usage: undefined }];
 

@@ -33,7 +33,8 @@ export function attempt(
     for (const delta of batch) {
       said += sizeOf(delta);
       if (delta.type === "usage") usage = delta.usage;
-      else if (delta.type === "finish") finish = delta.reason;
+      // How the turn ends is told by its own answer.
+      else if (delta.type === "finish" && delta.choice === undefined) finish = delta.reason;
     }
   }
 
