@@ -251,3 +251,17 @@ test("an answer that ends while one of its choices is open has broken off", () =
   reader.end();
   assert.throws(() => reader.check(), { code: "adapter_protocol" });
 });
+
+test("choices without numbers are counted as they stand", () => {
+  const say = (content: string) => ({ message: { role: "assistant", content }, finish_reason: "stop" });
+  const whole = JSON.stringify({ choices: [say("one"), say("two"), say("three")] });
+  const textsOf = (choices?: number) =>
+    readWholeReply(whole, (text) => text, undefined, choices).flatMap((delta) =>
+      delta.type === "text" ? [[delta.choice, delta.text]] : [],
+    );
+  assert.deepEqual(textsOf(2), [
+    [undefined, "one"],
+    [1, "two"],
+  ]);
+  assert.deepEqual(textsOf(), [[undefined, "one"]]);
+});

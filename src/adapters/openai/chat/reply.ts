@@ -50,8 +50,9 @@ function createAnswerReader(
     deltas.push({ type: "notes", notes: { fingerprint, serviceTier } });
   }
 
-  function hearChoice(choice: JsonObject, deltas: Delta[]): void {
-    const index = typeof choice["index"] === "number" ? choice["index"] : 0;
+  /** `at`: its place in the list, which is its number where it has none. */
+  function hearChoice(choice: JsonObject, at: number, deltas: Delta[]): void {
+    const index = typeof choice["index"] === "number" ? choice["index"] : at;
     if (index === 0) return first.hear(choice, deltas);
     if (!Number.isInteger(index) || index < 0 || index >= count) return;
     let other = others.get(index);
@@ -67,7 +68,8 @@ function createAnswerReader(
       if (error !== undefined && error !== null) throw toReportedFailure(error, scrub);
       if (body["object"] === "error") throw toReportedFailure(body, scrub);
       hearNotes(body, deltas);
-      for (const choice of listAt(body, "choices") ?? []) if (isObject(choice)) hearChoice(choice, deltas);
+      for (const [at, choice] of (listAt(body, "choices") ?? []).entries())
+        if (isObject(choice)) hearChoice(choice, at, deltas);
       const usage = objectAt(body, "usage");
       if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
     },
