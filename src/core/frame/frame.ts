@@ -66,11 +66,11 @@ function createScripts(turnId: string) {
       const { choice } = delta;
       if (choice === undefined) return first.hear(delta, events);
       while (others.length < choice) others.push(createScript(`${turnId}_${others.length + 1}_`));
-      others[choice - 1]?.hear(delta, toChoice(choice, events));
+      others[choice - 1]?.hear(delta, toListener(choice, events));
     },
     closeAll(events: Event[], whole: boolean): void {
       first.closeAll(events, whole);
-      for (const [at, script] of others.entries()) script.closeAll(toChoice(at + 1, events), whole);
+      for (const [at, script] of others.entries()) script.closeAll(toListener(at + 1, events), whole);
     },
     toAnswer(failure: GatewayError | undefined, endedAt: Date): Answer {
       const answer = first.toAnswer(failure, endedAt);
@@ -79,7 +79,8 @@ function createScripts(turnId: string) {
   };
 }
 
-function toChoice(choice: number, events: Event[]): Listener {
+/** Gives what it hears the number of its answer. */
+function toListener(choice: number, events: Event[]): Listener {
   return { push: (event) => events.push({ ...event, choice }) };
 }
 
