@@ -8,11 +8,7 @@ export const maxReadBytes = 100_000;
 
 /** Of what was said first. */
 export function beginningOf(input: readonly Item[] | undefined): string | undefined {
-  return input === undefined || isLong(input) ? undefined : beginningOfShort(input);
-}
-
-/** The same of what is known to be short enough. */
-export function beginningOfShort(input: readonly Item[]): string | undefined {
+  if (input === undefined || isLong(input)) return undefined;
   const asked = input.find((item) => item.type === "message" && item.role === "user");
   if (asked?.type !== "message") return undefined;
   const { content } = asked;
@@ -30,7 +26,7 @@ function isLong(input: readonly Item[]): boolean {
 }
 
 /** In one line. */
-export function toBeginning(text: string | undefined): string | undefined {
+export function toBeginning(text: string | null | undefined): string | undefined {
   const line = (text ?? "")
     .trimStart()
     .slice(0, 4 * maxLength)

@@ -1,9 +1,10 @@
 /** The operator's view of the SQLite store: lists its sessions, and writes out what it holds page by page. */
 import type { StatementSync } from "node:sqlite";
-import type { Archive, ArchiveRecord, SessionPage } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { createLoose, shortInput, toSummary } from "./loose.ts";
+import { createLoose } from "./loose.ts";
+import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isThere } from "./search.ts";
 import { inSteps, turnBytes } from "./size.ts";
@@ -108,14 +109,10 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
         if (after !== undefined && from === undefined) throw noSession(after);
         const { active = atEnd, updated = atEnd, number = atEnd } = from ?? {};
         const range = { active, updated, number, limit };
-        // One by one, as what was said first in thousands of them need not be in memory together.
-        const list = (statement: StatementSync, of: Readonly<Record<string, string>> = {}) =>
-          statement
-            .iterate({ ...range, ...of })
-            .map(toSummary)
-            .toArray();
-        if (hint !== undefined) return list(statements.listNamed, { ids: findNamed(hint, owner) });
-        return owner === undefined ? list(statements.listAll) : list(statements.listOfOwner, { owner });
+        if (hint !== undefined)
+          return statements.listNamed.all({ ...range, ids: findNamed(hint, owner) }).map(toSummary);
+        const list = owner === undefined ? statements.listAll : statements.listOfOwner;
+        return list.all(owner === undefined ? range : { ...range, owner }).map(toSummary);
       });
     },
     exportRecords,
@@ -164,6 +161,23 @@ function toRecord(row: SessionRow): ArchiveRecord {
 
 function toList(rows: readonly { readonly number: number }[]): string {
   return JSON.stringify(rows.map(({ number }) => number));
+}
+
+interface SummaryRow extends SessionRow {
+  readonly turns: number;
+  readonly beginning: string | null;
+}
+
+function toSummary(row: unknown): SessionSummary {
+  const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
+  return {
+    id,
+    owner,
+    createdAt: new Date(created),
+    updatedAt: new Date(updated),
+    turns,
+    beginning: toBeginning(beginning),
+  };
 }
 
 function toBase64(bytes: Uint8Array): string {
@@ -216,11 +230,17 @@ function prepareArchive({ database }: Ground) {
 }
 
 function toListing(index: string, condition: string): string {
-  const said = `FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}`;
-  // Numbers alone are looked through for the first turn.
+  // Numbers alone are looked through for the first turn, and how long it is stands in its row: little is read.
+  const first = `
+    SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE rowid = (
+      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid})`;
   return `
-    SELECT id, owner, created, updated, (SELECT count(*) ${said}) AS turns, (
-      SELECT ${shortInput} FROM turns WHERE rowid = (SELECT min(rowid) ${said})) AS input
+    SELECT id, owner, created, updated, (
+      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns, (
+      SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
+        SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
+        WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
+      FROM json_each((${first})) AS item WHERE item.value ->> '$.role' = 'user' LIMIT 1) AS beginning
     FROM sessions INDEXED BY ${index}
     WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
     ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit`;

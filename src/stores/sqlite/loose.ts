@@ -1,7 +1,8 @@
 /** What the SQLite store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
 import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, SessionSummary } from "../../core/store.ts";
-import { beginningOfShort, maxReadBytes } from "../beginning.ts";
+import type { Item } from "../../core/item.ts";
+import { beginningOf, maxReadBytes } from "../beginning.ts";
 import { noLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { turnBytes } from "./size.ts";
@@ -26,7 +27,7 @@ export function createLoose({ database, read }: Ground): Loose {
   );
   const measure = database.prepare(`
     WITH RECURSIVE ${toTree("id = $id")} SELECT count(*) AS turns, max(created) AS updated, (
-      SELECT ${shortInput} FROM turns WHERE id = $id) AS input
+      SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE id = $id) AS input
     FROM tree`);
   const around = database.prepare(`
     WITH RECURSIVE ${toTree("id = $id")}, before (number, id, parent) AS (
@@ -37,9 +38,12 @@ export function createLoose({ database, read }: Ground): Loose {
     WHERE number <= $last ORDER BY number`);
 
   /** Nothing of one that is gone by now. */
-  function summarise({ id, owner, created }: RootRow): SessionSummary | undefined {
-    const measured = read(() => measure.get({ id })) as unknown as Measured;
-    return measured.turns === 0 ? undefined : toSummary({ id, owner, created, ...measured });
+  function toSummary({ id, owner, created }: RootRow): SessionSummary | undefined {
+    const { turns, updated, input } = read(() => measure.get({ id })) as unknown as Measured;
+    if (turns === 0) return undefined;
+    const said: readonly Item[] | undefined = input === null ? undefined : JSON.parse(input);
+    const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
+    return { id, owner, ...times, turns, beginning: beginningOf(said) };
   }
 
   /** The roots behind a place, with a moment for others after each page of them. */
@@ -62,7 +66,7 @@ export function createLoose({ database, read }: Ground): Loose {
       let walked = 0;
       for await (const root of rootsBehind(place)) {
         if (owner !== undefined && root.owner !== owner) continue;
-        const summary = summarise(root);
+        const summary = toSummary(root);
         if (summary === undefined) continue;
         found.push(summary);
         if (found.length >= limit) break;
@@ -109,17 +113,5 @@ interface Measured {
   readonly updated: number;
   readonly input: string | null;
 }
-
-/** What a list tells of a session, or of a tree. */
-type SummaryRow = Omit<RootRow, "number"> & Measured;
-
-export function toSummary(row: unknown): SessionSummary {
-  const { id, owner, created, updated, turns, input } = row as SummaryRow;
-  const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
-  return { id, owner, ...times, turns, beginning: input === null ? undefined : beginningOfShort(JSON.parse(input)) };
-}
-
-/** What was said in a turn, if that is short. How long it is stands in its row, so that of a long one little is read. */
-export const shortInput = `CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END`;
 
 const atEnd: Place = { created: Number.MAX_SAFE_INTEGER, number: 0 };
