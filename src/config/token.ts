@@ -1,6 +1,16 @@
 /** The general token of a run without a config file: made once, kept for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
@@ -100,18 +110,25 @@ function readToken(file: string): KeptToken | undefined {
 function writeToken(dataDir: string, file: string): KeptToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
+  let descriptor: number;
+  // "wx": of two gateways that start at once, one makes the token and the other reads it.
   try {
-    // "wx": of two gateways that start at once, one makes the token and the other reads it.
-    writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" });
+    descriptor = openSync(file, "wx", 0o600);
   } catch (thrown) {
-    if (codeOf(thrown) !== "EEXIST") {
-      // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
-      rmSync(file, { force: true });
-      throw thrown;
-    }
-    const other = readToken(file);
+    const other = codeOf(thrown) === "EEXIST" ? readToken(file) : undefined;
     if (other === undefined) throw thrown;
     return other;
+  }
+  try {
+    writeFileSync(descriptor, `${token}\n`);
+    // The umask may have taken too much.
+    chmodSync(file, 0o600);
+  } catch (thrown) {
+    // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
+    rmSync(file, { force: true });
+    throw thrown;
+  } finally {
+    closeSync(descriptor);
   }
   return { token, file, isNew: true };
 }

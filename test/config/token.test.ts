@@ -34,6 +34,16 @@ test("The first run makes a token that only its owner can read, and later runs r
   assert.deepEqual(keepToken(dataDir), { ...made, isNew: false });
 });
 
+test("Its owner can read the token whatever the umask takes away.", { skip: noModes }, () => {
+  const dataDir = mkdtempSync(join(folder, "masked-"));
+  const before = process.umask(0o277);
+  try {
+    assert.equal(statSync(keepToken(dataDir).file).mode & 0o777, 0o600);
+  } finally {
+    process.umask(before);
+  }
+});
+
 test("A token that was never shown is taken back.", () => {
   const made = keepToken(join(folder, "second"));
   forgetToken(made);

@@ -69,7 +69,9 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
       // Where others can be asked, one that is away must not cost the time of all.
       const patienceMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
       const asked = new Set<string>();
-      let [ofLed, ofKnown, moved]: unknown[] = [];
+      let ofLed: unknown;
+      let ofKnown: unknown;
+      let moved: unknown;
       for (const known of line) {
         let place: Place | undefined = known;
         while (place !== undefined && !asked.has(nameOf(place))) {
