@@ -62,7 +62,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     const search = createSearch(ground);
     const deletion = createDeletion(ground);
     const doubts = createDoubts(deletion.deleteTurn);
-    const neighbours = createNeighbours(ground, connection, times.leaseMs);
+    const neighbours = createNeighbours(ground, connection, times);
     // Redis may have come back empty, and the command line looks for what marks a store.
     settling.push(doubts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
     return {

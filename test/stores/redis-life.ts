@@ -231,7 +231,7 @@ export function describeTrouble(server: () => RedisServer): void {
     test("what was acknowledged is there after Redis was killed, and the gateway goes on by itself", async (context) => {
       const own = await startRedis("--appendonly", "yes", "--appendfsync", "always");
       context.after(() => own.remove());
-      const store = await open(context, { url: own.url("aof") });
+      const store = await open(context, { url: own.url("aof"), times: { ...times, timeoutMs: 1_000 } });
       await store.claim();
       const thread = await keepThread(store, 20);
       await own.stop("SIGKILL");

@@ -102,19 +102,22 @@ export function describeNeighbours(server: () => RedisServer): void {
     test("take no name for free while others may not be back", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
-      const urls = [`redis://127.0.0.1:${proxy.port}?prefix=early`, server().url("early")];
-      const [early, late] = await openStores(context, urls);
-      const look = () => early!.store.findTurn("alice", "resp_1");
-      assert.equal(await early!.neighbours.isTaken("run"), false);
+      const url = `redis://127.0.0.1:${proxy.port}?prefix=early`;
+      const early = await createRedisStore({ url, times: { ...times, renewMs: 1_000 }, warn: () => {} });
+      context.after(() => early.close());
+      await early.claim();
+      const [late] = await openStores(context, [server().url("early")]);
+      const look = () => early.findTurn("alice", "resp_1");
+      assert.equal(await early.neighbours!.isTaken("run"), false);
       proxy.mode = "lose";
       await look();
-      const isTaken = early!.neighbours.isTaken("run");
+      const isTaken = early.neighbours!.isTaken("run");
       await look();
       const leave = await late!.neighbours.enter("run", never);
       assert.equal(await isTaken, true);
       leave();
       // It goes over another connection, and is there a moment later.
-      while (await early!.neighbours.isTaken("run")) await wait(5);
+      while (await early.neighbours!.isTaken("run")) await wait(5);
     });
 
     test("ask whether a name is taken without hearing what was told under it", async (context) => {

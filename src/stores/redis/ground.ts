@@ -39,8 +39,8 @@ export interface Ground {
    * keeps what is written is not known from the last connection either.
    */
   forget(): void;
-  /** It has just been so, and gateways are not all back at the same time: what another one has here may still be missing. */
-  isAnew(): boolean;
+  /** Since when that is so, by the process's own clock. */
+  anewAt(): number;
   /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
   withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
   /** The same with the key of idempotency keys and of the names that gateways take, for a script that asks for it. */
@@ -151,7 +151,7 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
       delete outcome.failure;
       anewAt = performance.now();
     },
-    isAnew: () => performance.now() - anewAt < anewMs,
+    anewAt: () => anewAt,
     withHints: (work) => insist(() => work(hints.hash, hints.key)),
     withKeys: (work) => insist(() => work(keys.hash, keys.key)),
     hashKey: (owner, words) => keys.hash(owner, words),
@@ -161,9 +161,6 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
     isOpen: () => open,
   };
 }
-
-/** Longer than another gateway takes to find its way back. */
-const anewMs = 3_000;
 
 interface Keyed {
   readonly key: string;

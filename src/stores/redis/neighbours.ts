@@ -6,6 +6,7 @@ import type { Event } from "../../core/event.ts";
 import type { Neighbours } from "../../core/neighbours.ts";
 import type { Connection } from "./connection.ts";
 import type { Ground } from "./ground.ts";
+import type { LeaseTimes } from "./lease.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
@@ -24,9 +25,9 @@ export interface RedisNeighbours extends Neighbours {
  * how long one stays with a gateway that is gone.
  */
 export function createNeighbours(
-  { key: keyOf, withKeys, hashKey, isAnew }: Pick<Ground, "key" | "withKeys" | "hashKey" | "isAnew">,
+  { key: keyOf, withKeys, hashKey, anewAt }: Pick<Ground, "key" | "withKeys" | "hashKey" | "anewAt">,
   { run, send, subscribe }: Connection,
-  leaseMs: number,
+  { leaseMs, renewMs }: LeaseTimes,
 ): RedisNeighbours {
   /** Whoever has a name here, by a token that nobody else has. */
   const held = new Map<string, string>();
@@ -36,6 +37,9 @@ export function createNeighbours(
   /** Those who wait here for each name, in the order in which they came. */
   const waiting = new Map<string, Map<string, () => void>>();
   const listeners = new Set<(turnId: string) => void>();
+
+  /** After Redis was away gateways are not all back at the same time: what another one has may be missing until it holds on to it again. */
+  const isAnew = () => performance.now() - anewAt() < renewMs;
 
   /** What cannot be renewed now is tried again in time; what is lost was only a promise. */
   async function hold(): Promise<void> {
