@@ -1,6 +1,7 @@
 /**
- * Runs every test, in three processes side by side. A process for each file is what most of the time would go into, so
- * nearly all of them share two; those that load the machine or measure their own memory have one each, in turn.
+ * Runs every test, in four processes side by side. A process for each file is what most of the time would go into, so
+ * nearly all of them share two; those that load the machine or measure their own memory have one each, in turn, and beside
+ * them those of Redis, which mostly wait.
  */
 import { spawn } from "node:child_process";
 import { globSync } from "node:fs";
@@ -8,12 +9,17 @@ import { buffer } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const lonely = /^test\/(sessions\/property|stores\/redis|whole\/(background|crash))/;
+const lonely = /^test\/(sessions\/property|whole\/(background|crash))/;
+const waiting = /^test\/stores\/redis/;
 const parts = /^test\/((adapters|cli|config|core|http|protocols)\/|sdk)/;
 
 const files = globSync("test/**/*.test.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"));
-const { apart = [], ...shared } = Object.groupBy(files, (file) =>
-  lonely.test(file) ? "apart" : parts.test(file) ? "parts" : "whole",
+const {
+  apart = [],
+  redis = [],
+  ...shared
+} = Object.groupBy(files, (file) =>
+  lonely.test(file) ? "apart" : waiting.test(file) ? "redis" : parts.test(file) ? "parts" : "whole",
 );
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
@@ -33,8 +39,10 @@ function start(args: readonly string[], tests: readonly string[], output: "inher
   return { ended, told: child.stdout === null ? undefined : buffer(child.stdout) };
 }
 
+const inTurn = ["--test-concurrency=1"];
 const sharing = Object.values(shared).map((tests) => start(["--test-isolation=none"], tests, "pipe"));
-const running = [...sharing, start(["--test-concurrency=1"], apart, "inherit")];
+const quiet = [...sharing, start(inTurn, redis, "pipe")];
+const running = [...quiet, start(inTurn, apart, "inherit")];
 const codes = await Promise.all(running.map(({ ended }) => ended));
-for (const { told } of sharing) process.stdout.write((await told) ?? "");
+for (const { told } of quiet) process.stdout.write((await told) ?? "");
 process.exitCode = Math.max(...codes);
