@@ -4,8 +4,6 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
 import { createModule } from "./made.ts";
@@ -15,6 +13,7 @@ import type { Adapter } from "../../src/core/ports.ts";
 import type { Turn } from "../../src/core/turn.ts";
 import { load } from "../config/house.ts";
 import { makeFolder } from "../gateway.ts";
+import { collectGarbage } from "../garbage.ts";
 
 const turn: Turn = { id: "resp_1", model: "model-1", items: [], settings: { tools: [] }, stream: true };
 
@@ -307,8 +306,6 @@ test("a module is told when its reader has left", async () => {
 });
 
 test("what a module has said is not kept until the end of its stream", async () => {
-  setFlagsFromString("--expose-gc");
-  const collectGarbage: () => void = runInNewContext("gc");
   const said: WeakRef<object>[] = [];
   const adapter = guardAdapter({
     async *stream() {

@@ -3,8 +3,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { createReplyReader as createCommandReader } from "../../src/adapters/command/reply.ts";
 import { createGathering } from "../../src/adapters/gathering.ts";
 import { createEventReader } from "../../src/adapters/http/events.ts";
@@ -13,17 +11,14 @@ import { readWhole } from "../../src/adapters/http/whole.ts";
 import { createReplyReader } from "../../src/adapters/openai/responses/reply.ts";
 import { fetchMedia } from "../../src/adapters/media/fetch.ts";
 import { worked } from "../worked.ts";
+import { collectGarbage } from "../garbage.ts";
 
 const count = 500_000;
 /** A list of so many pieces takes five times as much. */
 const enough = 10_000_000;
 
 function memoryInUse(): number {
-  setFlagsFromString("--expose-gc");
-  const collect: () => void = runInNewContext("gc");
-  collect();
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
+  const { heapUsed, external } = collectGarbage();
   return heapUsed + external;
 }
 

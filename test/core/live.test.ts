@@ -2,14 +2,13 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { suite, test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
+import { collectGarbage } from "../garbage.ts";
 
 const words = (count: number): Delta[] => say(...Array.from({ length: count }, (_, index) => `word ${index} `));
 
@@ -120,8 +119,6 @@ suite("an answer with a key", () => {
   });
 
   test("that is in memory only does not hold its request there", async () => {
-    setFlagsFromString("--expose-gc");
-    const collectGarbage: () => void = runInNewContext("gc");
     const { answer, adapter } = open([say("short")]);
     const ask = async (): Promise<WeakRef<Item>> => {
       const item: Item = { type: "message", role: "user", content: "long ".repeat(1_000) };

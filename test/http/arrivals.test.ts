@@ -3,12 +3,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { suite, test, type TestContext } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { GatewayError } from "../../src/core/errors.ts";
 import { createArrivals } from "../../src/http/arrivals.ts";
 import { authorization, createBox, say, toToken, token } from "../scripted.ts";
 import { dial, textOf } from "./websocket-client.ts";
+import { collectGarbage } from "../garbage.ts";
 
 const hello = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
 const json = { "content-type": "application/json" };
@@ -28,14 +27,6 @@ function begin(context: TestContext, address: string, beginning: string, length 
   const head = `host: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\nconnection: close\r\n`;
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}content-length: ${length}\r\n\r\n${beginning}`);
   return { socket, answered, closed: once(socket, "close").then(() => heard) };
-}
-
-function buffersInUse(): number {
-  setFlagsFromString("--expose-gc");
-  const collect: () => void = runInNewContext("gc");
-  collect();
-  collect();
-  return process.memoryUsage().arrayBuffers;
 }
 
 interface Begun {
@@ -91,11 +82,11 @@ suite("bodies on their way", () => {
     const bytes = 2_000_000;
     const address = await createBox(context, script, { limits: { maxBodyBytes: 2 * bytes } }).listen();
     const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "x".repeat(bytes) }] });
-    const before = buffersInUse();
+    const before = collectGarbage().arrayBuffers;
     for (let count = 0; count < 8; count++) {
       assert.match(await begin(context, address, body, body.length).answered, /^HTTP\/1\.1 200 /);
     }
-    const held = buffersInUse() - before;
+    const held = collectGarbage().arrayBuffers - before;
     assert.ok(held < 2 * bytes, `${held} bytes are held`);
   });
 

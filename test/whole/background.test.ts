@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { Agent, createServer, request as send, type RequestOptions } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { makeFolder, startGateway, token } from "../gateway.ts";
+import { collectGarbage } from "../garbage.ts";
 
 const total = 1_000;
 const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
@@ -34,14 +33,6 @@ async function startModel(context: TestContext): Promise<string> {
     server.close();
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-}
-
-function collectGarbage(): number {
-  setFlagsFromString("--expose-gc");
-  const collect: () => void = runInNewContext("gc");
-  collect();
-  collect();
-  return process.memoryUsage().heapUsed;
 }
 
 /** Without `fetch`, which for thousands of requests would cost more than the gateway. */
@@ -99,7 +90,7 @@ test("a thousand responses in the background: none is lost, none twice, none lef
     assert.equal(status, "queued");
     return id;
   };
-  const before = collectGarbage();
+  const before = collectGarbage().heapUsed;
   const ids = new Map<number, string>();
   const numbers = Array.from({ length: total }, (_, number) => number);
   let resumed = 0;
@@ -149,7 +140,7 @@ test("a thousand responses in the background: none is lost, none twice, none lef
   assert.equal((counts["completed"] ?? 0) + (counts["cancelled"] ?? 0) + (counts["failed"] ?? 0), total);
   assert.equal(resumed, 300);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  const grown = (collectGarbage() - before) / 1024 / 1024;
+  const grown = (collectGarbage().heapUsed - before) / 1024 / 1024;
   assert.ok(grown < 25, `${grown.toFixed(1)} MB more than before`);
   context.diagnostic(
     `${JSON.stringify(counts)}, ${resumed} followed from the middle, ${grown.toFixed(1)} MB more heap`,
