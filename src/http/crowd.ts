@@ -1,7 +1,7 @@
 /** When many connect at once: a round of the event loop takes one new connection, so those who came wait for the next ones. */
 import type { EventEmitter } from "node:events";
 
-/** So many rounds at most, and so long: enough to be worth it, and too little to be felt. */
+/** So many rounds at most, and so long: enough to be worth it, and little for those who have a connection already and wait too. */
 const mostRounds = 16;
 const mostMs = 5;
 

@@ -98,8 +98,15 @@ export function createJournal(
     follow(request, reply) {
       request.span = begin(request, request.method);
       reply.raw.once("close", () => {
-        const status = toStatus(request, reply);
-        write({ request, course: request, method: request.method, status, ms: reply.elapsedTime });
+        // A stream whose end nobody knows is cut by us; any other is left by its caller, which no caller ever sees.
+        if (!request.isUpgraded && !reply.raw.writableFinished) request.failure ??= callerLeft();
+        write({
+          request,
+          course: request,
+          method: request.method,
+          status: toStatus(request, reply),
+          ms: reply.elapsedTime,
+        });
       });
     },
     report(error, course) {
@@ -140,10 +147,7 @@ function toRemarkFields(remarks: About["remarks"]): object {
 
 const switchingProtocols = 101;
 
-function toStatus(request: FastifyRequest, { raw }: FastifyReply): number {
-  if (request.isUpgraded) return switchingProtocols;
-  if (raw.writableFinished) return raw.statusCode;
-  // A stream whose end nobody knows is cut by us; any other is left by its caller, which no caller ever sees.
-  request.failure ??= callerLeft();
-  return request.failure.status;
+function toStatus({ isUpgraded, failure }: FastifyRequest, { raw }: FastifyReply): number {
+  if (isUpgraded) return switchingProtocols;
+  return raw.writableFinished || failure === undefined ? raw.statusCode : failure.status;
 }
