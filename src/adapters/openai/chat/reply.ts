@@ -59,7 +59,7 @@ function createAnswerReader(
     if (other === undefined) others.set(index, (other = createChoiceReader(word, isCustom)));
     const said: Delta[] = [];
     other.hear(choice, said);
-    for (const delta of said) deltas.push({ ...delta, choice: index });
+    tellOf(index, said, deltas);
   }
 
   return {
@@ -86,10 +86,15 @@ function createAnswerReader(
       for (const [choice, other] of others) {
         const said: Delta[] = [];
         other.end(said);
-        for (const delta of said) deltas.push({ ...delta, choice });
+        tellOf(choice, said, deltas);
       }
     },
   };
+}
+
+/** What another choice than the first has said, with its number. */
+function tellOf(choice: number, said: readonly Delta[], deltas: Delta[]): void {
+  for (const delta of said) deltas.push({ ...delta, choice });
 }
 
 function readUsage(usage: JsonObject): Usage {
