@@ -81,7 +81,7 @@ function ownTokens({ file, dataDir, auth, http }: Config): Readonly<Record<strin
   if (file !== undefined) return { "gateway.http.auth_token": http.authToken, "gateway.auth.token": auth.token };
   try {
     const kept = findToken(dataDir);
-    return { [`the token in ${kept?.file}`]: kept?.token };
+    return kept === undefined ? {} : { [`the token in ${kept.file}`]: kept.token };
   } catch (thrown) {
     // One that cannot be read has a finding of its own.
     if (thrown instanceof ConfigError) return {};
