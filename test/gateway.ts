@@ -9,6 +9,15 @@ import { openPortico, type Portico, type PorticoSettings } from "../src/index.ts
 
 export const token = "sk-gateway-0123456789abcdef";
 
+/** Ends what a test began, and lets go of it: the runner keeps what it is told to do after a test for as long as it lives. */
+export function endAfter(context: TestContext, end: () => unknown): void {
+  let ending: typeof end | undefined = end;
+  context.after(async () => {
+    await ending?.();
+    ending = undefined;
+  });
+}
+
 /** A folder that is gone after the test. */
 export function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "portico-"));
@@ -45,7 +54,7 @@ export async function startGateway(
     },
   };
   const portico = await openPortico(file as PorticoSettings, { folder, env: {} });
-  context.after(() => portico.close());
+  endAfter(context, () => portico.close());
   if (portico.address === undefined) throw new Error("the gateway does not listen");
   return { ...portico, address: portico.address };
 }

@@ -13,6 +13,7 @@ import { createChatProtocol } from "../src/protocols/chat/index.ts";
 import { createResponsesProtocol } from "../src/protocols/responses/index.ts";
 import { createSeal } from "../src/seal.ts";
 import { createMemoryStore } from "../src/stores/memory.ts";
+import { endAfter } from "./gateway.ts";
 import { makeGateway } from "./making.ts";
 
 export const token = "sk-test-0123456789abcdef";
@@ -132,7 +133,7 @@ export function createBox(context: TestContext, script: Script, options: BoxOpti
     metrics: createMetrics(),
     operator: { store, prune: noArchive, writeArchive: noArchive, readArchive: noArchive },
   });
-  context.after(() => door.close());
+  endAfter(context, () => door.close());
   return { ...door, adapter, store, logged };
 }
 

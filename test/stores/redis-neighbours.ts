@@ -228,9 +228,12 @@ export function describeNeighbours(server: () => RedisServer): void {
       proxy.silence();
       await assert.rejects(store.findTurn("alice", "resp_1"), /Redis cannot be reached/);
       while ((await store.check().catch(() => "away")) === "away") await wait(5);
-      const calling = setInterval(() => void other!.neighbours.callOff("run", "resp_1"), 100);
-      context.after(() => clearInterval(calling));
-      assert.equal(await Promise.race([heard.promise, wait(10_000, "nothing", { ref: false })]), "resp_1");
+      let said: string | undefined;
+      for (let call = 0; said === undefined && call < 100; call++) {
+        await other!.neighbours.callOff("run", "resp_1");
+        said = await Promise.race([heard.promise, wait(100, undefined)]);
+      }
+      assert.equal(said, "resp_1");
     });
 
     test("end only those running turns that nobody runs any more", async (context) => {

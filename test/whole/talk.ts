@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import type { TestContext } from "node:test";
-import { token } from "../gateway.ts";
+import { endAfter, token } from "../gateway.ts";
 import { type Call, type WireCompletion, gatherChunks, toCall } from "../protocols/chunks.ts";
 import { type WireResponse, checkStream } from "../protocols/grammar.ts";
 import { answerEvents, answerJson, chunk, type Received, type Script, startUpstream } from "../upstream.ts";
@@ -98,7 +98,7 @@ export async function startModel(context: TestContext): Promise<Model> {
   const upstream = await startUpstream(
     replyWith((received) => ({ content: `re: ${messagesOf(received).at(-1)?.content}` })),
   );
-  context.after(() => upstream.close());
+  endAfter(context, () => upstream.close());
   return {
     adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-upstream" } },
     received: upstream.received,
