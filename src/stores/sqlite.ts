@@ -1,4 +1,4 @@
-/** Turns in one SQLite file: durable when a commit resolves, in one fsync for all commits of an event-loop tick. */
+/** Turns in one SQLite file: on the disk when a commit resolves, in one sync for all that were committed while the last one ran. */
 import type { DatabaseSync } from "node:sqlite";
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
@@ -15,6 +15,7 @@ import { lockFile } from "./sqlite/lock.ts";
 import { createPrune } from "./sqlite/prune.ts";
 import { createRemoval } from "./sqlite/removal.ts";
 import { createSearch, createShelf } from "./sqlite/search.ts";
+import { createSync } from "./sqlite/sync.ts";
 
 export interface SqliteStoreOptions {
   /** An absolute path, or `:memory:`. */
@@ -42,7 +43,8 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
   const checkpoints = createCheckpoints(database, file, warn);
-  const ground = createGround(database, checkpoints, checkFile, now, maxRecentSize);
+  const sync = createSync(database, file);
+  const ground = createGround(database, checkpoints, sync?.whenOnDisk, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
   const ends = createEnds(ground);
   const removal = createRemoval(ground, ends);
@@ -63,8 +65,9 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     },
     check: createFileCheck(ground, checkFile),
     async close() {
-      ground.group.close();
+      await ground.group.close();
       await checkpoints.close();
+      sync?.close();
       if (database.isOpen) database.close();
       // What was at hand is no longer given out either.
       ground.recent.clear();

@@ -21,6 +21,7 @@ function open(context: TestContext) {
   const ground = createGround(
     database,
     checkpoints,
+    undefined,
     () => {},
     () => new Date(time),
     0,

@@ -6,6 +6,7 @@ import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
 import { onceForAll } from "./once.ts";
 import { type Recent, createRecent } from "../recent.ts";
+import type { Sync } from "./sync.ts";
 import { cannotRead } from "./trouble.ts";
 
 export interface Ground {
@@ -31,6 +32,7 @@ export interface Ground {
 export function createGround(
   database: DatabaseSync,
   checkpoints: Checkpoints,
+  whenOnDisk: Sync["whenOnDisk"] | undefined,
   checkFile: () => void,
   now: () => Date,
   maxRecentSize?: number,
@@ -68,7 +70,7 @@ export function createGround(
   return {
     database,
     checkpoints,
-    group: createGroup(database, checkpoints, prepare, now),
+    group: createGroup(database, checkpoints, whenOnDisk, prepare, now),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),
