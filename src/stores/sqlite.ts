@@ -42,9 +42,9 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const { now = () => new Date(), maxRecentSize, warn = warnProcess } = options;
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
-  const checkpoints = createCheckpoints(database, file, warn);
-  const sync = createSync(database, file);
-  const ground = createGround(database, checkpoints, sync?.whenOnDisk, checkFile, now, maxRecentSize);
+  const sync = createSync(database, file, warn);
+  const checkpoints = createCheckpoints(database, file, warn, undefined, sync?.trust);
+  const ground = createGround(database, checkpoints, sync, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
   const ends = createEnds(ground);
   const removal = createRemoval(ground, ends);
@@ -58,7 +58,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     ...createArchive(ground),
     importRecords: createImport(ground, removal, ends),
     async secret(name) {
-      return ground.read(() => ground.readSecret(name));
+      return ground.group.add(() => ground.readSecret(name));
     },
     async claim() {
       unlock ??= lockFile(file);

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import fs, { fstatSync, statSync } from "node:fs";
+import fs, { fstatSync, readFileSync, statSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
@@ -14,18 +13,27 @@ import { makeTurn } from "./making.ts";
 const newFile = createFiles();
 const unhurried = { pause: () => undefined, noteWrite: () => {} };
 
-/** Writes into a file whose disk answers when the test says so. */
+/** Writes into a file whose disk answers when the test says so, or fails. */
 function open(context: TestContext) {
   const file = newFile();
   const database = openDatabase(file);
-  database.exec("PRAGMA busy_timeout = 0");
   const asked: PromiseWithResolvers<void>[] = [];
-  const sync = createSync(database, file, () => {
-    const answer = Promise.withResolvers<void>();
-    asked.push(answer);
-    return answer.promise;
+  const warned: string[] = [];
+  const disk = { broughtAgain: 0, fails: false };
+  const sync = createSync(database, file, (message) => warned.push(message), {
+    bring() {
+      const answer = Promise.withResolvers<void>();
+      asked.push(answer);
+      return answer.promise;
+    },
+    bringNow() {
+      if (disk.fails) throw ioError();
+      disk.broughtAgain += 1;
+    },
+    restMs: 50,
   })!;
-  const group = createGroup(database, unhurried, sync.whenOnDisk);
+  const prepare = () => sync.trust();
+  const group = createGroup(database, unhurried, sync.whenOnDisk, prepare);
   const insert = database.prepare("INSERT INTO meta (key, value) VALUES (?, x'')");
   const told: string[] = [];
   context.after(async () => {
@@ -37,6 +45,9 @@ function open(context: TestContext) {
     file,
     asked,
     told,
+    warned,
+    disk,
+    sync,
     async write(name: string) {
       const written = group
         .add(() => insert.run(name))
@@ -48,8 +59,13 @@ function open(context: TestContext) {
       return { written };
     },
     isThere: (name: string) => look(file, `SELECT count(*) AS value FROM meta WHERE key = '${name}'`) === 1,
+    outcome: group.outcome,
   };
 }
+
+const ioError = () => Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
+const refusal =
+  "The session store cannot keep turns now: its disk fails, or a quota is used up. Check both; a gateway that runs then goes on by itself.";
 
 test("what is written is told when it is on the disk, and whoever comes meanwhile shares the next sync", async (context) => {
   const { write, asked, told, isThere } = open(context);
@@ -70,34 +86,54 @@ test("what is written is told when it is on the disk, and whoever comes meanwhil
   await last.written;
 });
 
-test("a log that could not be brought to the disk is taken over into the file, where all that is told is", async (context) => {
-  const { file, write, asked, told } = open(context);
+test("a log that could not be brought to the disk is written again, since the system forgets what it could not write", async (context) => {
+  const { file, write, asked, told, warned, disk, isThere } = open(context);
   const { written } = await write("one");
-  assert.notEqual(statSync(`${file}-wal`).size, 0);
-  asked[0]!.reject(new Error("EIO: i/o error, fdatasync"));
+  const before = readFileSync(`${file}-wal`);
+  asked[0]!.reject(ioError());
   await written;
-  assert.deepEqual([told, statSync(`${file}-wal`).size], [["one"], 0]);
+  assert.deepEqual([told, disk.broughtAgain, isThere("one")], [["one"], 1, true]);
+  assert.deepEqual(readFileSync(`${file}-wal`), before);
+  assert.match(warned.join(), /could not be brought to its disk: EIO/);
   const { written: next } = await write("two");
   asked[1]!.resolve();
   await next;
-  assert.deepEqual(told, ["one", "two"]);
+  assert.deepEqual([told, disk.broughtAgain, warned.length], [["one", "two"], 1, 1]);
 });
 
-test("a log that cannot be taken over either is not believed until it was", async (context) => {
-  const { file, write, asked, told } = open(context);
-  const reader = new DatabaseSync(file, { readOnly: true });
-  reader.exec("BEGIN; SELECT * FROM meta");
+test("while a log cannot be written again either, nothing is told of it and nothing added to it", async (context) => {
+  const { write, asked, told, disk, sync, isThere } = open(context);
+  disk.fails = true;
   const { written } = await write("one");
-  asked[0]!.reject(new Error("EIO: i/o error, fdatasync"));
+  asked[0]!.reject(ioError());
   await written;
   const { written: next } = await write("two");
   await next;
-  const refusal = "The session store cannot keep turns now: the gateway's log has the cause. Try again in a moment.";
-  assert.deepEqual(told, [`one: ${refusal}`, `two: ${refusal}`]);
-  reader.close();
+  assert.deepEqual([told, isThere("two")], [[`one: ${refusal}`, `two: ${refusal}`], false]);
+  assert.throws(sync.trust, { code: "EIO" });
+  disk.fails = false;
+  assert.throws(sync.trust, { code: "EIO" }, "it is not tried again and again");
+  await wait(60);
   const { written: last } = await write("three");
+  assert.deepEqual([asked.length, disk.broughtAgain], [2, 1]);
+  asked[1]!.resolve();
   await last;
-  assert.deepEqual([told.at(-1), asked.length, statSync(`${file}-wal`).size], ["three", 1, 0]);
+  assert.deepEqual([told.at(-1), isThere("three")], ["three", true]);
+});
+
+test("a write proves that others can be kept once it is on the disk", async (context) => {
+  const { write, asked, outcome } = open(context);
+  const { written } = await write("one");
+  assert.equal(outcome.keptAt, undefined);
+  asked[0]!.resolve();
+  await written;
+  assert.notEqual(outcome.keptAt, undefined);
+});
+
+test("SQLite itself syncs a log that begins anew, and what it takes over", () => {
+  const database = openDatabase(newFile());
+  assert.equal(database.prepare("PRAGMA synchronous").get()?.["synchronous"], 1);
+  database.close();
 });
 
 test("a store tells of a turn when the log of its file is on the disk, and closes when all is told", async (context) => {
@@ -119,4 +155,23 @@ test("a store tells of a turn when the log of its file is on the disk, and close
   brought[0]!.done();
   await Promise.all([committed, closed]);
   assert.deepEqual(heard, ["committed", "closed"]);
+  assert.throws(() => fstatSync(brought[0]!.log), { code: "EBADF" });
+});
+
+test("a key is on the disk before anything is sealed with it", async (context) => {
+  let syncs = 0;
+  const { fdatasync } = fs;
+  context.mock.method(fs, "fdatasync", (log: number, done: () => void) => {
+    syncs += 1;
+    fdatasync(log, done);
+  });
+  syncBuiltinESMExports();
+  context.after(() => {
+    context.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const store = createSqliteStore({ file: newFile() });
+  await store.secret("seal");
+  assert.equal(syncs, 1);
+  await store.close();
 });

@@ -5,6 +5,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { unavailable } from "../refusals.ts";
 import type { LogLength } from "./checkpoints-thread.ts";
+import type { Sync } from "./sync.ts";
 
 export interface Checkpoints {
   /** Something was written, so the log is looked at in a moment. */
@@ -45,6 +46,7 @@ export function createCheckpoints(
   file: string,
   warn: (message: string) => void,
   limits = defaultLimits,
+  trust: Sync["trust"] = () => {},
 ): Checkpoints {
   const { lookMs, minPages, maxPages, restMs } = limits;
   let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "closed" : "threaded";
@@ -72,7 +74,18 @@ export function createCheckpoints(
     if (sizeOf(`${file}-wal`) >= minPages * pageBytes) void inTurn(shorten);
   }
 
+  /** What may not be on the disk must not go into the file: after a crash its log would not fit to it. */
+  function isTrusted(): boolean {
+    try {
+      trust();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   async function shorten(): Promise<void> {
+    if (!isTrusted()) return;
     if (isThreaded()) thread ??= start();
     const length = await ask(minPages);
     if (length !== undefined && length.log >= maxPages) await takeAll(() => {});
@@ -162,7 +175,7 @@ export function createCheckpoints(
       if (isThreaded()) timer ??= setTimeout(look, lookMs).unref();
     },
     pause: () => pause,
-    emptyLog: () => inTurn(() => takeAll(truncate)),
+    emptyLog: () => inTurn(async () => (isTrusted() ? takeAll(truncate) : undefined)),
     async close() {
       const leaving = thread;
       clearTimeout(timer);

@@ -32,7 +32,7 @@ export interface Ground {
 export function createGround(
   database: DatabaseSync,
   checkpoints: Checkpoints,
-  whenOnDisk: Sync["whenOnDisk"] | undefined,
+  sync: Pick<Sync, "whenOnDisk" | "trust"> | undefined,
   checkFile: () => void,
   now: () => Date,
   maxRecentSize?: number,
@@ -65,18 +65,20 @@ export function createGround(
   }
   function prepare(): void {
     checkFile();
+    sync?.trust();
     freshen();
   }
   return {
     database,
     checkpoints,
-    group: createGroup(database, checkpoints, whenOnDisk, prepare, now),
+    group: createGroup(database, checkpoints, sync?.whenOnDisk, prepare, now),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),
     hashKey: createKeyedHash(readSecretAt("idempotency_key")),
     read(look) {
       try {
+        sync?.trust();
         return look();
       } catch (thrown) {
         throw cannotRead(thrown);

@@ -1,46 +1,81 @@
 /** Brings the write-ahead log to the disk beside the requests, which a slow disk would otherwise hold up. */
-import { closeSync, fdatasync, fsyncSync, openSync } from "node:fs";
+import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
+import { messageOf } from "../../core/errors.ts";
 
 export interface Sync {
   /** Resolves once all that is written by now is on the disk. One runs at a time; whoever comes meanwhile shares the next. */
   whenOnDisk(): Promise<void>;
+  /** Throws while the log may not be on the disk although it should: nothing of it is told then, and nothing added to it. */
+  trust(): void;
   /** Must come when nobody waits any more, and before the database is closed. */
   close(): void;
 }
 
-/** Nothing for a database that is nowhere on a disk. `bring` is only given by tests. */
+/** How the log comes to the disk, beside the requests and at once, and how long after a failure that is tried again. */
+interface Disk {
+  readonly bring: (log: number) => Promise<void>;
+  readonly bringNow: (log: number) => void;
+  readonly restMs: number;
+}
+
+/** Nothing for a database that is nowhere on a disk. */
 export function createSync(
   database: DatabaseSync,
   file: string,
-  bring: (log: number) => Promise<void> = promisify(fdatasync),
+  warn: (message: string) => void,
+  { bring, bringNow, restMs }: Disk = usualDisk(),
 ): Sync | undefined {
   if (file === ":memory:") return undefined;
-  const log = openSync(`${file}-wal`, "r");
-  nameOnDisk(file);
-  const takeOver = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
-  let isOpen = true;
-  let isDoubtful = false;
+  let log: number | undefined;
+  let doubt: { readonly thrown: unknown; triedAt: number } | undefined;
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
 
-  /**
-   * What the system could not write it forgets, and the next time it says that all is well. So after a failure only what
-   * SQLite takes over from the log into the file, and syncs there, is believed.
-   */
+  function openLog(): number {
+    if (log !== undefined) return log;
+    nameOnDisk(file);
+    return (log = openSync(`${file}-wal`, "r+"));
+  }
+
   async function sync(): Promise<void> {
-    if (!isDoubtful) {
-      try {
-        return await bring(log);
-      } catch {
-        isDoubtful = true;
-      }
+    try {
+      if (doubt === undefined) return await bring(openLog());
+    } catch (thrown) {
+      doubt = { thrown, triedAt: -Infinity };
+      warn(
+        `The log of the session store ${file} could not be brought to its disk: ${messageOf(thrown)}. Check the disk.`,
+      );
     }
-    const { busy } = takeOver.get() as { busy: number };
-    if (busy !== 0) throw new Error("The log could not be brought to the disk, and somebody reads it just now.");
-    isDoubtful = false;
+    trust();
+  }
+
+  /** What the system could not write it forgets, and says the next time that all is well: so all of the log is written again. */
+  function trust(): void {
+    if (doubt === undefined) return;
+    if (performance.now() - doubt.triedAt < restMs) throw doubt.thrown;
+    try {
+      whileNobodyWrites(() => {
+        writeAgain(openLog());
+        bringNow(openLog());
+      });
+      doubt = undefined;
+    } catch (thrown) {
+      doubt = { thrown, triedAt: performance.now() };
+      throw thrown;
+    }
+  }
+
+  function whileNobodyWrites(work: () => void): void {
+    if (database.isTransaction) return work();
+    database.exec("BEGIN IMMEDIATE");
+    try {
+      work();
+    } finally {
+      database.exec("ROLLBACK");
+    }
   }
 
   function run(): Promise<void> {
@@ -56,11 +91,26 @@ export function createSync(
       if (running === undefined) return run();
       return (next ??= running.then(run, run));
     },
+    trust,
     close() {
-      if (isOpen) closeSync(log);
-      isOpen = false;
+      if (log !== undefined) closeSync(log);
+      log = undefined;
     },
   };
+}
+
+function usualDisk(): Disk {
+  return { bring: promisify(fdatasync), bringNow: fdatasyncSync, restMs: 1_000 };
+}
+
+function writeAgain(log: number): void {
+  const part = Buffer.allocUnsafe(1024 * 1024);
+  for (let at = 0; ;) {
+    const length = readSync(log, part, 0, part.length, at);
+    if (length === 0) return;
+    writeSync(log, part, 0, length, at);
+    at += length;
+  }
 }
 
 /** A log that was just made could be on the disk without its name. */

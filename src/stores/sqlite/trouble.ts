@@ -6,7 +6,7 @@ import { unavailable } from "../refusals.ts";
 /** Strangers read it at `/readyz`, so it does not name the file; its cause is for the log. */
 export function cannotKeep(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError && thrown.code === "store_unavailable") return thrown;
-  return because(troubles.get(primaryCodeOf(thrown) ?? ok) ?? unknownTrouble, thrown);
+  return because(troubles.get(primaryCodeOf(thrown) ?? systemCodeOf(thrown)) ?? unknownTrouble, thrown);
 }
 
 /** The same of what shall be read. */
@@ -33,6 +33,17 @@ export function fileGone(file: string): GatewayError {
 
 const ok = 0;
 const lasting: ReadonlySet<number> = new Set([primary.diskFails, primary.corrupt, primary.notDatabase]);
+
+/** What SQLite would say of a failure of the system's. */
+function systemCodeOf(thrown: unknown): number {
+  return (thrown instanceof Error && "code" in thrown && systemCodes.get(thrown.code)) || ok;
+}
+
+const systemCodes = new Map<unknown, number>([
+  ["EIO", primary.diskFails],
+  ["EDQUOT", primary.diskFails],
+  ["ENOSPC", primary.full],
+]);
 
 const itGoesOn = "a gateway that runs then goes on by itself";
 const busy = "another process holds its file. Try again in a moment.";
