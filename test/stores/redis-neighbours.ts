@@ -31,6 +31,18 @@ async function openTwo(context: TestContext, server: RedisServer) {
   return { one: one!, other: other! };
 }
 
+/** One with times of its own behind a proxy, which can cut it off, and one that is not. */
+async function openApart(context: TestContext, server: RedisServer, prefix: string, own: Partial<typeof times>) {
+  const proxy = await startProxy(server.port);
+  context.after(() => proxy.close());
+  const url = `redis://127.0.0.1:${proxy.port}?prefix=${prefix}`;
+  const store = await createRedisStore({ url, times: { ...times, ...own }, warn: () => {} });
+  context.after(() => store.close());
+  await store.claim();
+  const [other] = await openStores(context, [server.url(prefix)]);
+  return { proxy, store, other: other! };
+}
+
 const said = (text: string): Event => ({ type: "item-delta", index: 0, kind: "text", part: 0, text });
 
 /** Hears until so many batches were told. */
@@ -81,39 +93,26 @@ export function describeNeighbours(server: () => RedisServer): void {
     });
 
     test("have a name again on the next connection if Redis has lost it, and for no longer than they need it", async (context) => {
-      const proxy = await startProxy(server().port);
-      context.after(() => proxy.close());
-      const seldom = { ...times, leaseMs: 60_000, renewMs: 60_000 };
-      const url = `redis://127.0.0.1:${proxy.port}?prefix=again`;
-      const store = await createRedisStore({ url, times: seldom, warn: () => {} });
-      context.after(() => store.close());
-      await store.claim();
-      const [other] = await openStores(context, [server().url("again")]);
+      const { proxy, store, other } = await openApart(context, server(), "again", { leaseMs: 60_000, renewMs: 60_000 });
       const leave = await store.neighbours!.enter("thread", never);
       const key = /\{again\}:held:\S+/.exec(await server().ask("KEYS", "{again}:held:*"))![0];
       assert.equal(await server().ask("DEL", key), ":1\r\n");
-      assert.equal(await other!.neighbours.isTaken("thread"), false);
+      assert.equal(await other.neighbours.isTaken("thread"), false);
       proxy.cut();
-      while (!(await other!.neighbours.isTaken("thread"))) await wait(5);
+      while (!(await other.neighbours.isTaken("thread"))) await wait(5);
       leave();
-      (await other!.neighbours.enter("thread", AbortSignal.timeout(10_000)))();
+      (await other.neighbours.enter("thread", AbortSignal.timeout(10_000)))();
     });
 
     test("take no name for free while others may not be back", async (context) => {
-      const proxy = await startProxy(server().port);
-      context.after(() => proxy.close());
-      const url = `redis://127.0.0.1:${proxy.port}?prefix=early`;
-      const early = await createRedisStore({ url, times: { ...times, renewMs: 1_000 }, warn: () => {} });
-      context.after(() => early.close());
-      await early.claim();
-      const [late] = await openStores(context, [server().url("early")]);
+      const { proxy, store: early, other: late } = await openApart(context, server(), "early", { renewMs: 1_000 });
       const look = () => early.findTurn("alice", "resp_1");
       assert.equal(await early.neighbours!.isTaken("run"), false);
       proxy.mode = "lose";
       await look();
       const isTaken = early.neighbours!.isTaken("run");
       await look();
-      const leave = await late!.neighbours.enter("run", never);
+      const leave = await late.neighbours.enter("run", never);
       assert.equal(await isTaken, true);
       leave();
       // It goes over another connection, and is there a moment later.
@@ -216,13 +215,7 @@ export function describeNeighbours(server: () => RedisServer): void {
     });
 
     test("hear each other again when Redis was lost without a word", async (context) => {
-      const proxy = await startProxy(server().port);
-      context.after(() => proxy.close());
-      const url = `redis://127.0.0.1:${proxy.port}?prefix=deaf`;
-      const store = await createRedisStore({ url, times: { ...times, timeoutMs: 400 }, warn: () => {} });
-      context.after(() => store.close());
-      await store.claim();
-      const [other] = await openStores(context, [server().url("deaf")]);
+      const { proxy, store, other } = await openApart(context, server(), "deaf", { timeoutMs: 400 });
       const heard = Promise.withResolvers<string>();
       store.neighbours!.onCalledOff(heard.resolve);
       proxy.silence();
@@ -230,7 +223,7 @@ export function describeNeighbours(server: () => RedisServer): void {
       while ((await store.check().catch(() => "away")) === "away") await wait(5);
       let said: string | undefined;
       for (let call = 0; said === undefined && call < 100; call++) {
-        await other!.neighbours.callOff("run", "resp_1");
+        await other.neighbours.callOff("run", "resp_1");
         said = await Promise.race([heard.promise, wait(100, undefined)]);
       }
       assert.equal(said, "resp_1");

@@ -32,8 +32,7 @@ function open(context: TestContext) {
     },
     restMs: 50,
   })!;
-  const prepare = () => sync.trust();
-  const group = createGroup(database, unhurried, sync.whenOnDisk, prepare);
+  const group = createGroup(database, unhurried, sync.whenOnDisk, sync.trust);
   const insert = database.prepare("INSERT INTO meta (key, value) VALUES (?, x'')");
   const told: string[] = [];
   context.after(async () => {
@@ -61,6 +60,16 @@ function open(context: TestContext) {
     isThere: (name: string) => look(file, `SELECT count(*) AS value FROM meta WHERE key = '${name}'`) === 1,
     outcome: group.outcome,
   };
+}
+
+/** For all that is opened from now on until the test is over. */
+function replaceSync(context: TestContext, sync: (log: number, done: () => void) => void): void {
+  context.mock.method(fs, "fdatasync", sync);
+  syncBuiltinESMExports();
+  context.after(() => {
+    context.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
 }
 
 const ioError = () => Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
@@ -138,12 +147,7 @@ test("SQLite itself syncs a log that begins anew, and what it takes over", () =>
 
 test("a store tells of a turn when the log of its file is on the disk, and closes when all is told", async (context) => {
   const brought: { readonly log: number; readonly done: () => void }[] = [];
-  context.mock.method(fs, "fdatasync", (log: number, done: () => void) => void brought.push({ log, done }));
-  syncBuiltinESMExports();
-  context.after(() => {
-    context.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
+  replaceSync(context, (log, done) => void brought.push({ log, done }));
   const file = newFile();
   const store = createSqliteStore({ file });
   const heard: string[] = [];
@@ -161,14 +165,9 @@ test("a store tells of a turn when the log of its file is on the disk, and close
 test("a key is on the disk before anything is sealed with it", async (context) => {
   let syncs = 0;
   const { fdatasync } = fs;
-  context.mock.method(fs, "fdatasync", (log: number, done: () => void) => {
+  replaceSync(context, (log, done) => {
     syncs += 1;
     fdatasync(log, done);
-  });
-  syncBuiltinESMExports();
-  context.after(() => {
-    context.mock.restoreAll();
-    syncBuiltinESMExports();
   });
   const store = createSqliteStore({ file: newFile() });
   await store.secret("seal");
