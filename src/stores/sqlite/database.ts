@@ -49,7 +49,8 @@ const busyMs = 1_000;
 
 /**
  * - auto_vacuum comes first, as it holds only for a file without tables: freed pages can be given back later.
- * - synchronous=FULL: in WAL mode a commit has reached the disk when it returns. Once requests wait, the log is brought there beside them (sync.ts), and SQLite syncs only where it begins anew or is taken over (NORMAL).
+ * - synchronous=FULL: in WAL mode a commit has reached the disk when it returns. That is for the schema; once requests wait, the
+ *   log is brought there beside them (sync.ts), and SQLite syncs it only where it begins anew or is taken over (NORMAL).
  * - wal_autocheckpoint: a thread of its own takes the log over, so that the requests go on meanwhile.
  * - secure_delete: what is deleted is overwritten. A deletion takes up to twice as long for it, a commit no longer.
  * - journal_size_limit: a WAL that grew behind a long read shrinks again after its checkpoint; what it has under load stays.

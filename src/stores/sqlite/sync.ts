@@ -30,7 +30,8 @@ export function createSync(
 ): Sync | undefined {
   if (file === ":memory:") return undefined;
   let log: number | undefined;
-  let doubt: { readonly thrown: unknown; triedAt: number } | undefined;
+  /** Why, and when it was tried last to get out of it. */
+  let doubt: { readonly thrown: unknown; readonly triedAt: number } | undefined;
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
 
