@@ -6,6 +6,7 @@ import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
 import { noConversation, noPrevious, type Place } from "./place/place.ts";
+import { isSameSteering } from "./place/steering.ts";
 import type { About } from "./ports.ts";
 import { failedTurn } from "./frame/frame.ts";
 import { toStoredFailure } from "./frame/replay.ts";
@@ -89,18 +90,8 @@ export function toTurn(
 /** Clients send their system messages with every request: those that are in force in a session's thread are not kept again. */
 function toInput({ by, input, path }: Place): readonly Item[] {
   const own = by === "hint" ? input.filter(isSteering) : [];
-  if (own.length === 0 || own.length !== path.steering.length) return input;
-  const isInForce = own.every((item, at) => isSame(item, path.steering[at]));
-  return isInForce ? input.filter((item) => !isSteering(item)) : input;
-}
-
-function isSame(one: Item, other: Item | undefined): boolean {
-  if (one.type !== "message" || other?.type !== "message") return JSON.stringify(one) === JSON.stringify(other);
-  const { content: ours, ...beside } = one;
-  const { content: theirs, ...besideTheirs } = other;
-  // Texts may be long, and are mostly the same.
-  const isSaid = ours === theirs || JSON.stringify(ours) === JSON.stringify(theirs);
-  return isSaid && JSON.stringify(beside) === JSON.stringify(besideTheirs);
+  if (own.length === 0 || !isSameSteering(own, path.steering)) return input;
+  return input.filter((item) => !isSteering(item));
 }
 
 /** A turn that came to nothing, or has not come to anything yet: outside of every thread, but deleted with its session. */

@@ -40,6 +40,8 @@ export interface Search {
    * and of several the newest.
    */
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
+  /** The turns of the session with this digest, at most eight, the newest first. */
+  findTwins(sessionId: string, digest: string): Promise<readonly Twin[]>;
   /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
   findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
   /** How many threads the session has: turns that nothing follows. At most two are counted. */
@@ -201,12 +203,16 @@ export interface StoredFailure {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-export interface FoundTurn {
+/** One of the turns before which, and in which, the same was said. */
+export interface Twin {
   readonly id: string;
-  /** Which of the digests it has. */
-  readonly index: number;
   /** Something was said after it. */
   readonly hasChildren: boolean;
+}
+
+export interface FoundTurn extends Twin {
+  /** Which of the digests it has. */
+  readonly index: number;
 }
 
 export interface Commit {

@@ -11,18 +11,20 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text), assistant(`re: ${text}`)]);
 
+const system = (content: string): Item => ({ type: "message", role: "system", content });
+
 /** Says something under the constant `user`; gives what the model saw. */
-function createScene(): (items: readonly Item[]) => Promise<readonly Item[]> {
+function createScene(alwaysResends = false): (items: readonly Item[], keep?: "no") => Promise<readonly Item[]> {
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1);
     yield [{ type: "text", text: `re: ${last?.type === "message" && String(last.content)}` }];
   });
   const newId = createIds(() => new Date());
-  const gateway = makeGateway({ adapter, store: createMemoryStore() });
-  return async (items) => {
+  const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends });
+  return async (items, keep) => {
     const ask = { model: "m", items, itemsParam: "messages", settings: { tools: [] }, stream: false } as const;
     const caller = { turnId: newId("resp"), owner: "ann", hint: "user:app", signal: new AbortController().signal };
-    const { events } = await gateway.answer({ ...ask, keep: "in-session" }, caller);
+    const { events } = await gateway.answer({ ...ask, keep: keep ?? "in-session" }, caller);
     await Array.fromAsync(events);
     return adapter.turns.at(-1)?.items ?? [];
   };
@@ -55,4 +57,50 @@ test("a client that shows its last exchange alone is still given its whole threa
   await say([user("one")]);
   await say([...talk("one"), user("two")]);
   assert.deepEqual(await say([...talk("two"), user("three")]), [...talk("one", "two"), user("three")]);
+});
+
+test("conversations that begin with the same words keep each its own system message, and one without any gets none", async () => {
+  for (const alwaysResends of [false, true]) {
+    const say = createScene(alwaysResends);
+    await say([...talk("known to resend"), user("yes")]);
+    const beginnings = [[], [system("Ann")], [system("Bob")], [system("Ann"), system("Bob")]];
+    for (const steering of beginnings) await say([...steering, user("hi")]);
+    for (const steering of beginnings) {
+      for (const texts of [["hi"], ["hi", "who am I?"]]) {
+        const shown = [...steering, ...talk(...texts), user("who am I?")];
+        assert.deepEqual(await say(shown), shown);
+      }
+      const edited = [...steering, ...talk("hi"), user("edited")];
+      assert.deepEqual(await say(edited), edited);
+    }
+  }
+});
+
+test("who shows no system message is given none where its words are those of several that have one", async () => {
+  const say = createScene();
+  await say([...talk("known to resend"), user("yes")]);
+  for (const name of ["Ann", "Bob"]) await say([system(name), user("hi")]);
+  const shown = [...talk("hi"), user("who am I?")];
+  assert.deepEqual(await say(shown), shown);
+  const later = [...talk("hi", "who am I?"), user("really?")];
+  assert.deepEqual(await say(later), later);
+});
+
+test("who left out its system message is given that of its own conversation, where it is the only one with these words", async () => {
+  const say = createScene();
+  await say([system("Ann"), user("hi")]);
+  const shown = [...talk("hi"), user("who am I?")];
+  assert.deepEqual(await say(shown), [system("Ann"), ...shown]);
+  await say([system("Ann"), ...talk("hi"), user("who am I?")]);
+  const later = [...talk("hi", "who am I?"), user("and now?")];
+  assert.deepEqual(await say(later), [system("Ann"), ...later]);
+});
+
+test("where all callers show their whole history, what ends another conversation is no end of it", async () => {
+  const say = createScene(true);
+  await say([user("my salary is 5000")]);
+  await say([...talk("my salary is 5000"), user("hi")]);
+  await say([user("hi")], "no");
+  const shown = [...talk("hi"), user("what do you know about me?")];
+  assert.deepEqual(await say(shown), shown);
 });

@@ -51,7 +51,8 @@ test("who shows the end of a long thread has no more of it looked at than is sho
   const items = [4997, 4998, 4999].flatMap((each) => [user(`question ${each}`), assistant(`answer ${each}`)]);
   const session = { id: "conv_1", owner: "ann", tip: "resp_4999", resends: true };
   const chain = createChain((text) => hash("sha256", text));
-  const match = await matchTail(store, chain, session, { items: [...items, user("next")], end: items.length }, true);
+  const ways = { isOneTalk: true, showAll: false };
+  const match = await matchTail(store, chain, session, { items: [...items, user("next")], end: items.length }, ways);
   assert.deepEqual([match?.history, match?.isTail, match?.input], ["matched", true, [user("next")]]);
   assert.ok(looks() < 20, `${looks()} turns were looked at`);
 });

@@ -31,7 +31,7 @@ function createScene() {
   };
 }
 
-test("a system message behind the shown history stays where it was sent, and one amid it goes in front", async () => {
+test("a system message behind the shown history or amid it stays where it was sent", async () => {
   const { see } = createScene();
   const items = [system("S"), user("one")];
   await see(items);
@@ -42,7 +42,37 @@ test("a system message behind the shown history stays where it was sent, and one
   items.push(assistant("yes"), user("three"));
   const third = await see(items);
   assert.equal(third.history, "matched");
-  assert.deepEqual(third.seen, ["S", "BEFORE", "BEHIND", "one", "yes", "two", "yes", "three"]);
+  assert.deepEqual(third.seen, ["S", "one", "yes", "BEFORE", "two", "BEHIND", "yes", "three"]);
+  const edited = [...items.slice(0, -1), user("other")];
+  const fourth = await see(edited);
+  assert.equal(fourth.history, "forked");
+  assert.deepEqual(fourth.seen, edited.map(textOf));
+});
+
+test("so it does in a history that the gateway has heard only in part, or cut otherwise, or from its middle on", async () => {
+  const { see } = createScene();
+  await see([system("S"), user("one")]);
+  const items = [
+    system("S"),
+    user("one"),
+    assistant("yes"),
+    user("two"),
+    system("AMID"),
+    user("more"),
+    assistant("yes"),
+  ];
+  const second = await see([...items, system("BEFORE"), user("three")]);
+  assert.equal(second.history, "forked");
+  assert.deepEqual(second.seen, [...items, system("BEFORE"), user("three")].map(textOf));
+  const third = await see([...items, system("BEFORE"), user("three"), assistant("yes"), user("four")]);
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, ["S", "one", "yes", "two", "AMID", "more", "yes", "BEFORE", "three", "yes", "four"]);
+  const merged = [user("two\nmore"), assistant("yes"), system("BEFORE"), user("three"), assistant("yes"), user("five")];
+  const fourth = await see(merged);
+  assert.deepEqual(
+    [fourth.history, fourth.seen],
+    ["forked", ["one", "yes", "two", "more", "yes", "BEFORE", "three", "yes", "five"]],
+  );
 });
 
 test("of a request without history, system messages before its first word go in front, and others stay", async () => {

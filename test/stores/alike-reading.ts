@@ -44,6 +44,7 @@ async function searchOne({ ask }: World, { id, owner }: World["sessions"][number
   for (const some of [digests, digests.slice(2)]) {
     await ask(`look for ${some.join(" or ")} in ${id}`, (store) => store.findByDigest(id, some));
   }
+  for (const each of digests) await ask(`look for all with ${each} in ${id}`, (store) => store.findTwins(id, each));
   for (const each of exchanges) await ask(`look for ${each} in ${id}`, (store) => store.findByExchange(id, each));
 }
 

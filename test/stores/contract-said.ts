@@ -172,6 +172,22 @@ export function describeSearch(it: It): void {
     }
   });
 
+  it("tells the eight newest turns with one digest, the newest first, and whether anything follows them", async (store) => {
+    const [root] = await keepThread(store, 1);
+    const digest = newDigest();
+    const find = () => store.findTwins(root!.session!, digest);
+    const twins: { id: string; hasChildren: boolean }[] = [];
+    for (let count = 1; count <= 10; count += 1) {
+      const twin = await keepBelow(store, root!, { digest });
+      const hasChildren = count % 3 === 0;
+      if (hasChildren) await keepBelow(store, twin, {});
+      twins.unshift({ id: twin.id, hasChildren });
+      assert.deepStrictEqual(await find(), twins.slice(0, 8));
+    }
+    assert.deepStrictEqual(await store.findTwins(root!.session!, newDigest()), []);
+    assert.deepStrictEqual(await store.findTwins(newSessionId(), digest), []);
+  });
+
   it("finds by digest and by exchange only what was said in the session", async (store) => {
     const [root] = await keepThread(store, 1);
     const marks = { digest: newDigest(), exchange: newDigest() };

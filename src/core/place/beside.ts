@@ -2,7 +2,7 @@
 import type { Content, Dialect, Extra, Item, Message } from "../item.ts";
 import { isSameText } from "./known.ts";
 import { hasBeside, hasPartsBeside, type Path, talkFrom, turnsOf } from "./path.ts";
-import { isWord, type Run, sideOf } from "./runs.ts";
+import { type Run, toStretches } from "./runs.ts";
 
 /**
  * What the model sees of a path, and of what is new, where the caller shows the path, or its end, in an `account` of its own. The words
@@ -44,24 +44,6 @@ function madeIn(path: Path): ReadonlySet<Item> {
   const made = new Set<Item>();
   for (const { output } of turnsOf(path)) for (const item of output) made.add(item);
   return made;
-}
-
-interface Stretch {
-  readonly side: Run["side"];
-  readonly items: Item[];
-}
-
-/** The items of each run, where `toRuns` would tell one. */
-function toStretches(items: readonly Item[]): readonly Stretch[] {
-  const stretches: Stretch[] = [];
-  let last: Stretch | undefined;
-  for (const item of items) {
-    const side = sideOf(item);
-    if (side === undefined) continue;
-    if (side !== last?.side) stretches.push((last = { side, items: [] }));
-    last.items.push(item);
-  }
-  return stretches.filter((stretch) => stretch.items.some(isWord));
 }
 
 function pairStretch(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {

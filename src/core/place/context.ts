@@ -4,7 +4,7 @@ import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
-import { notesOf } from "./shown.ts";
+import { readStanding, withAmid } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
 import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
@@ -22,16 +22,17 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   if (by !== "hint") return checkTools((instead ?? talkOf(path, told)).concat(told), place, ask);
   const own = steering(place, ask);
   if (place.isVerbatim === true) return own === path.steering && own.length > 0 ? own.concat(ask.items) : ask.items;
-  const notes = notesOf(ask.items);
-  const front = notes.size === 0 ? own : own.filter((item) => !notes.has(item));
-  const news = told.filter((item) => !isSteering(item) || notes.has(item));
-  if (instead !== undefined || path.isAbridged) {
-    const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item));
-    return front.concat(checkTools(before.concat(news), place, ask));
+  const { front, account, notes } = readStanding(own, ask.items);
+  const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
+  if (instead !== undefined || path.isAbridged || account !== undefined) {
+    const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item)).concat(place.base);
+    const talk = account === undefined ? before : withAmid(before, account);
+    return front.concat(checkTools(talk.concat(news), place, ask));
   }
-  const loose = talkFrom(path, path.settled).concat(news);
+  const loose = talkFrom(path, path.settled).concat(place.base, news);
   // The output of an older call, again or late, needs a look at all of it.
-  if (findStray(loose) !== undefined) return front.concat(checkTools(talkFrom(path, 0).concat(news), place, ask));
+  if (findStray(loose) !== undefined)
+    return front.concat(checkTools(talkFrom(path, 0).concat(place.base, news), place, ask));
   return amidTalk(front, path, checkTools(loose, place, ask));
 }
 

@@ -3,7 +3,7 @@ import type { Chain } from "./chain.ts";
 import type { Item, ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore } from "../store.ts";
-import type { Match } from "./match.ts";
+import type { Match, Ways } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
 import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
@@ -62,13 +62,13 @@ export async function matchTail(
   chain: Chain,
   session: Session,
   shown: Shown,
-  isOneTalk: boolean,
+  { isOneTalk, showAll }: Ways,
 ): Promise<Match | undefined> {
   const history = historyOf(shown);
   const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
   const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
-  const alike = paths.filter((path) => endsAlike(path, history));
+  const alike = paths.filter((path) => endsAlike(path, history, showAll));
   const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
   const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));
@@ -102,10 +102,11 @@ async function findCandidates(
   return session.tip === undefined ? [] : [session.tip];
 }
 
-/** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. */
-function endsAlike(path: Path, shown: readonly Run[]): boolean {
+/** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. Who shows all shows no end. */
+function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolean {
   const runs = toRuns(lastOf(path, shown.length));
-  if (runs.length <= shown.length && rootOf(path)?.gap !== true) return false;
+  const isEnd = runs.length > shown.length;
+  if (isEnd ? showsAll : rootOf(path)?.gap !== true) return false;
   const common = Math.min(runs.length, shown.length);
   const tail = shown.slice(-common);
   return runs.slice(-common).every(({ side, canon }, index) => {

@@ -3,11 +3,12 @@ import type { Chain } from "./chain.ts";
 import { matchStep, matchTail } from "./ending.ts";
 import { type Item, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
-import type { Session, SessionStore } from "../store.ts";
+import type { Session, SessionStore, Twin } from "../store.ts";
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
-import { accountOf, besideOf, divide, type Shown, withOwnIds } from "./shown.ts";
+import { accountOf, besideOf, divide, type Shown, steeringOf, withOwnIds } from "./shown.ts";
+import { isSameSteering } from "./steering.ts";
 
 export interface Match {
   readonly history: History;
@@ -26,23 +27,30 @@ export interface Match {
   readonly input: readonly Item[];
 }
 
+/** What is known of a session's callers. */
+export interface Ways {
+  /** The session is named by something that stands for one conversation. */
+  readonly isOneTalk: boolean;
+  /** They show all that was said, and never only the end of it. */
+  readonly showAll: boolean;
+}
+
 /**
  * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then the
- * longest beginning that a turn ends with. Otherwise the caller's account stands for itself. `isOneTalk`: the session is named by
- * something that stands for one conversation.
+ * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
  */
 export async function matchHistory(
   store: SessionStore,
   chain: Chain,
   session: Session,
   shown: Shown,
-  isOneTalk: boolean,
+  ways: Ways,
 ): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
-  const tail = await matchTail(store, chain, session, shown, isOneTalk);
+  const tail = await matchTail(store, chain, session, shown, ways);
   return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
 }
 
@@ -84,15 +92,43 @@ async function meet(
   if (found === undefined) return undefined;
   const end = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
-  const history = isWhole && !found.hasChildren ? "matched" : "forked";
-  const path = found.id === current?.tip?.id ? current : await store.readPath(found.id);
+  const newest = found.id === current?.tip?.id ? current : await store.readPath(found.id);
   // It may have been deleted in the meantime.
-  if (path.tip?.id !== found.id) return undefined;
+  if (newest.tip?.id !== found.id) return undefined;
+  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
+  if (twin === undefined) return undefined;
+  const { path } = twin;
+  const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
   if (path.isAbridged) return { isWhole, history, path, ...accountOf(named, end) };
   const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);
   const account = isVerbatim ? undefined : besideOf(named, end, path);
   return { isWhole, history, path, isVerbatim, account, ...divide(named, end, known) };
+}
+
+interface ReadTwin extends Twin {
+  readonly path: Path;
+}
+
+/**
+ * Conversations that went the same way word for word may be told apart by their instructions alone: those that the caller shows are
+ * the ones of its own. Who shows none must not be given those of another; where it cannot be told whose they are, nobody's.
+ */
+async function chooseTwin(
+  store: SessionStore,
+  sessionId: string,
+  own: readonly Item[],
+  newest: ReadTwin,
+): Promise<ReadTwin | undefined> {
+  if (isSameSteering(newest.path.steering, own)) return newest;
+  const found = await store.findTwins(sessionId, newest.path.tip?.digest ?? "");
+  if (found.length < 2) return newest;
+  const read = ({ id, hasChildren }: Twin) => store.readPath(id).then((path) => ({ id, hasChildren, path }));
+  const there = (await Promise.all(found.map(read))).filter(({ id, path }) => path.tip?.id === id);
+  const fitting = there.filter(({ path }) => isSameSteering(path.steering, own));
+  const best = fitting.find(({ hasChildren }) => !hasChildren) ?? fitting[0];
+  if (best !== undefined || own.length > 0) return best ?? newest;
+  return there.every(({ path }) => isSameSteering(path.steering, newest.path.steering)) ? newest : undefined;
 }
 
 /** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */

@@ -71,6 +71,27 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   return runs;
 }
 
+/** The items of a run, and their places among all. */
+export interface Stretch {
+  readonly side: Run["side"];
+  readonly items: Item[];
+  readonly places: number[];
+}
+
+/** The stretches in which one side speaks, where `toRuns` would tell a run. */
+export function toStretches(items: readonly Item[]): readonly Stretch[] {
+  const stretches: Stretch[] = [];
+  let last: Stretch | undefined;
+  for (const [place, item] of items.entries()) {
+    const side = sideOf(item);
+    if (side === undefined) continue;
+    if (side !== last?.side) stretches.push((last = { side, items: [], places: [] }));
+    last.items.push(item);
+    last.places.push(place);
+  }
+  return stretches.filter((stretch) => stretch.items.some(isWord));
+}
+
 function toCanon(
   said: string,
   calls: readonly string[],

@@ -128,9 +128,11 @@ function beginThread(shown: Shown, session: Session, hint: string, isNext = true
   return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
 }
 
-async function placeByHistory({ parts, seeker, hint, shown }: Search, session: Session): Promise<Place> {
+async function placeByHistory(search: Search, session: Session): Promise<Place> {
+  const { parts, seeker, hint, shown, alwaysResends } = search;
   if (shown.end === 0) return beginThread(shown, session, hint);
-  const match = await matchHistory(parts.store, parts.chain, session, shown, seeker.hintsAtTalk === true);
+  const ways = { isOneTalk: seeker.hintsAtTalk === true, showAll: alwaysResends };
+  const match = await matchHistory(parts.store, parts.chain, session, shown, ways);
   const resends = showsHistory(shown, seeker, match);
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
   return { ...match, session, move, by: "hint" };

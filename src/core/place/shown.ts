@@ -27,13 +27,6 @@ export function readShown(items: readonly Item[]): Shown {
   return { items, end };
 }
 
-/** Instructions that stand behind the history that is shown, or amid what is new: they stay where they were sent. */
-export function notesOf(items: readonly Item[]): ReadonlySet<Item> {
-  const first = items.findIndex((item) => sideOf(item) !== undefined);
-  if (first === -1) return new Set();
-  return new Set(items.slice(Math.max(first, readShown(items).end)).filter(isSteering));
-}
-
 /**
  * It shows no more than the turn that it goes on with, step by step: nothing is asked right behind words of the model. What is
  * said behind a tool's output is still of that turn.
@@ -217,15 +210,17 @@ export function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "b
   return { instead, ...divide(shown, end) };
 }
 
-/**
- * `known` items stand in a path already. System messages are never part of a history: they are the request's own. In a pure
- * `beginning` they need not be looked for.
- */
-export function divide({ items, end }: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
-  const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
-  const aside = items.slice(0, start).concat(items.slice(length, end));
+/** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */
+export function divide(shown: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
+  const { items, end } = shown;
   return {
     base: items.slice(known, end).filter((item) => !isSteering(item)),
-    input: aside.filter(isSteering).concat(items.slice(end)),
+    input: steeringOf(shown, beginning).concat(items.slice(end)),
   };
+}
+
+/** The system messages before the model's last word; in a pure `beginning` they need not be looked for. */
+export function steeringOf({ items, end }: Shown, beginning?: Beginning): readonly Item[] {
+  const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
+  return items.slice(0, start).concat(items.slice(length, end)).filter(isSteering);
 }

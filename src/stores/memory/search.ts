@@ -43,6 +43,11 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       }
       return undefined;
     },
+    async findTwins(sessionId, digest) {
+      checkOpen();
+      const twins = [...listed("digest", sessionId, digest)].toReversed().slice(0, 8);
+      return twins.map((id) => ({ id, hasChildren: shelves.hasChildren(id) }));
+    },
     async findByExchange(sessionId, exchange) {
       checkOpen();
       return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, 8);

@@ -80,6 +80,13 @@ export function createSearch(ground: Ground): Search {
       }
       return undefined;
     },
+    async findTwins(sessionId, digest) {
+      const twins = toList(await ground.read(scripts.findTwins, sessionId, digest));
+      return twins.map((twin) => {
+        const [id, hasChildren] = toList(twin);
+        return { id: String(id), hasChildren: hasChildren === 1 };
+      });
+    },
     async findByExchange(sessionId, exchange) {
       return toTexts(await ground.read(scripts.findByExchange, sessionId, exchange));
     },

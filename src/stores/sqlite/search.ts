@@ -1,6 +1,6 @@
 /** How a request finds its place in the SQLite store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
+import type { FoundTurn, PathTurn, Search, Session, Twin } from "../../core/store.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
@@ -25,8 +25,8 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   const statements = prepareSearch(ground);
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
-    const row = statements.findByDigest.get({ digest, session: sessionId }) as DigestRow | undefined;
-    return row && { id: row.id, index, hasChildren: row.has_children === 1 };
+    const row = statements.findByDigest.get({ digest, session: sessionId }) as TwinRow | undefined;
+    return row && { ...toTwin(row), index };
   }
 
   function recall(turnId: string): Path | undefined {
@@ -80,6 +80,10 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
         return hit && findTurnWith(hit.digest, hit.place, sessionId);
       });
     },
+    async findTwins(sessionId, digest) {
+      const rows = read(() => statements.findTwins.all({ digest, session: sessionId })) as unknown as TwinRow[];
+      return rows.map(toTwin);
+    },
     async findByExchange(sessionId, exchange) {
       const rows = read(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
       return rows.map(({ id }) => id);
@@ -125,9 +129,13 @@ function toSession(row: unknown): Session | undefined {
   );
 }
 
-interface DigestRow {
+interface TwinRow {
   readonly id: string;
   readonly has_children: number;
+}
+
+function toTwin({ id, has_children }: TwinRow): Twin {
+  return { id, hasChildren: has_children === 1 };
 }
 
 interface KnownRow {
@@ -166,6 +174,7 @@ function prepareSearch({ database }: Ground) {
       UNION ALL
       SELECT * FROM (SELECT id, 1 AS has_children ${twins} ORDER BY rowid DESC LIMIT 1)
       LIMIT 1`),
+    findTwins: database.prepare(`SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT 8`),
     // The rows of json_each come in the order of the list, so that the search ends at the first hit.
     findKnownDigest: database.prepare(`
       SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted

@@ -49,6 +49,17 @@ end
 return false
 `);
 
+export const findTwins = look(String.raw`
+local list = call('HGET', P .. 'sd:' .. ARGV[1], 'd' .. ARGV[2])
+local twins = {}
+for number in string.gmatch(string.reverse(list or ''), '%d+') do
+  if #twins == 8 then break end
+  local id = idOf(string.reverse(number))
+  twins[#twins + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
+end
+return twins
+`);
+
 export const findByExchange = look(String.raw`
 local list = call('HGET', P .. 'sd:' .. ARGV[1], 'x' .. ARGV[2])
 local ids = {}

@@ -1,0 +1,76 @@
+/** Instructions, that is, system and developer messages: a request's own beside a thread's, and where they stand in what was said. */
+import { type Item, isSteering } from "../item.ts";
+import { sideOf, type Stretch, toStretches } from "./runs.ts";
+import { readShown } from "./shown.ts";
+
+export function isSameSteering(ours: readonly Item[], theirs: readonly Item[]): boolean {
+  return ours.length === theirs.length && ours.every((item, at) => isSame(item, theirs[at]));
+}
+
+function isSame(one: Item, other: Item | undefined): boolean {
+  if (one.type !== "message" || other?.type !== "message") return JSON.stringify(one) === JSON.stringify(other);
+  const { content: ours, ...beside } = one;
+  const { content: theirs, ...besideTheirs } = other;
+  // Texts may be long, and are mostly the same.
+  const isSaid = ours === theirs || JSON.stringify(ours) === JSON.stringify(theirs);
+  return isSaid && JSON.stringify(beside) === JSON.stringify(besideTheirs);
+}
+
+/** A request's instructions by where it has them. */
+export interface Standing {
+  /** Before everything. */
+  readonly front: readonly Item[];
+  /** The history that the request shows, where some stand amid it. */
+  readonly account: readonly Item[] | undefined;
+  /** Behind that history, or amid what is new. */
+  readonly notes: ReadonlySet<Item>;
+}
+
+/** Of those that are in force: a request's own or, where it has none, its thread's. */
+export function readStanding(inForce: readonly Item[], items: readonly Item[]): Standing {
+  const first = items.findIndex((item) => sideOf(item) !== undefined);
+  if (first === -1) return { front: inForce, account: undefined, notes: new Set() };
+  const { end } = readShown(items);
+  const lead = new Set(items.slice(0, first));
+  const notes = new Set(items.slice(Math.max(first, end)).filter(isSteering));
+  // A history may be long, and most have none amid it.
+  const isElsewhere = inForce.some((item) => !lead.has(item) && !notes.has(item));
+  const amid = new Set(isElsewhere ? items.slice(first, end).filter(isSteering) : []);
+  return {
+    front: inForce.filter((item) => !notes.has(item) && !amid.has(item)),
+    account: amid.size > 0 ? items.slice(0, end) : undefined,
+    notes,
+  };
+}
+
+/**
+ * Puts the instructions that stand amid an account where they stand there. What is remembered says the same, so the stretches in which
+ * one side speaks are the same too, counted from the end: an account may begin late.
+ */
+export function withAmid(talk: readonly Item[], account: readonly Item[]): readonly Item[] {
+  const remembered = toStretches(talk);
+  const shown = toStretches(account);
+  const late = remembered.length - shown.length;
+  const first = shown[0]?.places[0] ?? 0;
+  const seen: Item[] = [];
+  let next = 0;
+  let told = 0;
+  for (const [place, item] of account.entries()) {
+    if (place < first || !isSteering(item)) continue;
+    while (next < shown.length && (shown[next]?.places.at(-1) ?? 0) < place) next += 1;
+    const at = next === shown.length ? talk.length : placeIn(remembered, next + late, shown[next], place);
+    for (const each of talk.slice(told, at)) seen.push(each);
+    seen.push(item);
+    told = Math.max(told, at);
+  }
+  return seen.concat(talk.slice(told));
+}
+
+/** Between two stretches, or amid one that is cut into as many messages. */
+function placeIn(remembered: readonly Stretch[], index: number, shown: Stretch | undefined, place: number): number {
+  const inside = shown?.places.filter((each) => each < place).length ?? 0;
+  const stretch = remembered[index];
+  if (inside > 0 && stretch?.places.length === shown?.places.length) return stretch?.places[inside] ?? 0;
+  const before = remembered[index - 1]?.places.at(-1);
+  return before === undefined ? 0 : before + 1;
+}
