@@ -246,3 +246,19 @@ function fieldsByRun(items: readonly Item[]): readonly (readonly string[])[] {
     return fields.toSorted();
   });
 }
+
+test("how an image is to be seen, and what a file is called, is what the caller shows now", async () => {
+  const say = createScene();
+  const look = (detail?: string, name?: string) =>
+    user([
+      { type: "text", text: "look" },
+      { type: "image", url: "http://127.0.0.1/1.png", ...(detail && { detail }) },
+      { type: "file", fileId: "file_1", ...(name && { name }) },
+    ]);
+  await say(look("low", "a.pdf"));
+  for (const shown of [look("high", "a.pdf"), look("low", "b.pdf"), look()]) {
+    const { seen, history } = await say(shown, assistant("re: output"), user("and?"));
+    assert.match(String(history), /matched|forked/);
+    assert.deepEqual((seen as unknown[])[0], shown);
+  }
+});

@@ -130,13 +130,15 @@ export function hasBeside(item: Item): boolean {
   }
 }
 
-/** A part of a content carries such fields, be it of this dialect. */
+/** A part of a content carries such fields, be it of this dialect; or says of an image or a file how it is to be seen. */
 export function hasPartsBeside(content: Content, dialect?: Dialect): boolean {
   if (typeof content === "string") return false;
-  return content.some(
-    (part) =>
-      part.type === "text" && part.extra !== undefined && (dialect === undefined || part.extra.dialect === dialect),
-  );
+  return content.some((part) => {
+    if (part.type === "image") return part.detail !== undefined;
+    if (part.type === "file") return part.name !== undefined;
+    if (part.type !== "text" || part.extra === undefined) return false;
+    return dialect === undefined || part.extra.dialect === dialect;
+  });
 }
 
 export function turnsOf({ length, track }: Path): readonly PathTurn[] {
