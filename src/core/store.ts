@@ -40,7 +40,7 @@ export interface Search {
    * and of several the newest.
    */
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
-  /** The turns of the session with this digest, at most eight, the newest first. */
+  /** The turns of the session with this digest, at most `maxTwins`, the newest first. */
   findTwins(sessionId: string, digest: string): Promise<readonly Twin[]>;
   /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
   findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
@@ -202,6 +202,9 @@ export interface StoredFailure {
   readonly wireCode?: string | undefined;
   readonly retryAfterSeconds?: number | undefined;
 }
+
+/** So many turns that are alike are told. */
+export const maxTwins = 8;
 
 /** One of the turns before which, and in which, the same was said. */
 export interface Twin {

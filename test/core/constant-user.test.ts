@@ -1,6 +1,7 @@
 /** Conversations that met under one constant `user` before anybody had shown a history, and part when they show theirs. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { Item } from "../../src/core/item.ts";
 import { createIds } from "../../src/ids.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
@@ -14,10 +15,13 @@ const talk = (...texts: string[]): Item[] => texts.flatMap((text) => [user(text)
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 
 /** Says something under the constant `user`; gives what the model saw. */
-function createScene(alwaysResends = false): (items: readonly Item[], keep?: "no") => Promise<readonly Item[]> {
+function createScene(
+  alwaysResends = false,
+  answer?: string,
+): (items: readonly Item[], keep?: "no") => Promise<readonly Item[]> {
   const adapter = createScriptedAdapter(async function* ({ items }) {
     const last = items.at(-1);
-    yield [{ type: "text", text: `re: ${last?.type === "message" && String(last.content)}` }];
+    yield [{ type: "text", text: answer ?? `re: ${last?.type === "message" && String(last.content)}` }];
   });
   const newId = createIds(() => new Date());
   const gateway = makeGateway({ adapter, store: createMemoryStore(), alwaysResends });
@@ -103,4 +107,26 @@ test("where all callers show their whole history, what ends another conversation
   await say([user("hi")], "no");
   const shown = [...talk("hi"), user("what do you know about me?")];
   assert.deepEqual(await say(shown), shown);
+});
+
+test("conversations of few words, each of which sends its history, never see anything but their own", async () => {
+  const words = fc.constantFrom("hi", "ok", "go");
+  const step = fc.record({ who: fc.nat(11), text: words, back: fc.constantFrom(0, 0, 0, 1, 2), isKept: fc.boolean() });
+  const instructions = [[], [system("Ann")], [system("Bob")]];
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), fc.boolean(), async (steps, alwaysResends) => {
+      const say = createScene(alwaysResends, "H");
+      await say([user("known to resend"), assistant("H"), user("yes")]);
+      const told = new Map<number, readonly Item[]>();
+      for (const { who, text, back, isKept } of steps) {
+        const said = told.get(who) ?? [];
+        const shown = [...said.slice(0, Math.max(0, said.length - 2 * back)), user(text)];
+        const sent = [...instructions[who % 3]!, ...shown];
+        // An answer that is not kept could be the end of another conversation too, unless all callers show all.
+        assert.deepEqual(await say(sent, isKept || !alwaysResends ? undefined : "no"), sent);
+        told.set(who, [...shown, assistant("H")]);
+      }
+    }),
+    { numRuns: 200 },
+  );
 });

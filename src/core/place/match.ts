@@ -3,7 +3,7 @@ import type { Chain } from "./chain.ts";
 import { matchStep, matchTail } from "./ending.ts";
 import { type Item, isSteering } from "../item.ts";
 import type { History } from "../ports.ts";
-import type { Session, SessionStore, Twin } from "../store.ts";
+import { maxTwins, type Session, type SessionStore, type Twin } from "../store.ts";
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
@@ -48,7 +48,7 @@ export async function matchHistory(
 ): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
-  const fromRoot = await matchFromRoot(store, chain, session, shown);
+  const fromRoot = await matchFromRoot(store, chain, session, shown, ways);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, ways);
   return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
@@ -59,12 +59,13 @@ async function matchFromRoot(
   chain: Chain,
   session: Session,
   shown: Shown,
+  ways: Ways,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
   const known = current && findKnown(shown, current);
-  const found = known && (await meet(store, chain, session.id, shown, known, current));
+  const found = known && (await meet(store, chain, session.id, shown, ways, known, current));
   // What is known may have been deleted in the meantime.
-  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined });
+  return found ?? meet(store, chain, session.id, shown, ways, { length: 0, digest: session.id, start: undefined });
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
@@ -73,6 +74,7 @@ async function meet(
   chain: Chain,
   sessionId: string,
   shown: Shown,
+  ways: Ways,
   known: Beginning,
   current?: Path,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
@@ -95,7 +97,7 @@ async function meet(
   const newest = found.id === current?.tip?.id ? current : await store.readPath(found.id);
   // It may have been deleted in the meantime.
   if (newest.tip?.id !== found.id) return undefined;
-  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
+  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest }, ways);
   if (twin === undefined) return undefined;
   const { path } = twin;
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
@@ -119,16 +121,20 @@ async function chooseTwin(
   sessionId: string,
   own: readonly Item[],
   newest: ReadTwin,
+  { showAll }: Ways,
 ): Promise<ReadTwin | undefined> {
-  if (isSameSteering(newest.path.steering, own)) return newest;
-  const found = await store.findTwins(sessionId, newest.path.tip?.digest ?? "");
-  if (found.length < 2) return newest;
+  const { steering, tip } = newest.path;
+  if (isSameSteering(steering, own)) return newest;
+  const found = await store.findTwins(sessionId, tip?.digest ?? "");
   const read = ({ id, hasChildren }: Twin) => store.readPath(id).then((path) => ({ id, hasChildren, path }));
-  const there = (await Promise.all(found.map(read))).filter(({ id, path }) => path.tip?.id === id);
-  const fitting = there.filter(({ path }) => isSameSteering(path.steering, own));
+  const twins = (await Promise.all(found.map(read))).filter(({ id, path }) => path.tip?.id === id);
+  const fitting = twins.filter(({ path }) => isSameSteering(path.steering, own));
   const best = fitting.find(({ hasChildren }) => !hasChildren) ?? fitting[0];
   if (best !== undefined || own.length > 0) return best ?? newest;
-  return there.every(({ path }) => isSameSteering(path.steering, newest.path.steering)) ? newest : undefined;
+  // Of more than these nobody knows what the others have.
+  const isClear =
+    !showAll && found.length < maxTwins && twins.every(({ path }) => isSameSteering(path.steering, steering));
+  return isClear ? newest : undefined;
 }
 
 /** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */

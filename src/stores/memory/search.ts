@@ -1,6 +1,6 @@
 /** How a request finds its place in the memory store. */
 import { noPath, type Path } from "../../core/place/path.ts";
-import type { PathTurn, Search } from "../../core/store.ts";
+import { maxTwins, type PathTurn, type Search } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Shelves } from "./shelves.ts";
@@ -45,7 +45,7 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
     },
     async findTwins(sessionId, digest) {
       checkOpen();
-      const twins = [...listed("digest", sessionId, digest)].toReversed().slice(0, 8);
+      const twins = [...listed("digest", sessionId, digest)].toReversed().slice(0, maxTwins);
       return twins.map((id) => ({ id, hasChildren: shelves.hasChildren(id) }));
     },
     async findByExchange(sessionId, exchange) {

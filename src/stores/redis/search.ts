@@ -1,6 +1,6 @@
 /** How a request finds its place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import type { FoundTurn, PathTurn, Search, Session } from "../../core/store.ts";
+import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
@@ -81,7 +81,7 @@ export function createSearch(ground: Ground): Search {
       return undefined;
     },
     async findTwins(sessionId, digest) {
-      const twins = toList(await ground.read(scripts.findTwins, sessionId, digest));
+      const twins = toList(await ground.read(scripts.findTwins, sessionId, digest, String(maxTwins)));
       return twins.map((twin) => {
         const [id, hasChildren] = toList(twin);
         return { id: String(id), hasChildren: hasChildren === 1 };

@@ -1,6 +1,6 @@
 /** How a request finds its place in the SQLite store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import type { FoundTurn, PathTurn, Search, Session, Twin } from "../../core/store.ts";
+import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session, type Twin } from "../../core/store.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
@@ -174,7 +174,9 @@ function prepareSearch({ database }: Ground) {
       UNION ALL
       SELECT * FROM (SELECT id, 1 AS has_children ${twins} ORDER BY rowid DESC LIMIT 1)
       LIMIT 1`),
-    findTwins: database.prepare(`SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT 8`),
+    findTwins: database.prepare(
+      `SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT ${maxTwins}`,
+    ),
     // The rows of json_each come in the order of the list, so that the search ends at the first hit.
     findKnownDigest: database.prepare(`
       SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted

@@ -53,7 +53,7 @@ export const findTwins = look(String.raw`
 local list = call('HGET', P .. 'sd:' .. ARGV[1], 'd' .. ARGV[2])
 local twins = {}
 for number in string.gmatch(string.reverse(list or ''), '%d+') do
-  if #twins == 8 then break end
+  if #twins == tonumber(ARGV[3]) then break end
   local id = idOf(string.reverse(number))
   twins[#twins + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
 end
