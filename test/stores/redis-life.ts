@@ -1,5 +1,7 @@
 /** What is true of a store in Redis beyond the contract of all stores: others beside it, trouble, and what is left. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createConnection } from "node:net";
 import { describe, test, type TestContext } from "node:test";
 import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
 import type { SessionStore } from "../../src/core/store.ts";
@@ -204,6 +206,32 @@ export function describeTrouble(server: () => RedisServer): void {
       await new Promise((resolve) => setImmediate(resolve));
       for (const since = performance.now(); performance.now() - since < 2 * hasty.timeoutMs;);
       assert.equal(await answer, "PONG");
+    });
+
+    test("Redis is found and heard by a gateway that stands still itself, again and again", async (context) => {
+      const starved = { ...times, timeoutMs: 40 };
+      const holding = setInterval(() => {
+        for (const since = performance.now(); performance.now() - since < 2 * starved.timeoutMs;);
+      }, 1);
+      context.after(() => clearInterval(holding));
+      const store = await open(context, { url: server().url(), times: starved });
+      await store.claim();
+      const turn = makeTurn({});
+      await store.commit({ turns: [turn] });
+      assert.deepEqual(await store.findTurn("alice", turn.id), turn);
+    });
+
+    test("a server that takes no connection is left after a while", async (context) => {
+      const full = await startRedis("--tcp-backlog", "1");
+      context.after(() => full.remove());
+      full.signal("SIGSTOP");
+      const waiting = Array.from({ length: 3 }, () => createConnection(full.port, "127.0.0.1").on("error", () => {}));
+      context.after(() => waiting.forEach((socket) => socket.destroy()));
+      await Promise.all(waiting.slice(0, 2).map((socket) => once(socket, "connect")));
+      await assert.rejects(
+        open(context, { url: full.url(), times: hasty }),
+        /Redis has answered nothing for 400 ms\. Check/,
+      );
     });
 
     test("a server that stands still is left after a while, and nothing that it did not answer is kept", async (context) => {

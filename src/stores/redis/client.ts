@@ -4,7 +4,7 @@ import type { Address, Place } from "./address.ts";
 
 export type Client = ReturnType<typeof makeModel>;
 
-export type MakeClient = (place: Place, timeoutMs: number, reconnect?: Reconnect) => Client;
+export type MakeClient = (place: Place, reconnect?: Reconnect) => Client;
 
 /** How long to wait before the next attempt; without it a client that has lost its server is over. */
 type Reconnect = (attempts: number) => number;
@@ -15,9 +15,14 @@ export async function loadClients(address: Address): Promise<MakeClient> {
   const model = makeModel(await import("@redis/client"), address);
   model.destroy();
   const tls = address.tls && { tls: true as const };
-  return ({ host, port }, timeoutMs, reconnect) => {
-    const socket = { host, port, connectTimeout: timeoutMs, reconnectStrategy: reconnect ?? (false as const), ...tls };
-    const client = model.duplicate({ socket });
+  return ({ host, port }, reconnect) => {
+    const left = new AbortController();
+    const { signal } = left;
+    // Its own patience would also count while the event loop stands still.
+    const patience = { connectTimeout: 0, reconnectStrategy: reconnect ?? (false as const) };
+    const client = model.duplicate({ socket: { host, port, signal, ...patience, ...tls } });
+    // What is left while it connects would go on until the system has enough.
+    client.on("end", () => left.abort());
     // Without anyone who hears them they would end the process; whoever asks something is told as well.
     client.on("error", () => {});
     return client;

@@ -4,6 +4,7 @@ import { type Address, toKeyPrefix } from "./address.ts";
 import { type Client, loadClients, toPauseMs } from "./client.ts";
 import { createConfirm } from "./copies.ts";
 import { createEar } from "./ear.ts";
+import { type Patience, createPatience } from "./patience.ts";
 import type { Reply, Script } from "./script.ts";
 import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
 import { codeOf, explain, isLost, toRefusal } from "./trouble.ts";
@@ -51,7 +52,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const { address, scripts, onReady, timeoutMs, copyingMs } = options;
   const makeClient = await loadClients(address);
   const servers = createServers(address, makeClient, timeoutMs);
-  const ear = createEar(makeClient, timeoutMs);
+  const ear = createEar(makeClient);
   const confirm = address.replicas === 0 ? undefined : createConfirm(address.replicas, copyingMs);
   const deadline = performance.now() + options.openingMs;
   const closing = new AbortController();
@@ -60,11 +61,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   let failure: unknown;
   let isSearching = false;
   let pending = 0;
-  let movedAt = 0;
   let lostAt = -Infinity;
-  /** The silence that was given a second look. */
-  let doubtedAt = -1;
-  let watch: NodeJS.Timeout | undefined;
+  let patience: Patience | undefined;
   let leaving: NodeJS.Timeout | undefined;
   const waiting: (() => void)[] = [];
   const connection: Connection = { run, keep, send, subscribe, isReady, close };
@@ -113,9 +111,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   /** What was asked there is answered there, if only with where it should be asked. */
   async function drain(left: Client): Promise<void> {
-    const end = setTimeout(() => left.destroy(), timeoutMs).unref();
+    const { stop } = createPatience(timeoutMs, () => left.destroy());
     await left.close();
-    clearTimeout(end);
+    stop();
   }
 
   function isReady(): boolean {
@@ -129,9 +127,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   async function exchange(command: readonly string[], isKept: boolean): Promise<Reply> {
     const asked = client;
     if (asked?.isReady !== true) throw toRefusal(failure);
-    if (pending === 0) movedAt = performance.now();
+    patience ??= createPatience(timeoutMs, judge);
+    if (pending === 0) patience.renew();
     pending += 1;
-    watch ??= setTimeout(judge, timeoutMs);
     const copied = isKept ? confirm?.(asked) : undefined;
     // The answer to the command itself may have told already.
     copied?.catch(() => {});
@@ -144,22 +142,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       throw thrown;
     } finally {
       pending -= 1;
-      movedAt = performance.now();
+      patience?.renew();
     }
   }
 
-  /**
-   * A server that stands still keeps its connections open, so they are left when it answers nothing. But timers come before sockets:
-   * who was held up itself has not yet read what was answered meanwhile, and so looks again after as long as that was.
-   */
+  /** A server that stands still keeps its connections open, so they are left when it answers nothing. */
   function judge(): void {
-    watch = undefined;
-    if (pending === 0) return;
-    const restMs = movedAt + timeoutMs - performance.now();
-    const isSure = restMs <= 0 && doubtedAt === movedAt;
-    if (isSure) return connectAnew(noAnswer(timeoutMs));
-    if (restMs <= 0) doubtedAt = movedAt;
-    watch = setTimeout(judge, Math.abs(restMs) + 1);
+    patience = undefined;
+    if (pending > 0) connectAnew(noAnswer(timeoutMs));
   }
 
   function connectAnew(reason: unknown): void {
@@ -197,9 +187,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   function whenReady(withinMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(toRefusal(failure)), withinMs);
+      const { stop } = createPatience(withinMs, () => reject(toRefusal(failure)));
       waiting.push(() => {
-        clearTimeout(timer);
+        stop();
         resolve();
       });
     });
@@ -269,7 +259,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (confirm !== undefined) await new Promise((resolve) => setImmediate(resolve));
     if (client?.isReady === true) await client.close();
     else client?.destroy();
-    clearTimeout(watch);
+    patience?.stop();
     clearTimeout(leaving);
   }
 

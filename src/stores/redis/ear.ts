@@ -15,7 +15,7 @@ export interface Ear {
 
 type Listener = (message: string) => void;
 
-export function createEar(makeClient: MakeClient, timeoutMs: number): Ear {
+export function createEar(makeClient: MakeClient): Ear {
   const listeners = new Map<string, Listener>();
   let place: Place | undefined;
   let client: Client | undefined;
@@ -23,12 +23,15 @@ export function createEar(makeClient: MakeClient, timeoutMs: number): Ear {
 
   async function open(at: Place): Promise<void> {
     client?.destroy();
-    const made = makeClient(at, timeoutMs, toPauseMs);
+    const made = makeClient(at, toPauseMs);
     client = made;
-    await made.connect();
-    // Whoever is left while it connects would stay.
-    if (client !== made) return made.destroy();
-    for (const [channel, listener] of listeners) await made.subscribe(channel, listener);
+    try {
+      await made.connect();
+      for (const [channel, listener] of listeners) await made.subscribe(channel, listener);
+    } catch (thrown) {
+      // Whoever was left meanwhile is missed by nobody: the next one listens.
+      if (client === made) throw thrown;
+    }
   }
 
   return {

@@ -7,6 +7,7 @@
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
 import type { Client, MakeClient } from "./client.ts";
+import { createPatience } from "./patience.ts";
 import { type Reply, toList } from "./script.ts";
 import { codeOf } from "./trouble.ts";
 
@@ -30,15 +31,13 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
   let latest: Place | undefined;
 
   async function ask(place: Place, patienceMs: number): Promise<Client> {
-    const client = makeClient(place, patienceMs);
-    let greeting: NodeJS.Timeout | undefined;
+    const client = makeClient(place);
     let isLate = false;
-    client.on("connect", () => {
-      greeting = setTimeout(() => {
-        isLate = true;
-        client.destroy();
-      }, patienceMs);
+    const patience = createPatience(patienceMs, () => {
+      isLate = true;
+      client.destroy();
     });
+    client.on("connect", patience.renew);
     try {
       await client.connect();
       await look(client, place);
@@ -48,7 +47,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
       if (isNoDatabase(thrown)) throw onlyOneDatabase(address);
       throw isLate ? noAnswer(patienceMs) : thrown;
     } finally {
-      clearTimeout(greeting);
+      patience.stop();
     }
   }
 
