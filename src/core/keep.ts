@@ -154,7 +154,7 @@ export async function endFailed(
   endedAt: Date,
 ): Promise<readonly Event[]> {
   const events = failedTurn(failure, endedAt);
-  // A store that fails now leaves the turn as running, and that is told as interrupted.
+  // A store that fails now, and later too, leaves the turn as running, and that is told as interrupted.
   await store.end(toLoneTurn(keepsake, input, events[1].answer)).catch(() => false);
   return events;
 }

@@ -54,7 +54,7 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       const told = isLeft ? ({ ...answer, status: "cancelled", error: undefined } as const) : answer;
       // What was told by name can be named by whoever heard it, even when no thread goes on from there.
       if (!isBegun && !isNamed(turn)) return;
-      // A store that fails now leaves a turn that it knows as running, and that is told as interrupted.
+      // A store that fails now, and later too, leaves a turn that it knows as running, and that is told as interrupted.
       await keepLone(store, keepsake, place, told, isBegun).catch(() => {});
     },
     // When the turn was called off, why it was says more than what broke because of it.

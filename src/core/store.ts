@@ -64,7 +64,10 @@ export interface Keeping {
    * to nothing. Where its session is, it goes with it when that is deleted, though it is none of the turns that are said in it.
    */
   begin(turn: StoredTurn, key?: IdempotencyKey): Promise<void>;
-  /** Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. */
+  /**
+   * Puts a turn that came to nothing in the place of the running one. False: that one is gone, and nothing is kept. A store that
+   * cannot now may do it later.
+   */
   end(turn: StoredTurn): Promise<boolean>;
   /**
    * Ends every running turn on which nobody works any more as failed, with this failure. Tells how many there were. Of other gateways

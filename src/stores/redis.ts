@@ -5,7 +5,7 @@ import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
 import { type Connection, type ConnectionOptions, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
-import { createDoubts } from "./redis/doubts.ts";
+import { createDebts } from "./redis/debts.ts";
 import { findLosses } from "./redis/durability.ts";
 import { createGround } from "./redis/ground.ts";
 import { createImport } from "./redis/import.ts";
@@ -61,14 +61,15 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     forget = ground.forget;
     const search = createSearch(ground);
     const deletion = createDeletion(ground);
-    const doubts = createDoubts(deletion.deleteTurn);
+    const debts = createDebts();
     const neighbours = createNeighbours(ground, connection, times);
-    // Redis may have come back empty, and the command line looks for what marks a store.
-    settling.push(doubts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
+    // How turns ended is told before their names are given back. Redis may also have come back empty, and the command line looks for
+    // what marks a store.
+    settling.push(debts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
     return {
       ...search,
       neighbours,
-      ...createKeeping(ground, doubts, neighbours),
+      ...createKeeping(ground, debts, neighbours, deletion),
       ...deletion,
       prune: createPrune(ground),
       ...createConversations(ground),

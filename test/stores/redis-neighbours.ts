@@ -345,6 +345,21 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.equal(cancelled["status"], "cancelled");
     });
 
+    test("tell how a response ended at one of them while Redis was away from it", async (context) => {
+      const proxy = await startProxy(server().port);
+      context.after(() => proxy.close());
+      const one = await open(context, `redis://127.0.0.1:${proxy.port}?prefix=ended`, 30);
+      const other = await open(context, server().url("ended"));
+      const endless = { input: "on ".repeat(5_000), background: true };
+      const path = `/v1/responses/${(await json(ask(one.address, "/v1/responses", endless)))["id"]}`;
+      proxy.mode = "refuse";
+      proxy.cut();
+      assert.equal((await ask(one.address, `${path}/cancel`, {})).status, 503);
+      proxy.mode = "pass";
+      while ((await json(ask(one.address, path)))["status"] === undefined) await wait(20);
+      assert.equal((await json(ask(other.address, path)))["status"], "cancelled");
+    });
+
     test("answer a request once that comes to both with one key", async (context) => {
       const store = server().url();
       const [one, other] = [await open(context, store, 10), await open(context, store)];

@@ -2,9 +2,10 @@
 import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { giveUp } from "../../core/frame/replay.ts";
-import { type Neighbours, nameOfRun } from "../../core/neighbours.ts";
-import type { Doubts } from "./doubts.ts";
+import { nameOfRun } from "../../core/neighbours.ts";
+import type { Debts } from "./debts.ts";
 import type { Ground } from "./ground.ts";
+import type { RedisNeighbours } from "./neighbours.ts";
 import { toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
@@ -12,8 +13,9 @@ import { type TurnParts, readTurn, sizeOfParts, toParts } from "./turn.ts";
 
 export function createKeeping(
   ground: Ground,
-  doubts: Doubts,
-  neighbours: Pick<Neighbours, "isTaken">,
+  debts: Debts,
+  neighbours: Pick<RedisNeighbours, "isTaken" | "isOurs">,
+  { deleteTurn }: Pick<Keeping, "deleteTurn">,
 ): Pick<Keeping, "commit" | "begin" | "end" | "endRunning"> {
   const { now, recent } = ground;
 
@@ -43,8 +45,8 @@ export function createKeeping(
       return ground.write(scripts.commit, [String(time), "", ...args], {
         again: () => [String(time), "1", ...args],
         giveUp() {
-          // What was promised before may be there; of any other turn the caller is told that it failed.
-          if (begun !== true) doubts.add(owner, tip);
+          // What was promised before may be there; of any other turn the caller is told that it failed, and nothing may reach the next.
+          if (begun !== true) debts.add(tip, () => deleteTurn(owner, tip));
         },
       });
     });
@@ -74,7 +76,15 @@ export function createKeeping(
       const args = [String(time), ...toParts(turn), ...toKey(turn.owner, key, turn.id, time)];
       await ground.write(scripts.begin, args).catch((thrown) => rejectKept(thrown, [turn]));
     },
-    end,
+    async end(turn) {
+      try {
+        return await end(turn);
+      } catch (thrown) {
+        // Of one that another gateway runs, that one may know better by then.
+        if (neighbours.isOurs(nameOfRun(turn.id))) debts.add(turn.id, () => end(turn));
+        throw thrown;
+      }
+    },
     async endRunning(failure, endedAt, isLeft = () => true) {
       let count = 0;
       for (let number = "0"; ;) {

@@ -12,6 +12,8 @@ import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
 
 export interface RedisNeighbours extends Neighbours {
+  /** Whether this gateway has a name, even if Redis has lost it. */
+  isOurs(name: string): boolean;
   /** Holds on to its names, and gives back what could not be given back before. */
   settle(): void;
   /** Listens to the others from now on. */
@@ -165,6 +167,7 @@ export function createNeighbours(
       });
     },
     enter,
+    isOurs: (words) => [...held.values()].includes(hashKey("", words)),
     async isTaken(words) {
       for (;;) {
         // What was told may be megabytes, and nobody wants it here.
