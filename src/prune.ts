@@ -28,6 +28,9 @@ export interface PrunerParts {
   readonly firstMs?: number | undefined;
 }
 
+/** What only seems to run is looked for when it is so old: it is asked of each whether somebody runs it, and most are over by then. */
+const leftMs = 3_600_000;
+
 /** A gateway that has just started has better things to do. */
 const usualFirstMs = 5_000;
 
@@ -43,7 +46,7 @@ export function createPruner(parts: PrunerParts): Pruner {
   }
 
   async function apply(current: PruneRules): Promise<Gone> {
-    if (endLeft !== undefined && current.idleBefore !== undefined) await endLeft(current.idleBefore);
+    if (endLeft !== undefined) await endLeft(new Date(Math.max(+now() - leftMs, +(current.idleBefore ?? 0))));
     const gone = await pruneAll(store, current, closing.signal);
     if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
     return gone;

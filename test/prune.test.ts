@@ -93,9 +93,10 @@ test("a store is asked again while there is more, with the same rules, and what 
   assert.deepEqual(logged, [["info", { sessions: 3, turns: 205 }, "pruned"]]);
 });
 
-test("what only seems to run is ended before, if it is as old as what goes", async () => {
+test("what only seems to run is ended before, if it is an hour old or as old as what goes", async () => {
   const told: unknown[] = [];
-  const now = () => new Date(1_000);
+  const now = () => new Date("2026-02-03T04:00:00Z");
+  const hourAgo = new Date("2026-02-03T03:00:00Z");
   const log = { info: () => {}, error: () => {} };
   const endLeft = async (before: Date) => void told.push(before);
   const store = {
@@ -104,12 +105,16 @@ test("what only seems to run is ended before, if it is as old as what goes", asy
       return { ...none, more: told.length < 3 };
     },
   };
-  for (const idleBefore of [new Date(500), undefined]) {
+  for (const idleBefore of [new Date("2026-02-03T03:30:00Z"), new Date("2026-01-03T04:00:00Z"), undefined]) {
     const rules = { idleBefore };
     const pruner = createPruner({ store, endLeft, rules: () => rules, intervalMs: 1_000_000, now, log });
     await pruner.run();
     await pruner.close();
-    assert.deepEqual(told.splice(0), idleBefore === undefined ? [rules, rules, rules] : [idleBefore, rules, rules]);
+    assert.deepEqual(told.splice(0), [
+      idleBefore !== undefined && idleBefore > hourAgo ? idleBefore : hourAgo,
+      rules,
+      rules,
+    ]);
   }
 });
 
