@@ -144,15 +144,25 @@ export function createNeighbours(
     };
   }
 
-  async function listen(
-    words: string,
-    from: number,
-    to = from + saidAtOnce - 1,
-  ): Promise<{ readonly isTaken: boolean; readonly said: Said[] }> {
+  async function listen(words: string, from: number, to = from + saidAtOnce - 1): Promise<Heard> {
     const range = [from, to].map(String);
     const heard = await withKeys((hash, key) => run(scripts.hear, [hash("", words), ...range, key]));
     const [isTaken, said] = toList(heard);
     return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
+  }
+
+  /** The same while Redis may be away: what is told goes on, and is found when it is back. */
+  async function listenOn(words: string, from: number, signal: AbortSignal): Promise<Heard> {
+    for (let misses = 0; ; misses += 1) {
+      signal.throwIfAborted();
+      try {
+        return await listen(words, from);
+      } catch (thrown) {
+        if (!(thrown instanceof GatewayError) || misses === maxMisses) throw thrown;
+      }
+      // Whoever leaves is told so by its own reason, in the next round.
+      await wait(listenMs, undefined, { signal }).catch(ignore);
+    }
   }
 
   return {
@@ -188,8 +198,7 @@ export function createNeighbours(
     async *hear(words, signal) {
       let [heard, place] = [0, 0];
       for (;;) {
-        signal.throwIfAborted();
-        const { isTaken, said } = await listen(words, place);
+        const { isTaken, said } = await listenOn(words, place, signal);
         for (const [before, events] of said) {
           if (before !== heard) continue;
           heard += events.length;
@@ -197,7 +206,6 @@ export function createNeighbours(
         }
         place += said.length;
         if (!isTaken && said.length === 0 && !isAnew()) return;
-        // Whoever leaves is told so by its own reason, in the next round.
         if (said.length === 0) await wait(listenMs, undefined, { signal }).catch(ignore);
       }
     },
@@ -226,6 +234,11 @@ interface Waiter {
 /** Events, behind the number of those that were told before them. */
 type Said = readonly [before: number, events: readonly Event[]];
 
+interface Heard {
+  readonly isTaken: boolean;
+  readonly said: readonly Said[];
+}
+
 interface Told {
   readonly events: number;
   readonly characters: number;
@@ -240,6 +253,8 @@ const goneMs = 4_000;
 const callOffMs = 5_000;
 /** How often somebody who hears looks for news. */
 const listenMs = 50;
+/** So many looks may fail in a row: about as long as a turn that is to be kept waits for Redis. */
+const maxMisses = 100;
 const saidAtOnce = 200;
 /** Of a longer answer the others hear the rest when it is over. */
 const maxToldCharacters = 4 * 1024 * 1024;
