@@ -72,17 +72,13 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
   return new Promise((resolve, reject) => {
     const gathering = createGathering(Number(incoming.headers["content-length"] ?? maxBodyBytes));
     const arrival = arrivals.begin(finish);
-    const idle = setTimeout(() => {
-      finish(
-        new GatewayError(
-          "request_timeout",
-          `No byte of the body came for ${bodyIdleTimeoutMs} ms (gateway.http.limits.body_idle_timeout_ms).`,
-        ),
-      );
-    }, bodyIdleTimeoutMs);
+    let late: NodeJS.Immediate | undefined;
+    // Timers come before sockets: who was held up itself first reads what came meanwhile.
+    const idle = setTimeout(() => (late = setImmediate(finish, tooSlow(bodyIdleTimeoutMs))), bodyIdleTimeoutMs);
 
     function finish(error?: GatewayError): void {
       clearTimeout(idle);
+      clearImmediate(late);
       arrival.end();
       incoming.off("data", take).off("end", finish).off("close", gone);
       if (error === undefined) resolve(gathering.bytes());
@@ -91,6 +87,7 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
     function take(chunk: Buffer): void {
       if (gathering.size + chunk.length > maxBodyBytes) return finish(tooLarge(maxBodyBytes));
       arrival.hold(gathering.add(chunk));
+      clearImmediate(late);
       idle.refresh();
     }
     function gone(): void {
@@ -135,6 +132,13 @@ function createGathering(expected: number): Gathering {
 /** The rest of a body will never come. */
 export function leftUnsaid(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller left before the end of its body.", { cause });
+}
+
+function tooSlow(idleMs: number): GatewayError {
+  return new GatewayError(
+    "request_timeout",
+    `No byte of the body came for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms).`,
+  );
 }
 
 function tooLarge(maxBodyBytes: number): GatewayError {

@@ -177,7 +177,8 @@ async function* readChunks(incoming: IncomingMessage, idleMs: number): AsyncGene
 
 async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(tooLate(idleMs)), idleMs);
+  // Timers come before sockets: who was held up itself first reads what came meanwhile.
+  const timer = setTimeout(() => setImmediate(reject, tooLate(idleMs)), idleMs);
   try {
     return await Promise.race([step, late]);
   } catch (thrown) {

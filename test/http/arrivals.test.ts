@@ -72,6 +72,17 @@ suite("bodies on their way", () => {
     for (const { socket } of others) socket.destroy();
   });
 
+  test("a body that came while the gateway itself stood still is read", async (context) => {
+    const { settings, letIn } = createWatchedToken();
+    const limits = { bodyIdleTimeoutMs: 500 };
+    const address = await createBox(context, [say("hi")], { settings, limits }).listen();
+    const half = begin(context, address, hello.slice(0, 5));
+    await letIn(1);
+    half.socket.write(hello.slice(5));
+    for (const since = performance.now(); performance.now() - since < 2 * limits.bodyIdleTimeoutMs;);
+    assert.match(await half.closed, /^HTTP\/1\.1 200 /);
+  });
+
   test("a body is let go of when it is read, however long its answer takes", async (context) => {
     const going = Promise.withResolvers<void>();
     context.after(() => going.resolve());

@@ -310,6 +310,32 @@ suite("the operator's routes", () => {
     });
   }
 
+  test("an archive that came while the gateway itself stood still is taken in", async (context) => {
+    const source = createMemoryStore();
+    await fill(source);
+    const archive = await archiveOf(source);
+    const begun = Promise.withResolvers<void>();
+    const store = createMemoryStore();
+    const importRecords: SessionStore["importRecords"] = (records) => {
+      begun.resolve();
+      return store.importRecords(records);
+    };
+    const limits = { bodyIdleTimeoutMs: 500 };
+    const { address } = await open(context, { limits, operator: { store: { ...store, importRecords } } });
+    const client = send(`${address}/operator/import`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${general}`, ...ndjson },
+    });
+    client.write(archive.slice(0, 20));
+    await begun.promise;
+    await new Promise(setImmediate);
+    client.end(archive.slice(20));
+    await new Promise(process.nextTick);
+    for (const since = performance.now(); performance.now() - since < 2 * limits.bodyIdleTimeoutMs;);
+    const [response] = (await once(client, "response")) as [{ readonly statusCode: number }];
+    assert.equal(response.statusCode, 200);
+  });
+
   test("an export goes no faster than it is read, and ends with its reader", async (context) => {
     const left = Promise.withResolvers<void>();
     let told = 0;
