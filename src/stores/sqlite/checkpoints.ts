@@ -45,10 +45,9 @@ export function createCheckpoints(
   database: DatabaseSync,
   file: string,
   warn: (message: string) => void,
-  limits = defaultLimits,
-  trust: Sync["trust"] = () => {},
+  wanted: Partial<LogLimits & Pick<Sync, "trust">> = {},
 ): Checkpoints {
-  const { lookMs, minPages, maxPages, restMs } = limits;
+  const { lookMs, minPages, maxPages, restMs, trust } = { ...defaultLimits, trust() {}, ...wanted };
   let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "closed" : "threaded";
   let restsUntil = 0;
   let timer: NodeJS.Timeout | undefined;
