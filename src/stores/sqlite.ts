@@ -6,7 +6,7 @@ import { createFileCheck } from "./sqlite/check.ts";
 import { createCheckpoints } from "./sqlite/checkpoints.ts";
 import { createConversations } from "./sqlite/conversations.ts";
 import { cannotOpen, findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
-import { createDeletion } from "./sqlite/deletion.ts";
+import { createDeletion, createTurnRemoval } from "./sqlite/deletion.ts";
 import { createEnds } from "./sqlite/ends.ts";
 import { createGround } from "./sqlite/ground.ts";
 import { createImport } from "./sqlite/import.ts";
@@ -48,11 +48,12 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const shelf = createShelf(ground);
   const ends = createEnds(ground);
   const removal = createRemoval(ground, ends);
+  const removeTurn = createTurnRemoval(ground, removal);
   let unlock: (() => void) | undefined;
   return {
     ...createSearch(ground, shelf),
-    ...createKeeping(ground, shelf, removal, ends),
-    ...createDeletion(ground, removal),
+    ...createKeeping(ground, shelf, removal, ends, removeTurn),
+    ...createDeletion(ground, removal, removeTurn),
     prune: createPrune(ground, removal, ends),
     ...createConversations(ground, removal),
     ...createArchive(ground),
@@ -66,6 +67,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     check: createFileCheck(ground, checkFile),
     async close() {
       await ground.group.close();
+      ground.trySettle();
       await checkpoints.close();
       sync?.close();
       if (database.isOpen) database.close();

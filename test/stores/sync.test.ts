@@ -3,12 +3,13 @@ import fs, { fstatSync, readFileSync, statSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { type TestContext, test } from "node:test";
 import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
+import { turnsOf } from "../../src/core/place/path.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
 import { createSync } from "../../src/stores/sqlite/sync.ts";
 import { createFiles, look } from "./files.ts";
-import { makeTurn } from "./making.ts";
+import { keepThread, makeTurn, toMove } from "./making.ts";
 
 const newFile = createFiles();
 const unhurried = { pause: () => undefined, noteWrite: () => {} };
@@ -57,13 +58,14 @@ function open(context: TestContext) {
       await breathe();
       return { written };
     },
+    read: () => group.add(() => 0).then(() => told.push("read")),
     isThere: (name: string) => look(file, `SELECT count(*) AS value FROM meta WHERE key = '${name}'`) === 1,
     outcome: group.outcome,
   };
 }
 
 /** For all that is opened from now on until the test is over. */
-function replaceSync(context: TestContext, sync: (log: number, done: () => void) => void): void {
+function replaceSync(context: TestContext, sync: (log: number, done: (error?: Error | null) => void) => void): void {
   context.mock.method(fs, "fdatasync", sync);
   syncBuiltinESMExports();
   context.after(() => {
@@ -93,6 +95,19 @@ test("what is written is told when it is on the disk, and whoever comes meanwhil
   assert.equal(asked.length, 3);
   asked[2]!.resolve();
   await last.written;
+});
+
+test("who writes nothing waits for what was written before, and has nothing synced", async (context) => {
+  const { write, read, asked, told } = open(context);
+  await read();
+  assert.deepEqual([asked.length, told], [0, ["read"]]);
+  const { written } = await write("one");
+  const isRead = read();
+  await breathe();
+  assert.deepEqual([asked.length, told], [1, ["read"]]);
+  asked[0]!.resolve();
+  await Promise.all([written, isRead]);
+  assert.deepEqual([asked.length, told], [1, ["read", "one", "read"]]);
 });
 
 test("a log that could not be brought to the disk is written again, since the system forgets what it could not write", async (context) => {
@@ -174,3 +189,38 @@ test("a key is on the disk before anything is sealed with it", async (context) =
   assert.equal(syncs, 1);
   await store.close();
 });
+
+for (const isLeft of [false, true]) {
+  test(`turns that the disk did not take are not in their session ${isLeft ? "for the next process" : "when it works again"}`, async (context) => {
+    const disk = { fails: false };
+    const { fdatasync, fdatasyncSync } = fs;
+    replaceSync(context, (log, done) => (disk.fails ? done(ioError()) : fdatasync(log, done)));
+    context.mock.method(fs, "fdatasyncSync", (log: number) => {
+      if (disk.fails) throw ioError();
+      fdatasyncSync(log);
+    });
+    syncBuiltinESMExports();
+    const file = newFile();
+    const store = createSqliteStore({ file, warn() {} });
+    const [, second, third] = await keepThread(store, 3);
+    const session = second!.session!;
+    const fork = makeTurn({ session, parent: second!.id });
+    const next = makeTurn({ session, parent: fork.id });
+    disk.fails = true;
+    const commits = [
+      store.commit({ turns: [fork], session: toMove(fork, third!.id, "branch"), key: { key: "k", fingerprint: "f" } }),
+      store.commit({ turns: [next], session: toMove(next, fork.id, "branch") }),
+    ];
+    for (const commit of commits) await assert.rejects(commit, { code: "store_unavailable" });
+    await breathe();
+    if (isLeft) await store.close();
+    else await wait(1_050);
+    disk.fails = false;
+    const opened = isLeft ? createSqliteStore({ file }) : store;
+    assert.equal((await opened.readSession(session))?.tip, third!.id);
+    for (const { id, owner } of [fork, next]) assert.equal(await opened.findTurn(owner, id), undefined);
+    assert.equal(await opened.findKey("alice", "k"), undefined);
+    assert.equal(turnsOf(await opened.readPath(third!.id)).length, 3);
+    await opened.close();
+  });
+}

@@ -7,29 +7,35 @@ import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
 import { inSteps, maxStep } from "./size.ts";
 
-export function createDeletion(
-  ground: Ground,
-  removal: Removal,
-): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
-  const { database, group, recent, read } = ground;
+/** Takes a turn out of the tree, in the group; a tip moves to the one before it, or to another. Tells the ids of all that changed. */
+export type RemoveTurn = (owner: string, turnId: string, tip?: string) => readonly string[] | undefined;
+
+export function createTurnRemoval({ database }: Ground, removal: Removal): RemoveTurn {
   const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
   const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
   const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
-  // Children came later than their parents, so the newest go first.
-  const listBelow = database.prepare(`
-    WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
-    SELECT id, bytes FROM tree WHERE id <> $id ORDER BY number DESC`);
-
-  /** Tells the ids of all that changed. */
-  function removeTurn(owner: string, turnId: string): readonly string[] | undefined {
+  function removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined {
     const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
     if (place === undefined) return undefined;
     const { session, parent } = place;
     const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
-    if (session !== null) moveTip.run(parent, session, turnId);
+    if (session !== null) moveTip.run(tip ?? parent, session, turnId);
     const changed = removal.removeTurns([turnId], parent ?? undefined);
     return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
   }
+  return removeTurn;
+}
+
+export function createDeletion(
+  ground: Ground,
+  removal: Removal,
+  removeTurn: RemoveTurn,
+): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
+  const { database, group, recent, read } = ground;
+  // Children came later than their parents, so the newest go first.
+  const listBelow = database.prepare(`
+    WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
+    SELECT id, bytes FROM tree WHERE id <> $id ORDER BY number DESC`);
 
   return {
     deleteTurn: (owner, turnId) =>

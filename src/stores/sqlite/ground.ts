@@ -17,6 +17,10 @@ export interface Ground {
   readonly now: () => Date;
   readonly hashHint: KeyedHash;
   readonly hashKey: KeyedHash;
+  /** What a disk did not take was told as failed, and must not be there: work that is done soon, and before anything else is read or written. */
+  owe(work: () => void): void;
+  /** Does what is owed, if that is possible now. */
+  trySettle(): void;
   /** Reads, and says so when nothing can be read. */
   read<T>(look: () => T): T;
   /** Forgets what another process may have changed. It must come before anything that is remembered is believed. */
@@ -63,9 +67,34 @@ export function createGround(
     recent.clear();
     rekey();
   }
+  const owed: (() => void)[] = [];
+  /** The newest first, as it may follow the others. */
+  function settle(): void {
+    if (owed.length === 0) return;
+    const isOwn = !database.isTransaction;
+    if (isOwn) database.exec("BEGIN IMMEDIATE");
+    try {
+      for (const work of owed.toReversed()) work();
+      if (isOwn) database.exec("COMMIT");
+    } catch (thrown) {
+      if (isOwn && database.isTransaction) database.exec("ROLLBACK");
+      throw thrown;
+    }
+    owed.length = 0;
+    recent.clear();
+  }
+  /** At once where that is possible: the next process reads the log as it is, on the disk or not. */
+  function trySettle(): void {
+    try {
+      if (database.isOpen) settle();
+    } catch {
+      // It comes first when the log is trusted again.
+    }
+  }
   function prepare(): void {
     checkFile();
     sync?.trust();
+    settle();
     freshen();
   }
   return {
@@ -76,9 +105,15 @@ export function createGround(
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),
     hashKey: createKeyedHash(readSecretAt("idempotency_key")),
+    owe(work) {
+      // Others are about to be told the same.
+      if (owed.push(work) === 1) setImmediate(trySettle);
+    },
+    trySettle,
     read(look) {
       try {
         sync?.trust();
+        settle();
         return look();
       } catch (thrown) {
         throw cannotRead(thrown);

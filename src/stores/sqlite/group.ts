@@ -70,7 +70,7 @@ export function createGroup(
 
   async function tellOnDisk(group: readonly Waiting[], works: readonly Done[], isWritten: boolean): Promise<void> {
     try {
-      await whenOnDisk();
+      await whenOnDisk(isWritten);
     } catch (thrown) {
       return refuse(group, thrown);
     }

@@ -3,6 +3,7 @@ import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { type Shelf, judge, sessionLeft, toPlaceLeft } from "../verdict.ts";
+import type { RemoveTurn } from "./deletion.ts";
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import type { Removal } from "./removal.ts";
@@ -19,6 +20,7 @@ export function createKeeping(
   shelf: Shelf,
   removal: Removal,
   ends: Ends,
+  removeTurn: RemoveTurn,
 ): Pick<Keeping, "commit" | "begin" | "end" | "endRunning"> {
   const { group, recent, now, hashHint, hashKey } = ground;
   const statements = prepareKeeping(ground);
@@ -65,15 +67,24 @@ export function createKeeping(
     async commit(commit) {
       // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
       const rows = commit.turns.map(toRow);
-      const changed = await group.add(
+      let isWritten = false;
+      const keeping = group.add(
         () => keep(commit, rows),
         (forgotten) => {
           if (forgotten === undefined) return;
+          isWritten = true;
           for (const [index, turn] of commit.turns.entries()) recent.add(withoutTold(turn), sizeOf(rows[index]));
           recent.forget(forgotten);
         },
       );
-      return changed !== undefined;
+      try {
+        return (await keeping) !== undefined;
+      } catch (thrown) {
+        const { id, owner } = commit.turns.at(-1) ?? commit.turns[0];
+        // One that was promised before may be there.
+        if (isWritten && commit.begun !== true) ground.owe(() => removeTurn(owner, id, commit.session?.expectedTip));
+        throw thrown;
+      }
     },
     async begin(turn, key) {
       const row = toRow(turn);

@@ -6,8 +6,11 @@ import { promisify } from "node:util";
 import { messageOf } from "../../core/errors.ts";
 
 export interface Sync {
-  /** Resolves once all that is written by now is on the disk. One runs at a time; whoever comes meanwhile shares the next. */
-  whenOnDisk(): Promise<void>;
+  /**
+   * Resolves once all that is written by now is on the disk. One runs at a time; whoever comes meanwhile shares the next. Who has
+   * written nothing may have read what is still on its way.
+   */
+  whenOnDisk(isWritten: boolean): Promise<void>;
   /** Throws while the log may not be on the disk although it should: nothing of it is told then, and nothing added to it. */
   trust(): void;
   /** Must come when nobody waits any more, and before the database is closed. */
@@ -88,7 +91,8 @@ export function createSync(
   }
 
   return {
-    whenOnDisk() {
+    async whenOnDisk(isWritten) {
+      if (!isWritten) return next ?? running;
       if (running === undefined) return run();
       return (next ??= running.then(run, run));
     },
