@@ -54,11 +54,14 @@ export function withAmid(talk: readonly Item[], account: readonly Item[]): reado
   const first = shown[0]?.places[0] ?? 0;
   const seen: Item[] = [];
   let next = 0;
+  let inside = 0;
   let told = 0;
   for (const [place, item] of account.entries()) {
     if (place < first || !isSteering(item)) continue;
-    while (next < shown.length && (shown[next]?.places.at(-1) ?? 0) < place) next += 1;
-    const at = next === shown.length ? talk.length : placeIn(remembered, next + late, shown[next], place);
+    for (; (shown[next]?.places.at(-1) ?? Infinity) < place; next += 1) inside = 0;
+    const places = shown[next]?.places ?? [];
+    while ((places[inside] ?? Infinity) < place) inside += 1;
+    const at = next === shown.length ? talk.length : placeIn(remembered, next + late, inside, places.length);
     for (const each of talk.slice(told, at)) seen.push(each);
     seen.push(item);
     told = Math.max(told, at);
@@ -66,11 +69,10 @@ export function withAmid(talk: readonly Item[], account: readonly Item[]): reado
   return seen.concat(talk.slice(told));
 }
 
-/** Between two stretches, or amid one that is cut into as many messages. */
-function placeIn(remembered: readonly Stretch[], index: number, shown: Stretch | undefined, place: number): number {
-  const inside = shown?.places.filter((each) => each < place).length ?? 0;
-  const stretch = remembered[index];
-  if (inside > 0 && stretch?.places.length === shown?.places.length) return stretch?.places[inside] ?? 0;
+/** Between two stretches, or so many messages inside one that is cut into as many. */
+function placeIn(remembered: readonly Stretch[], index: number, inside: number, length: number): number {
+  const places = remembered[index]?.places ?? [];
+  const within = inside > 0 && places.length === length ? places[inside] : undefined;
   const before = remembered[index - 1]?.places.at(-1);
-  return before === undefined ? 0 : before + 1;
+  return within ?? (before === undefined ? 0 : before + 1);
 }
