@@ -65,10 +65,10 @@ function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, nex
   });
 }
 
-/** In a session the request's own system messages apply; if it has none, the newest that a turn of the thread had. */
-function steering({ path, input }: Place, { settings }: Ask<Item>): readonly Item[] {
+/** In a session the request's own system messages apply; if it has none, mostly the newest that a turn of the thread had. */
+function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): readonly Item[] {
   const own = input.filter(isSteering);
-  return own.length > 0 || settings.instructions !== undefined ? own : path.steering;
+  return own.length > 0 || settings.instructions !== undefined || showsAll === true ? own : path.steering;
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */

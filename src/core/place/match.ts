@@ -21,6 +21,8 @@ export interface Match {
   readonly account?: readonly Item[] | undefined;
   /** Only the end of the path was shown. */
   readonly isTail?: boolean | undefined;
+  /** What the request does not show was not said: no system messages but its own apply. */
+  readonly showsAll?: boolean | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
   /** What is new, and the system messages of the request. */
@@ -48,7 +50,7 @@ export async function matchHistory(
 ): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
-  const fromRoot = await matchFromRoot(store, chain, session, shown, ways);
+  const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, ways);
   return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
@@ -59,13 +61,12 @@ async function matchFromRoot(
   chain: Chain,
   session: Session,
   shown: Shown,
-  ways: Ways,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
   const known = current && findKnown(shown, current);
-  const found = known && (await meet(store, chain, session.id, shown, ways, known, current));
+  const found = known && (await meet(store, chain, session.id, shown, known, current));
   // What is known may have been deleted in the meantime.
-  return found ?? meet(store, chain, session.id, shown, ways, { length: 0, digest: session.id, start: undefined });
+  return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined });
 }
 
 /** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
@@ -74,7 +75,6 @@ async function meet(
   chain: Chain,
   sessionId: string,
   shown: Shown,
-  ways: Ways,
   known: Beginning,
   current?: Path,
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
@@ -97,7 +97,7 @@ async function meet(
   const newest = found.id === current?.tip?.id ? current : await store.readPath(found.id);
   // It may have been deleted in the meantime.
   if (newest.tip?.id !== found.id) return undefined;
-  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest }, ways);
+  const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
   if (twin === undefined) return undefined;
   const { path } = twin;
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
@@ -121,7 +121,6 @@ async function chooseTwin(
   sessionId: string,
   own: readonly Item[],
   newest: ReadTwin,
-  { showAll }: Ways,
 ): Promise<ReadTwin | undefined> {
   const { steering, tip } = newest.path;
   if (isSameSteering(steering, own)) return newest;
@@ -132,8 +131,7 @@ async function chooseTwin(
   const best = fitting.find(({ hasChildren }) => !hasChildren) ?? fitting[0];
   if (best !== undefined || own.length > 0) return best ?? newest;
   // Of more than these nobody knows what the others have.
-  const isClear =
-    !showAll && found.length < maxTwins && twins.every(({ path }) => isSameSteering(path.steering, steering));
+  const isClear = found.length < maxTwins && twins.every(({ path }) => isSameSteering(path.steering, steering));
   return isClear ? newest : undefined;
 }
 

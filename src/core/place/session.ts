@@ -135,7 +135,7 @@ async function placeByHistory(search: Search, session: Session): Promise<Place> 
   const match = await matchHistory(parts.store, parts.chain, session, shown, ways);
   const resends = showsHistory(shown, seeker, match);
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise: "branch", resends } as const;
-  return { ...match, session, move, by: "hint" };
+  return { ...match, showsAll: alwaysResends, session, move, by: "hint" };
 }
 
 /**
