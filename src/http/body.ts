@@ -50,8 +50,9 @@ function checkCharset(contentType = ""): void {
 /** A body that we would have to unpack first could be far larger than it looks. */
 function checkEncoding(headers: IncomingHttpHeaders): void {
   const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
-  if (content === "identity" && transfer === "chunked") return;
-  const encoding = content === "identity" ? transfer : content;
+  const isPlain = /^identity$/i.test(content);
+  if (isPlain && /^chunked$/i.test(transfer)) return;
+  const encoding = isPlain ? transfer : content;
   throw new GatewayError(
     "unsupported_media_type",
     `The encoding '${encoding}' is not supported; send the body as it is.`,

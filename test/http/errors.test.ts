@@ -464,6 +464,14 @@ test("a caller that waits to be asked for its body is asked only if nothing spea
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
 });
 
+test("the names of codings are read in any case", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n`;
+  const codings = "transfer-encoding: Chunked\r\ncontent-encoding: Identity\r\n\r\n";
+  const body = `${hello.length.toString(16)}\r\n${hello}\r\n0\r\n\r\n`;
+  assert.match(await exchange(context, address, head + codings + body), /^HTTP\/1\.1 200 /);
+});
+
 test("a POST without length and without chunking is answered with 411", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`;
