@@ -82,7 +82,8 @@ function readPresented(headers: IncomingHttpHeaders): string | undefined {
     const [scheme, token, ...rest] = authorization.trim().split(/\s+/);
     if (scheme?.toLowerCase() === "bearer" && token && rest.length === 0) return token;
   }
-  const key = headers["x-api-key"] ?? headers["api-key"];
+  // Some clients send a header that nobody has filled in.
+  const key = headers["x-api-key"] || headers["api-key"];
   return typeof key === "string" && key !== "" ? key.trim() : undefined;
 }
 

@@ -9,6 +9,7 @@ const ways: readonly [string, Record<string, string>][] = [
   ["the scheme in any case", { authorization: `bEARER   ${token}` }],
   ["X-API-Key", { "x-api-key": token }],
   ["api-key", { "api-key": token }],
+  ["api-key beside an empty X-API-Key", { "x-api-key": "", "api-key": token }],
 ];
 
 for (const [way, headers] of ways) {
