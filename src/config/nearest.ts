@@ -1,6 +1,6 @@
 /** Finds the word that was probably meant. */
 
-/** The known word that is the fewest slips away, if any is near enough. */
+/** The known word that is the fewest slips away, if any is near enough, or else the only one that begins so. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = word.toLowerCase();
   let best: string | undefined;
@@ -11,7 +11,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     fewest = slips;
     best = candidate;
   }
-  return best;
+  return best ?? onlyBeginning(wanted, known);
+}
+
+function onlyBeginning(start: string, known: readonly string[]): string | undefined {
+  const [first, second] = known.filter((candidate) => candidate.toLowerCase().startsWith(start));
+  return second === undefined ? first : undefined;
 }
 
 /** Letters to add, drop, change or swap with their neighbour (optimal string alignment). */

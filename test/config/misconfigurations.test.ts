@@ -89,6 +89,16 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
     "gateway.http.endpoints.compat_chats: unknown key; did you mean 'compat_chat'? Known in gateway.http.endpoints: compat_chat, compat_responses",
   ],
   [
+    "the beginning of a key",
+    withHttp({ endpoints: { compat_r: true } }),
+    "gateway.http.endpoints.compat_r: unknown key; did you mean 'compat_responses'? Known in gateway.http.endpoints: compat_chat, compat_responses",
+  ],
+  [
+    "the beginning of two keys",
+    withHttp({ endpoints: { compat: true } }),
+    "gateway.http.endpoints.compat: unknown key; known in gateway.http.endpoints: compat_chat, compat_responses",
+  ],
+  [
     "a port as a string",
     withHttp({ port: "8600" }),
     'gateway.http.port: found the string "8600"; allowed: an integer from 0 to 65535',
