@@ -40,16 +40,19 @@ export async function main(): Promise<void> {
 }
 
 async function dispatch(args: readonly string[], terminal: Terminal, house: House): Promise<number> {
-  const [first, ...others] = args;
+  const asksForHelp = args[0] === "help";
+  const words = asksForHelp ? args.slice(1) : args;
+  const [first = "help"] = words;
   if (first === "--version" || first === "-v") return tell(terminal, readVersion());
-  const wantsAll = first === "help" ? others.length === 0 : first === undefined || first === "--help" || first === "-h";
-  if (wantsAll) return tell(terminal, describeCommands(await loadAll()));
-  const { name, found, rest } = await find(first === "help" ? others : args);
+  if (helpWords.has(first)) return tell(terminal, describeCommands(await loadAll()));
+  const { name, found, rest } = await find(words);
   if ("commands" in found) return tell(terminal, describeGroup(name, found));
-  const given = first === "help" ? undefined : readArguments(name, found, rest);
+  const given = asksForHelp ? undefined : readArguments(name, found, rest);
   if (given === undefined || given.wantsHelp) return tell(terminal, describeCommand(name, found));
   return found.run(given, terminal, house);
 }
+
+const helpWords: ReadonlySet<string> = new Set(["help", "--help", "-h"]);
 
 interface Found {
   readonly name: string;
@@ -61,7 +64,7 @@ interface Found {
 async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
   const found = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
   const [inner = "help", ...innerRest] = rest;
-  if (!("commands" in found) || ["--help", "-h", "help"].includes(inner)) return { name, found, rest };
+  if (!("commands" in found) || helpWords.has(inner)) return { name, found, rest };
   const command = pick(found.commands, inner, `portico ${name} --help`, ["--help"]);
   return { name: `${name} ${inner}`, found: command, rest: innerRest };
 }

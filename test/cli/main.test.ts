@@ -115,7 +115,7 @@ for (const name of ["start", "init", "check", "schema", "chat", "doctor", "token
 }
 
 test("'portico', 'portico help' and 'portico --help' list the commands.", async () => {
-  for (const args of [[], ["help"], ["--help"], ["-h"]]) {
+  for (const args of [[], ["help"], ["--help"], ["-h"], ["help", "--help"], ["help", "-h"], ["help", "help"]]) {
     const { terminal, printed } = createScreen();
     assert.equal(await run(args, terminal, nobody), 0);
     for (const name of ["start", "init", "check", "schema", "chat", "sessions", "token", "doctor"])
