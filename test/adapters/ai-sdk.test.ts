@@ -148,6 +148,8 @@ test("an upstream's refusal keeps its meaning, its message and when to come back
   assert.equal(limited.code, "adapter_rate_limit");
   assert.equal(limited.message, "Slow down.");
   assert.equal(limited.retryAfterSeconds, 7);
+  const inMs = await failureWith(anthropic, answerJson(anthropic.refuse(429, "."), 429, { "retry-after-ms": "5000" }));
+  assert.equal(inMs.retryAfterSeconds, 5);
   const busy = await failureWith(anthropic, answerStream(anthropic.fail(529, "Overloaded")));
   assert.deepEqual([busy.code, busy.retryAfterSeconds], ["overloaded", undefined]);
   const unknown = await failureWith(google, answerJson(google.refuse(404, "models/x is not found"), 404));

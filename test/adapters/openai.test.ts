@@ -70,8 +70,8 @@ function answerAs(contentType: string, body: string): Script {
   return (_, response) => void response.writeHead(200, { "content-type": contentType }).end(body);
 }
 
-function limited(retryAfter: string): Promise<GatewayError> {
-  return failureOf(answerJson({}, 429, { "retry-after": retryAfter }));
+function limited(retryAfter: string, beside: Record<string, string> = {}): Promise<GatewayError> {
+  return failureOf(answerJson({}, 429, { "retry-after": retryAfter, ...beside }));
 }
 
 const usage = {
@@ -309,11 +309,14 @@ test("errors in other shapes, or in none, are read as far as they go", async () 
   assert.match(String(html.cause), /<html>/);
 });
 
-test("a rate limit says when to come back, in seconds or by a date", async () => {
+test("a rate limit says when to come back, in seconds, by a date or in milliseconds", async () => {
   assert.equal((await limited("7")).retryAfterSeconds, 7);
   const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;
   assert.ok(soon >= 28 && soon <= 30, `${soon}`);
   assert.equal((await limited("soon")).retryAfterSeconds, undefined);
+  assert.equal((await limited("soon", { "retry-after-ms": "4200" })).retryAfterSeconds, 5);
+  assert.equal((await limited("7", { "retry-after-ms": "4200" })).retryAfterSeconds, 7);
+  assert.equal((await failureOf(answerJson({}, 429, { "retry-after-ms": "5000" }))).retryAfterSeconds, 5);
 });
 
 test("an error within a stream fails the turn, before or after its first words", async () => {

@@ -13,8 +13,9 @@ export interface Refusal {
   readonly code?: string | undefined;
   readonly type?: string | undefined;
   readonly param?: string | undefined;
-  /** The header of that name. */
+  /** The headers of these names; some servers send only the second, which has milliseconds. */
   readonly retryAfter?: string | undefined;
+  readonly retryAfterMs?: string | undefined;
   /** It was told as a web page, for eyes. */
   readonly isPage?: boolean | undefined;
   readonly cause?: unknown;
@@ -46,7 +47,7 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
     param: clean(refusal.param, 200),
     // A refusal of our own credentials is not the caller's `invalid_api_key`.
     wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
-    retryAfterSeconds: readRetryAfter(refusal.retryAfter, Date.now()),
+    retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An empty account is told with the status of a full minute, but is not filled up in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
     cause: refusal.cause,
@@ -168,10 +169,13 @@ function isRedirect(status: number | undefined): boolean {
   return status !== undefined && status >= 300 && status < 400;
 }
 
-/** Seconds from now, of either form of the header: a number, or a date. */
-function readRetryAfter(header: string | undefined, now: number): number | undefined {
-  if (header === undefined || header.trim() === "") return undefined;
-  const seconds = Number(header);
-  const wait = Number.isNaN(seconds) ? (Date.parse(header) - now) / 1000 : seconds;
-  return Number.isFinite(wait) ? Math.max(0, Math.ceil(wait)) : undefined;
+/** Seconds from now, of either form of the standard header: a number, or a date. */
+function readRetryAfter({ retryAfter = "", retryAfterMs = "" }: Refusal, now: number): number | undefined {
+  const untilDate = (Date.parse(retryAfter) - now) / 1000;
+  const wait = [readNumber(retryAfter), untilDate, readNumber(retryAfterMs) / 1000].find(Number.isFinite);
+  return wait === undefined ? undefined : Math.max(0, Math.ceil(wait));
+}
+
+function readNumber(text: string): number {
+  return text.trim() === "" ? NaN : Number(text);
 }

@@ -16,6 +16,7 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
       ...wordsOf(fields ?? {}),
       isPage: fields === undefined && /^\s*</.test(text),
       retryAfter: headerOf(response, "retry-after"),
+      retryAfterMs: headerOf(response, "retry-after-ms"),
       cause: toCause(status, headerOf(response, "location"), text, scrub),
     },
     scrub,
