@@ -8,6 +8,7 @@ import { createCauses } from "./causes.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
+import { toTarget } from "./paths.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
 
@@ -79,7 +80,7 @@ export function createJournal(
       requestId: request.id,
       traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
       method,
-      path: request.routeOptions.url ?? request.originalUrl.split("?", 1)[0],
+      path: request.routeOptions.url ?? toTarget(request.originalUrl).split("?", 1)[0],
       status,
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint, Token } from "./auth.ts";
-import { toRouteUrl } from "./paths.ts";
+import { toRouteUrl, toTarget } from "./paths.ts";
 import type { HttpSettings } from "./settings.ts";
 import type { WebSockets } from "./websocket.ts";
 import { asksForWebSocket } from "./websocket/upgrades.ts";
@@ -116,7 +116,7 @@ export function refuseUnrouted(
 }
 
 function readPath({ originalUrl }: FastifyRequest): string {
-  return originalUrl.split("?", 1)[0] ?? "";
+  return toTarget(originalUrl).split("?", 1)[0] ?? "";
 }
 
 /**

@@ -31,7 +31,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
     routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
     forceCloseConnections: "idle",
     return503OnClosing: false,
-    rewriteUrl: ({ url = "" }) => toRouteUrl(url),
+    rewriteUrl: ({ url }) => toRouteUrl(url),
     genReqId: newRequestId,
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, newRequestId()),
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),

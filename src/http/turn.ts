@@ -6,6 +6,7 @@ import { watchClient } from "./client.ts";
 import { readHint } from "./hint.ts";
 import { hasIdempotencyKey, readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
+import { toTarget } from "./paths.ts";
 import { sendJson, tellStream, tellWhole } from "./tell.ts";
 import { readTrace } from "./trace.ts";
 
@@ -51,7 +52,7 @@ async function readAsked(protocol: Protocol, request: FastifyRequest, reply: Fas
   terms.turns.check(asking);
   const { ask, voice } = protocol.parse(value, token.owner);
   const hinted = readHint(terms.hints, headers, ask.user);
-  const key = readIdempotencyKey(headers, originalUrl, hinted.hint, bytes);
+  const key = readIdempotencyKey(headers, toTarget(originalUrl), hinted.hint, bytes);
   const last = key && ask.stream ? readLastEventId(headers) : undefined;
   return { ask, voice, hinted, key, last, asking };
 }

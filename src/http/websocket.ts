@@ -38,7 +38,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
     isUpgrade: (incoming) =>
       asksForWebSocket(incoming) &&
       current().settings.webSocket.enabled &&
-      toRouteUrl(incoming.url ?? "").split("?", 1)[0] === path,
+      toRouteUrl(incoming.url).split("?", 1)[0] === path,
     install: upgrades.hear,
     check(request, reply) {
       const { enabled, maxConnections } = current().settings.webSocket;

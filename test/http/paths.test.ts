@@ -1,6 +1,8 @@
-/** The paths of Azure-style clients lead to the same routes, with the same guards. */
+/** Azure-style paths, and targets with a host, lead to the same routes, with the same guards. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { request as sendRequest } from "node:http";
+import { text as readText } from "node:stream/consumers";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import { type BoxOptions, createBox, say, toToken, token } from "../scripted.ts";
@@ -162,6 +164,29 @@ test("the log and the metrics know one route, whichever way a request came", asy
   assert.match(await metrics.text(), /^portico_requests_total\{path="\/v1\/chat\/completions",status="200"\} 3$/m);
   const paths = box.logged.map(({ fields }) => "path" in fields && fields.path);
   assert.deepEqual(paths.slice(0, 4), [...Array<string>(3).fill("/v1/chat/completions"), "/openai/nope"]);
+});
+
+/** Sends a request whose target is written as it is given. */
+async function sendTo(address: string, target: string, method: string, body = "") {
+  const outgoing = sendRequest(address, { path: target, method, headers }).end(body);
+  const [incoming] = await once(outgoing, "response");
+  return { status: Number(incoming.statusCode), text: await readText(incoming) };
+}
+
+test("a target that names the host is that of its path, in the log too", async (context) => {
+  const box = createBox(context, [say("hello")]);
+  const address = await box.listen();
+  const body = JSON.stringify({ ...hello, model: "m" });
+  for (const target of ["http://x/v1/chat/completions", "HTTPS://me:pass@x:1/v1/chat/completions?a=http://b/c"]) {
+    assert.equal((await sendTo(address, target, "POST", body)).status, 200, target);
+  }
+  assert.match((await sendTo(address, `http://x${deployed}`, "POST", body)).text, /"model":"fast"/);
+  assert.match((await sendTo(address, "http://x/v1/responses", "PUT")).text, /not allowed on \/v1\/responses/);
+  assert.match((await sendTo(address, "http://me:pass@x/v1/nope", "GET")).text, /URL: GET \/v1\/nope\./);
+  assert.match((await sendTo(address, "http://x?secret=1", "GET")).text, /URL: GET \/\./);
+  const paths = box.logged.map(({ fields }) => "path" in fields && fields.path);
+  const chat = "/v1/chat/completions";
+  assert.deepEqual(paths, [chat, chat, chat, "/v1/responses", "/v1/nope", "/"]);
 });
 
 test("an idempotency key that was used for one deployment is not good for another", async (context) => {
