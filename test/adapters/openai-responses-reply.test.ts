@@ -162,6 +162,31 @@ test("what was not streamed in pieces is told when its item, or the response, is
   assert.deepEqual(wholeOf(response(output)), [...inOnePiece, finish]);
 });
 
+test("the rest of a text that was not streamed to its end is told when its item, or the response, is done", () => {
+  const hello = item.message("Hi there", { annotations: [{ type: "x" }] });
+  const there = { type: "text", text: " there" };
+  const noted = { type: "annotation", annotation: { type: "x", fields: {} } };
+  const whole = completed([hello]);
+  assert.deepEqual(deltasOf(text(0, "Hi"), itemDone(0, hello), whole), [hi, there, noted, messageEnd, stop]);
+  assert.deepEqual(deltasOf(text(0, "Hi"), whole), [hi, there, stop]);
+  const parts = { ...hello, content: ["Hi", " the", "re"].map((part) => ({ type: "output_text", text: part })) };
+  const second = text(0, " t", { content_index: 1 });
+  assert.deepEqual(deltasOf(text(0, "H"), second, completed([parts])).slice(2), [{ type: "text", text: "he" }, stop]);
+});
+
+test("a text that differs from what was told, or has another item behind it, stays as it was told", () => {
+  assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.message("Good day")])), [hi, stop]);
+  assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.message("H")])), [hi, stop]);
+  assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.reasoning([]), item.message("Hi there")])), [hi, stop]);
+  const call = item.call("call_a", "add", "{}");
+  const late = completed([item.message("Hi there"), call]);
+  assert.deepEqual(
+    deltasOf(text(0, "Hi"), itemAdded(1, call), late).map(({ type }) => type),
+    ["text", "tool-call", "finish"],
+  );
+  assert.deepEqual(deltasOf(text(0, "Hi"), itemDone(0, item.message("Hi")), late), [hi, messageEnd, stop]);
+});
+
 test("the call of a hosted tool is told whole when it is done, and events that nobody knows are skipped", () => {
   const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
   const searched = { type: "other", extra: { dialect: "responses", fields: search } };

@@ -1,6 +1,7 @@
-/** Notes on the texts of an answer: each is told once and behind its text, and its places count through a message's texts. */
+/** The texts of an answer, as far as they are told, and notes on them: each once and behind its text, its places counted through a message's texts. */
 import type { Delta } from "../../../core/delta.ts";
 import type { Annotation } from "../../../core/item.ts";
+import { countAt, type JsonObject } from "../../json.ts";
 import { completeAnnotation } from "../annotations.ts";
 
 /** A part of a message, by the numbers that the wire gives to both. */
@@ -9,9 +10,16 @@ export interface PartPlace {
   readonly part: number;
 }
 
+/** The part of an item that an event is about. */
+export function placeOf(event: JsonObject, item: number): PartPlace {
+  return { item, part: countAt(event, "content_index") };
+}
+
 export interface NoteTeller {
-  /** So many characters more of the part's text are told. */
-  hearText(place: PartPlace, length: number): void;
+  /** So much more of the part's text is told. */
+  hearText(place: PartPlace, text: string): void;
+  /** Tells what its whole text has beyond what is told; nothing where they differ, or a later part has begun. */
+  hearWhole(place: PartPlace, whole: string, deltas: Delta[]): void;
   /** A note on its own. One that comes before its text waits, and those after it with it, until the part is whole. */
   hearNote(place: PartPlace, annotation: Annotation, deltas: Delta[]): void;
   /** All notes of a part that is whole, of which some may be told. */
@@ -19,31 +27,39 @@ export interface NoteTeller {
 }
 
 export function createNoteTeller(): NoteTeller {
-  const texts = new Map<string, { readonly start: number; length: number }>();
+  const texts = new Map<string, { readonly start: number; said: string }>();
   const told = new Map<string, number>();
   const waiting = new Set<string>();
 
   function tell(place: PartPlace, annotation: Annotation, deltas: Delta[]): void {
     const name = nameOf(place);
     told.set(name, (told.get(name) ?? 0) + 1);
-    const { start, length } = texts.get(name) ?? { start: 0, length: 0 };
-    const whole = completeAnnotation(annotation, length);
+    const { start, said } = texts.get(name) ?? { start: 0, said: "" };
+    const whole = completeAnnotation(annotation, said.length);
     if (whole !== undefined) deltas.push({ type: "annotation", annotation: move(whole, start) });
   }
 
   /** Texts that follow each other become one, so much of which stands before this part. */
   function startOf({ item, part }: PartPlace): number {
     const before = texts.get(nameOf({ item, part: part - 1 }));
-    return before === undefined ? 0 : before.start + before.length;
+    return before === undefined ? 0 : before.start + before.said.length;
   }
 
   return {
-    hearText(place, length) {
-      if (length === 0) return;
+    hearText(place, text) {
+      if (text === "") return;
       const name = nameOf(place);
-      const text = texts.get(name) ?? { start: startOf(place), length: 0 };
-      text.length += length;
-      texts.set(name, text);
+      const known = texts.get(name);
+      if (known === undefined) texts.set(name, { start: startOf(place), said: text });
+      else known.said += text;
+    },
+    hearWhole({ item, part }, whole, deltas) {
+      const known = texts.get(nameOf({ item, part }));
+      if (known === undefined || texts.has(nameOf({ item, part: part + 1 }))) return;
+      const { said } = known;
+      if (whole.length === said.length || !whole.startsWith(said)) return;
+      known.said = whole;
+      deltas.push({ type: "text", text: whole.slice(said.length) });
     },
     hearNote(place, annotation, deltas) {
       const name = nameOf(place);

@@ -10,7 +10,7 @@ import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
-import { createNoteTeller, type PartPlace } from "./notes.ts";
+import { createNoteTeller, placeOf } from "./notes.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 
 /** Reads a stream. */
@@ -40,12 +40,15 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   /** The phases of messages that have begun, by their output indexes. */
   const phases = new Map<number, Extra>();
   const notes = createNoteTeller();
+  /** The output index of the item that was told last, as long as more of it may come; or none. */
+  let open = -1;
   /** Sections of summaries are counted through, so that those of two items stay apart. */
   let section = -1;
   let sectionPlace = "";
   let over = false;
 
   function beginItem(item: JsonObject, index: number, deltas: Delta[]): void {
+    open = -1;
     const phase = item["type"] === "message" ? phaseOf(item) : undefined;
     if (phase !== undefined) phases.set(index, phase);
     beginCall(item, index, deltas);
@@ -72,6 +75,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     const text = textAt(event, "delta");
     if (text === undefined) return;
     const delta = toDelta(text);
+    open = index;
     if (told.has(index)) return void deltas.push(delta);
     told.add(index);
     deltas.push(withPhase(delta, index));
@@ -95,6 +99,8 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   function hearItem(item: JsonObject, index: number, deltas: Delta[]): void {
     const isNews = !told.has(index);
     told.add(index);
+    tellRest(item, index, deltas);
+    open = -1;
     switch (item["type"]) {
       case "message": {
         const extra = phaseOf(item);
@@ -130,6 +136,13 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     }
   }
 
+  /** Some servers stream less of a text than they have when it is whole. */
+  function tellRest(item: JsonObject | undefined, index: number, deltas: Delta[]): void {
+    if (index !== open || item?.["type"] !== "message") return;
+    for (const [part, whole] of partsAt(item, "content").entries())
+      notes.hearWhole({ item: index, part }, textAt(whole, "text") ?? "", deltas);
+  }
+
   function tellSearch(item: JsonObject, index: number, deltas: Delta[]): void {
     calls.set(index, "");
     deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
@@ -153,9 +166,10 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   }
 
   function hearEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
+    const output = partsAt(response, "output");
     // A server that streams nothing but its end is understood too.
-    const untold = told.size === 0 ? partsAt(response, "output") : [];
-    for (const [index, item] of untold.entries()) hearItem(item, index, deltas);
+    if (told.size === 0) output.forEach((item, index) => hearItem(item, index, deltas));
+    tellRest(output[open], open, deltas);
     const serviceTier = textAt(response, "service_tier");
     if (serviceTier !== undefined) deltas.push({ type: "notes", notes: { serviceTier } });
     const usage = objectAt(response, "usage");
@@ -171,7 +185,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         case "response.output_item.added":
           return beginItem(objectAt(event, "item") ?? {}, index, deltas);
         case "response.output_text.delta": {
-          notes.hearText(placeOf(event, index), textAt(event, "delta")?.length ?? 0);
+          notes.hearText(placeOf(event, index), textAt(event, "delta") ?? "");
           const logprobs = readLogprobs(listAt(event, "logprobs"));
           return tell(event, index, (text) => ({ type: "text", text, logprobs }), deltas);
         }
@@ -257,12 +271,8 @@ function shortageOf(response: JsonObject): Finish {
   return reason === "content_filter" ? "content-filter" : "length";
 }
 
-function placeOf(event: JsonObject, index: number): PartPlace {
-  return { item: index, part: countAt(event, "content_index") };
-}
-
-/** Gives how much text it is. */
-function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): number {
+/** Gives its text. */
+function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): string {
   const ofMessage = extra && { extra };
   const text = textAt(part, "text");
   if (text !== undefined) {
@@ -270,7 +280,7 @@ function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): 
   }
   const refusal = textAt(part, "refusal");
   if (refusal !== undefined) deltas.push({ type: "refusal", text: refusal, ...ofMessage });
-  return text?.length ?? 0;
+  return text ?? "";
 }
 
 function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
