@@ -321,7 +321,9 @@ test("a failure is one wherever it stands, with its meaning and without our secr
     () => deltasOf({ type: "error", ...error, param: null, sequence_number: 3 }),
     () => deltasOf({ type: "error", error: { type: "rate_limit_error", ...error } }),
     () => deltasOf({ error }),
+    () => deltasOf(error),
     () => wholeOf(failed),
+    () => wholeOf(error),
   ];
   for (const way of ways) {
     const failure = failureOf(way);

@@ -339,6 +339,19 @@ test("an error within a stream fails the turn, before or after its first words",
   );
 });
 
+test("an event that is an error by its name alone keeps its message", async () => {
+  for (const error of [
+    { message: "Slow down.", code: 429 },
+    { message: "Slow down.", type: "RateLimitError", code: 429 },
+  ]) {
+    const failure = await failureOf((_, response) => {
+      beginEvents(response);
+      response.end(`event: error\ndata: ${JSON.stringify(error)}\n\n`);
+    });
+    assert.deepEqual([failure.code, failure.message], ["adapter_rate_limit", "Slow down."]);
+  }
+});
+
 test("an error within a whole answer of status 200 is an error", async () => {
   assert.equal((await failureOf(answerJson({ error: { message: "x", code: 429 } }), false)).status, 429);
 });

@@ -23,6 +23,20 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
   );
 }
 
+/** The error that an answer which began well reports in place of words, or in the way of another wire; nothing if it does not. */
+export function errorIn(body: JsonObject): unknown {
+  const error = body["error"];
+  if (error !== undefined && error !== null) return error;
+  return body["object"] === "error" || isBareError(body) ? body : undefined;
+}
+
+/** Some servers send an event whose name alone says that it is an error. */
+function isBareError(body: JsonObject): boolean {
+  if (textAt(body, "message") === undefined || "choices" in body) return false;
+  const type = textAt(body, "type");
+  return type === undefined ? (body["code"] ?? undefined) !== undefined : /error$/i.test(type);
+}
+
 /** For the log: what came, and where it would lead. */
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
   const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;

@@ -4,6 +4,7 @@ import { GatewayError } from "../../../core/errors.ts";
 import type { Usage } from "../../../core/turn.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { errorIn } from "../failure.ts";
 import { requireJson } from "../json.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 import { type ChoiceReader, createChoiceReader, type Word } from "./choice.ts";
@@ -64,9 +65,8 @@ function createAnswerReader(
 
   return {
     hear(body, deltas) {
-      const error = body["error"];
-      if (error !== undefined && error !== null) throw toReportedFailure(error, scrub);
-      if (body["object"] === "error") throw toReportedFailure(body, scrub);
+      const error = errorIn(body);
+      if (error !== undefined) throw toReportedFailure(error, scrub);
       hearNotes(body, deltas);
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries())
         if (isObject(choice)) hearChoice(choice, at, deltas);

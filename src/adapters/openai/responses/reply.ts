@@ -6,6 +6,7 @@ import type { Finish, Usage } from "../../../core/turn.ts";
 import { brokenOff } from "../../failures.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { errorIn } from "../failure.ts";
 import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { readLogprobs } from "../logprobs.ts";
@@ -213,13 +214,15 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
           return hearEnd(response, shortageOf(response), deltas);
         }
         case "response.failed":
-          throw toReportedFailure(objectAt(event, "response")?.["error"] ?? {}, scrub);
+          throw toReportedFailure(errorIn(objectAt(event, "response") ?? {}) ?? {}, scrub);
         case "error":
           throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
-        default:
+        default: {
           // Servers that were made for another wire report failures in its way. Other events, such as those of a hosted
           // tool at work, tell nothing that is not in its item when it is done.
-          if (hasError(event)) throw toReportedFailure(event["error"], scrub);
+          const error = errorIn(event);
+          if (error !== undefined) throw toReportedFailure(error, scrub);
+        }
       }
     },
     stage: () => (over ? "over" : "open"),
@@ -232,17 +235,13 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
 /** The event that would have brought this response. */
 function endOf(response: JsonObject): string {
   const status = response["status"];
-  if (status === "failed" || hasError(response)) return "response.failed";
+  if (status === "failed" || errorIn(response) !== undefined) return "response.failed";
   if (status === "incomplete") return "response.incomplete";
   if (!unfinished.has(status) && listAt(response, "output") !== undefined) return "response.completed";
   throw new GatewayError("adapter_protocol", "The upstream's answer holds no response that is over.");
 }
 
 const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "cancelled"]);
-
-function hasError(body: JsonObject): boolean {
-  return body["error"] !== undefined && body["error"] !== null;
-}
 
 /** A search for tools that the caller makes; the server's own go by no id of a call. */
 function isCallersSearch(item: JsonObject): boolean {
