@@ -11,6 +11,8 @@ export interface Ask<Asked = Item | Reference> {
   readonly items: readonly Asked[];
   /** The caller's word for these items, for errors that speak of them. */
   readonly itemsParam: string;
+  /** A call among them that has no output is refused, even where they continue nothing; absent: its model is the judge. */
+  readonly needsOutputs?: boolean | undefined;
   /** The caller's word for its tools; absent: `tools`. */
   readonly toolsParam?: string | undefined;
   /** For errors that speak of a part; absent: nobody knows more than `itemsParam`. */

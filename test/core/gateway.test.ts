@@ -211,6 +211,15 @@ test("an abandoned call is left out of a hinted session, and refused after a res
   assert.deepEqual(seen, [user("go"), user("well?")]);
 });
 
+test("where nothing is continued a call without output is the model's to judge, unless the caller's wire refuses it", async () => {
+  const { talk } = createScene();
+  const items = [user("go"), called("c1"), user("well?")];
+  assert.deepEqual((await talk({ items })).seen, items);
+  await assert.rejects(talk({ items, needsOutputs: true }), { code: "tool_call_mismatch" });
+  const { seen } = await talk({ items, needsOutputs: true }, { hint: "user:u" });
+  assert.deepEqual(seen, [user("go"), user("well?")]);
+});
+
 test("turns of one session wait for each other and see each other's answers", async () => {
   const { talk, adapter } = createScene();
   await Promise.all(["one", "two", "three"].map((text) => talk({ items: [user(text)] }, { hint: "user:u" })));

@@ -20,6 +20,7 @@ interface Case {
 
 const json = { "content-type": "application/json" };
 const asker = { ...json, authorization };
+const unanswered = { type: "function_call", call_id: "call_1", name: "f", arguments: "{}" };
 const hello = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
 const invalid = "invalid_request_error";
 
@@ -247,6 +248,19 @@ const cases: readonly Case[] = [
     status: 415,
     error: { code: "unsupported_media_type", message: "The encoding 'gzip' is not supported; send the body as it is." },
   },
+  ...[[], [{ role: "user", content: "well?" }]].map((behind) => ({
+    name: `a call that nobody answered, with ${behind.length} items behind it`,
+    path: "/v1/responses",
+    headers: asker,
+    body: JSON.stringify({ model: "m", input: [{ role: "user", content: "go" }, unanswered, ...behind] }),
+    status: 400,
+    error: {
+      type: invalid,
+      code: "tool_call_mismatch",
+      param: "input",
+      message: "No tool output found for function call call_1.",
+    },
+  })),
   {
     name: "JSON with a very long string that breaks off",
     headers: asker,

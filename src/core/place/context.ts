@@ -72,12 +72,13 @@ function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): re
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
-function checkTools(items: readonly Item[], { by }: Place, { itemsParam }: Ask<Item>): readonly Item[] {
+function checkTools(items: readonly Item[], { by }: Place, ask: Ask<Item>): readonly Item[] {
+  const { itemsParam, needsOutputs = by !== "nothing" } = ask;
   const { items: paired, open, stray } = pairTools(items);
   if (stray !== undefined) throw strayOutput(stray, itemsParam);
   if (by === "hint") return withoutOpen(paired, open);
   const [first] = open;
-  if (first?.type !== "tool-call" || by === "nothing") return paired;
+  if (first?.type !== "tool-call" || !needsOutputs) return paired;
   throw new GatewayError("tool_call_mismatch", `No tool output found for function call ${first.callId}.`, {
     param: itemsParam,
   });

@@ -51,6 +51,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
     model,
     ...input,
     itemsParam: "input",
+    needsOutputs: true,
     pathOf: createPathOf(input.items, "input"),
     settings,
     stream: readBoolean(fields, "stream") ?? false,

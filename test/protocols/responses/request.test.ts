@@ -184,6 +184,7 @@ test("a string is a message of the user, and everything else has its default", (
     model: "m",
     items: [{ type: "message", role: "user", content: "Hi" }],
     itemsParam: "input",
+    needsOutputs: true,
     stream: false,
     previousId: undefined,
     conversationId: undefined,
