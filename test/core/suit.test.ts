@@ -44,6 +44,28 @@ test("an item that only another dialect knows is left out and told, once a type;
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
+test("a field of the caller's dialect that is merely offered is left out and told where the adapter does not speak it", () => {
+  const cases = [
+    ["chat", { web_search_options: {}, prediction: { type: "content" } }, ["web_search_options", "prediction"]],
+    ["chat", { web_search_options: null, logit_bias: {}, context_management: [] }, []],
+    ["responses", { context_management: [{ type: "compaction" }], prediction: 1 }, ["context_management"]],
+  ] as const;
+  for (const [dialect, fields, told] of cases) {
+    const turn = toTurn({ native: { dialect, fields } });
+    const remarks = told.map((what) => ({ type: "left-out", what }));
+    assert.deepEqual(fit(turn, dialect === "chat" ? "responses" : "chat"), { turn, remarks });
+    assert.deepEqual(fit(turn), { turn, remarks });
+    assert.deepEqual(fit(turn, dialect), { turn, remarks: [] });
+  }
+});
+
+test("likelier tokens are refused where the adapter cannot have them", () => {
+  const turn = toTurn({ native: { dialect: "chat", fields: { logit_bias: { "50256": -100 } } } });
+  for (const speaks of [[], ["responses"]] as const)
+    assert.throws(() => fit(turn, ...speaks), { code: "unsupported_parameter", param: "logit_bias" });
+  assert.deepEqual(fit(turn, "chat"), { turn, remarks: [] });
+});
+
 test("a request of which nothing is left for the model is refused, unless it has instructions", () => {
   const listed: Item = { type: "other", extra: { dialect: "responses", fields: { type: "mcp_list_tools" } } };
   assert.throws(() => fit(toTurn({}, [listed]), "chat"), {

@@ -19,6 +19,8 @@ export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): 
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refusePrompt(turn.settings, speaks);
   refuseChoices(turn.settings, speaks);
+  refuseBias(turn.settings, speaks);
+  tellLost(turn.settings, speaks, tell);
   const tools = offeredTools(turn, speaks);
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = suitTools(turn.settings, tools, speaks, names, tell);
@@ -47,6 +49,28 @@ function refuseChoices({ choices = 1 }: Settings, speaks: Speaks): void {
     "n",
     "The adapter behind this model gives one choice for a request; send the request once for each choice.",
   );
+}
+
+/** Only one dialect knows how to make some tokens more likely than others, and the answer would be another one. */
+function refuseBias({ native }: Settings, speaks: Speaks): void {
+  if (native?.dialect !== "chat" || speaks("chat") || Object.keys(native.fields["logit_bias"] ?? {}).length === 0)
+    return;
+  throw unsupported(
+    "logit_bias",
+    "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
+  );
+}
+
+/** What is merely offered to a model of the caller's dialect, or makes it faster. */
+const lost: Readonly<Record<Dialect, readonly string[]>> = {
+  chat: ["web_search_options", "prediction"],
+  responses: ["context_management"],
+};
+
+function tellLost({ native }: Settings, speaks: Speaks, tell: Tell): void {
+  if (native === undefined || speaks(native.dialect)) return;
+  for (const what of lost[native.dialect])
+    if ((native.fields[what] ?? undefined) !== undefined) tell({ type: "left-out", what });
 }
 
 /**
