@@ -144,6 +144,12 @@ test("a tool choice is written by name, and one that cannot be kept is refused",
   assert.equal(asked([hello], { toolChoice: { type: "auto" }, parallelToolCalls: true })["tool_choice"], undefined);
 });
 
+test("what names the caller's cache and user for this wire's server goes from chat too", () => {
+  const fields = { prompt_cache_key: "k", safety_identifier: "s", user: "u" };
+  const { prompt_cache_key, safety_identifier, user } = asked([hello], { native: { dialect: "chat", fields } });
+  assert.deepEqual([prompt_cache_key, safety_identifier, user], ["k", "s", undefined]);
+});
+
 test("stop sequences, which this wire has not, are refused; a seed is left out and told", () => {
   assert.throws(
     () => asked([hello], { stop: ["END"] }),

@@ -60,6 +60,9 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
     tools: offered ? tools : undefined,
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
+    // Both dialects have these, under the same names.
+    prompt_cache_key: settings.native?.fields["prompt_cache_key"],
+    safety_identifier: settings.native?.fields["safety_identifier"],
   };
 }
 
