@@ -5,6 +5,7 @@ import { createEcho } from "./made.ts";
 import { countWords } from "../../src/adapters/echo/words.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Item } from "../../src/core/item.ts";
+import type { Remark } from "../../src/core/ports.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 
 const adapter = createEcho({});
@@ -58,6 +59,15 @@ test("words joined are the text exactly, in one batch when there is no delay", a
     batch!.flatMap((delta) => (delta.type === "text" ? [delta.text] : [])),
     ["a ", "b  ", "c"],
   );
+});
+
+test("log probabilities are left out and told", async () => {
+  const remarks: Remark[] = [];
+  for (const topLogprobs of [undefined, 0])
+    for await (const _ of adapter.stream(turnOf([user("hi")], { topLogprobs }), never, (remark) =>
+      remarks.push(remark),
+    ));
+  assert.deepEqual(remarks, [{ type: "left-out", what: "logprobs" }]);
 });
 
 test("a long text comes in several batches, so that its reader can keep up", async () => {

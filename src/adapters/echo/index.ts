@@ -10,7 +10,10 @@ import type { options } from "./options.ts";
 
 /** For demos, client authors and tests: no network, no clock, no chance. */
 export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs }) => ({
-  stream: (turn, signal) => answer(turn, delayMs, signal),
+  stream(turn, signal, tell) {
+    if (turn.settings.topLogprobs !== undefined) tell?.({ type: "left-out", what: "logprobs" });
+    return answer(turn, delayMs, signal);
+  },
   models: () => Promise.resolve(["echo"]),
 }));
 
