@@ -1,4 +1,5 @@
 /** One turn over HTTP: a parsed body in, an answer out, whole or as server-sent events. */
+import { setImmediate as breathe } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Protocol } from "../core/ports.ts";
 import { readJsonBody } from "./body.ts";
@@ -34,6 +35,8 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);
+    // What need not wait for another turn finds its place meanwhile, and its caller is told which.
+    await breathe();
     request.about = placed.about;
     return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
   });

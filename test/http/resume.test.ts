@@ -258,6 +258,24 @@ suite("a response after the fact", () => {
 });
 
 suite("a response in the background", () => {
+  test("says where it belongs when it is promised, unless it waits for another turn", async (context) => {
+    const opened = Promise.withResolvers<void>();
+    const { post, send } = await open(context, async function* () {
+      await opened.promise;
+      yield say("Good day");
+    });
+    const ask = () => post("/v1/responses", { ...response, user: "ann", background: true });
+    const told = ({ headers }: Called) =>
+      ["session", "history", "context"].map((name) => headers.get(`x-portico-${name}`));
+    const first = await ask();
+    const waiting = await ask();
+    assert.deepEqual(told(first).slice(1), ["new", "1 items"]);
+    assert.deepEqual(told(waiting), [null, null, null]);
+    opened.resolve();
+    const events = await send(`/v1/responses/${JSON.parse(first.text).id}?stream=true`);
+    assert.deepEqual(told(events), told(first));
+  });
+
   test("is promised at once, polled, and followed from any event on", async (context) => {
     const gate = Promise.withResolvers<void>();
     const { post, send } = await open(context, async function* () {
