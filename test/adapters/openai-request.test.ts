@@ -412,3 +412,12 @@ test("a tool may give back more images than a call can have arguments", () => {
   const [, shown] = messages({ type: "tool-output", kind: "function", callId: "call_1", output });
   assert.equal((shown as { content: unknown[] }).content.length, 250_001);
 });
+
+test("what names the caller's cache and user for a server goes from the other dialect too", () => {
+  const common = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "s" };
+  assert.deepEqual(asked([hello], { native: { dialect: "responses", fields: { ...common, user: "u" } } }), {
+    ...common,
+    model: "model-1",
+    messages: messages(hello),
+  });
+});

@@ -145,9 +145,10 @@ test("a tool choice is written by name, and one that cannot be kept is refused",
 });
 
 test("what names the caller's cache and user for this wire's server goes from chat too", () => {
-  const fields = { prompt_cache_key: "k", safety_identifier: "s", user: "u" };
-  const { prompt_cache_key, safety_identifier, user } = asked([hello], { native: { dialect: "chat", fields } });
-  assert.deepEqual([prompt_cache_key, safety_identifier, user], ["k", "s", undefined]);
+  const common = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "s" };
+  const written = asked([hello], { native: { dialect: "chat", fields: { ...common, user: "u" } } });
+  assert.deepEqual({ ...written, ...common }, written);
+  assert.equal(written["user"], undefined);
 });
 
 test("stop sequences, which this wire has not, are refused; a seed is left out and told", () => {

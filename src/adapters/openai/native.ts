@@ -10,6 +10,13 @@ export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObje
   return { ...fields, ...ours };
 }
 
+/** Those that both dialects have, under the same names and with the same meaning. */
+export function commonSettings({ native }: Settings): JsonObject {
+  return Object.fromEntries(common.map((name) => [name, native?.fields[name]]));
+}
+
+const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
+
 /** Fields of something that came in this dialect. */
 export function fieldsOf(extra: Extra | undefined, dialect: Dialect): JsonObject | undefined {
   return extra?.dialect === dialect ? extra.fields : undefined;

@@ -3,7 +3,7 @@ import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject } from "../../json.ts";
 import { writeFormat } from "../format.ts";
-import { fieldsOf, nativeSettings } from "../native.ts";
+import { commonSettings, fieldsOf, nativeSettings } from "../native.ts";
 import { toFunctions } from "./functions.ts";
 import { type DeveloperRole, writeMessages } from "./messages.ts";
 
@@ -73,9 +73,7 @@ function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
     response_format: writeFormat(settings.format, (json_schema) => ({ json_schema })),
-    // Both dialects have these, under the same names.
-    prompt_cache_key: settings.native?.fields["prompt_cache_key"],
-    safety_identifier: settings.native?.fields["safety_identifier"],
+    ...commonSettings(settings),
   };
 }
 

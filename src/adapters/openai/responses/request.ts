@@ -5,7 +5,7 @@ import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
 import { writeFormat } from "../format.ts";
-import { fieldsOf, nativeSettings } from "../native.ts";
+import { commonSettings, fieldsOf, nativeSettings } from "../native.ts";
 import { writeItems } from "./items.ts";
 
 export function writeRequest(turn: Turn, tell?: Tell): string {
@@ -60,9 +60,7 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
     tools: offered ? tools : undefined,
     tool_choice: writeToolChoice(settings, offered, spelling),
     parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
-    // Both dialects have these, under the same names.
-    prompt_cache_key: settings.native?.fields["prompt_cache_key"],
-    safety_identifier: settings.native?.fields["safety_identifier"],
+    ...commonSettings(settings),
   };
 }
 
