@@ -243,11 +243,11 @@ test("a connection whose time is over ends after the running response", async (c
   const idle = await dial(context, address);
   const told = await idle.next();
   assert.deepEqual([told.type, told.status, told.error?.code], ["error", 400, "websocket_connection_limit_reached"]);
-  assert.equal((await idle.closed).code, 1000);
+  assert.equal((await idle.closed).code, 1001);
   ended.resolve();
   assert.equal(textOf(await busy.answer()), "ab");
   assert.equal((await busy.next()).error?.code, "websocket_connection_limit_reached");
-  assert.equal((await busy.closed).code, 1000);
+  assert.equal((await busy.closed).code, 1001);
 });
 
 test("a gateway that is shut down lets responses end, refuses what waits, and closes with 1001", async (context) => {

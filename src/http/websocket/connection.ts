@@ -184,7 +184,8 @@ function busy(): GatewayError {
 function timeIsOver(maxMinutes: number): Parting {
   const reason = new GatewayError(
     "websocket_connection_limit_reached",
-    `A connection may last ${maxMinutes} minutes (gateway.http.websocket.max_minutes). Open a new one to go on.`,
+    `This connection has lasted as long as one may (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to go on.`,
   );
-  return { closeCode: 1000, reason, isAlwaysTold: true };
+  // Clients that connect again by themselves take 1000 for an end that both sides wanted.
+  return { closeCode: 1001, reason, isAlwaysTold: true };
 }
