@@ -20,7 +20,7 @@ interface Surroundings {
 
 /** Most of a chunk is the same in all, so it is a concatenation: six times cheaper than stringifying an object for every token. */
 export function createChoiceSpeaker(index: number, { head, tail }: Surroundings, wants: Wants): ChoiceSpeaker {
-  const open = `${head}"system_fingerprint":null,"choices":[{"index":${index},"delta":`;
+  const open = `${head}"choices":[{"index":${index},"delta":`;
   const close = `,"logprobs":null,"finish_reason":null${tail}`;
   const textOpen = `${open}{"content":`;
   const textClose = `}${close}`;

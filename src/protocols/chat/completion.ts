@@ -18,6 +18,8 @@ export function toCompletion(about: About, answer: Answer, wants: Wants): unknow
     choices: [answer, ...(answer.others ?? [])].map((choice, index) => toChoice(choice, index, wants)),
     ...(answer.usage && { usage: toUsage(answer.usage) }),
     ...toServed(answer.notes),
+    // Here typed clients take null, and some want it; in a chunk they refuse it.
+    system_fingerprint: answer.notes.fingerprint ?? null,
   };
 }
 
@@ -113,10 +115,10 @@ function toAlternative({ token, logprob, bytes }: Readonly<Record<string, unknow
   return { token, logprob, bytes: bytes ?? null };
 }
 
-/** What served the answer. */
-export function toServed(notes: Notes) {
-  const { serviceTier = "default", fingerprint = null } = notes;
-  return { service_tier: tiers.has(serviceTier) ? serviceTier : "default", system_fingerprint: fingerprint };
+/** What served the answer, as far as it is known. */
+export function toServed({ serviceTier = "default", fingerprint }: Notes) {
+  const service_tier = tiers.has(serviceTier) ? serviceTier : "default";
+  return { service_tier, ...(fingerprint && { system_fingerprint: fingerprint }) };
 }
 
 /** Typed clients refuse a whole answer for a tier that they do not know, such as one that only another server has. */

@@ -10,8 +10,8 @@ import { about, playWith } from "../script.ts";
 import { play, protocol } from "./script.ts";
 
 const beginning = `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model",`;
-const spoken = `"system_fingerprint":null,"choices":[{"index":0,"delta":`;
-const served = `"service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":`;
+const spoken = `"choices":[{"index":0,"delta":`;
+const served = `"service_tier":"default","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":`;
 const done = "data: [DONE]\n\n";
 
 /** The deltas of a stream as they are written, and its finish; everything that surrounds them must be as ever. */
@@ -36,10 +36,10 @@ test("a text is told piece by piece, after a chunk that names the role and befor
   const { stream } = await play([[{ type: "text", text: 'Say "' }], [{ type: "text", text: "hé\n" }]]);
   assert.equal(
     stream,
-    `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}\n\n` +
-      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Say \\""},"logprobs":null,"finish_reason":null}]}\n\n` +
-      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"hé\\n"},"logprobs":null,"finish_reason":null}]}\n\n` +
-      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n` +
+    `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","choices":[{"index":0,"delta":{"content":"Say \\""},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","choices":[{"index":0,"delta":{"content":"hé\\n"},"logprobs":null,"finish_reason":null}]}\n\n` +
+      `data: {"id":"chatcmpl-ab12","object":"chat.completion.chunk","created":1700000000,"model":"some-model","service_tier":"default","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}\n\n` +
       `data: [DONE]\n\n`,
   );
   gatherChunks(stream);
@@ -130,7 +130,7 @@ test("who asks for usage reads it in a last chunk without choices, and null in e
   const chunks = readChunks(stream);
   assert.equal(
     stream.slice(stream.lastIndexOf("\n\n", stream.length - done.length - 3) + 2, -done.length),
-    `${beginning}"service_tier":"default","system_fingerprint":null,"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":2,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}\n\n`,
+    `${beginning}"service_tier":"default","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":2,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}}\n\n`,
   );
   assert.deepEqual(
     chunks.slice(0, -1).map((chunk) => chunk.usage),
