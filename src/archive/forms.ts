@@ -194,7 +194,13 @@ const turn = Type.Object({
   output: Type.Array(item),
   status: Type.Enum(["completed", "incomplete", "shown", "running", "failed", "cancelled"]),
   usage: Type.Optional(
-    Type.Object({ inputTokens: counted, cachedTokens: counted, outputTokens: counted, reasoningTokens: counted }),
+    Type.Object({
+      inputTokens: counted,
+      cachedTokens: counted,
+      cacheWriteTokens: Type.Optional(counted),
+      outputTokens: counted,
+      reasoningTokens: counted,
+    }),
   ),
   digest: Type.Optional(hash),
   exchange: Type.Optional(hash),

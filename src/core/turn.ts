@@ -189,6 +189,8 @@ export function isCutOff(finish: Finish): boolean {
 export interface Usage {
   readonly inputTokens: number;
   readonly cachedTokens: number;
+  /** How many of the input were put into a cache; absent: nobody tells of any. */
+  readonly cacheWriteTokens?: number | undefined;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
 }

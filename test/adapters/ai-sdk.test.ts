@@ -96,17 +96,16 @@ test("a package from the operator's folder is loaded at the first turn, whatever
     return await collect(createAiSdk({ package: "house", options: { greeting: "Hey" } }, {}, folder), [], asked);
   };
   const usage = { inputTokens: 3, cachedTokens: 1, outputTokens: 2, reasoningTokens: 1 };
-  const ending = [
-    { type: "usage", usage },
-    { type: "finish", reason: "length" },
-  ];
+  const finish = { type: "finish", reason: "length" };
+  const nestedEnding = [{ type: "usage", usage: { ...usage, cacheWriteTokens: 2 } }, finish];
   const nested =
-    'finishReason: { unified: "length", raw: "length" }, usage: { inputTokens: { total: 3, cacheRead: 1 }, outputTokens: { total: 2, reasoning: 1 } }';
+    'finishReason: { unified: "length", raw: "length" }, usage: { inputTokens: { total: 3, cacheRead: 1, cacheWrite: 2 }, outputTokens: { total: 2, reasoning: 1 } }';
   const flat =
     'finishReason: "length", usage: { inputTokens: 3, cachedInputTokens: 1, outputTokens: 2, reasoningTokens: 1 }';
-  assert.deepEqual(await tell("v2", flat), [{ type: "text", text: "Hey model-1 plain" }, ...ending]);
-  assert.deepEqual(await tell("v3", nested), [{ type: "text", text: "Hey model-1 plain" }, ...ending]);
-  assert.deepEqual(await tell("v4", nested), [{ type: "text", text: "Hey model-1 data" }, ...ending]);
+  const [plain, data] = ["plain", "data"].map((kind) => ({ type: "text", text: `Hey model-1 ${kind}` }));
+  assert.deepEqual(await tell("v2", flat), [plain, { type: "usage", usage }, finish]);
+  assert.deepEqual(await tell("v3", nested), [plain, ...nestedEnding]);
+  assert.deepEqual(await tell("v4", nested), [data, ...nestedEnding]);
   const folder = installPackage(context, "house", source("v9", nested));
   const failure = await failureOf(createAiSdk({ package: "house" }, {}, folder), [], asked);
   assert.match(failure.message, /'house' speaks version v9 .*we know v2, v3, v4/);

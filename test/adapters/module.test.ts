@@ -220,6 +220,12 @@ for (const said of [
   [{ type: "tool-call", index: 0, name: "look", callId: 5 }],
   [{ type: "tool-call", index: 0, name: "look", kind: "evil" }],
   [{ type: "usage", usage: { inputTokens: -1, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }],
+  [
+    {
+      type: "usage",
+      usage: { inputTokens: 1, cachedTokens: 0, cacheWriteTokens: -1, outputTokens: 0, reasoningTokens: 0 },
+    },
+  ],
   [{ type: "notes", notes: { serviceTier: 5 } }],
   [{ type: "text", text: 1n }],
   Object.assign([], { 0: 5 }),

@@ -97,7 +97,7 @@ test("tokens that are no whole number, or less than none, count as none", () => 
     const odd = {
       prompt_tokens: count,
       completion_tokens: count,
-      prompt_tokens_details: { cached_tokens: count },
+      prompt_tokens_details: { cached_tokens: count, cache_write_tokens: count },
       completion_tokens_details: { reasoning_tokens: count },
     };
     const deltas = deltasOf(chunk({ content: "Hi" }, "stop"), { choices: [], usage: odd });

@@ -52,7 +52,7 @@ test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish 
   const begun = response([], { status: "in_progress", service_tier: "auto", usage: null });
   const usage = {
     input_tokens: 10,
-    input_tokens_details: { cached_tokens: 4 },
+    input_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
     output_tokens: 5,
     output_tokens_details: { reasoning_tokens: 2 },
   };
@@ -88,7 +88,10 @@ test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish 
       messageEnd,
       { type: "refusal", text: "No." },
       { type: "notes", notes: { serviceTier: "default" } },
-      { type: "usage", usage: { inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 } },
+      {
+        type: "usage",
+        usage: { inputTokens: 10, cachedTokens: 4, cacheWriteTokens: 3, outputTokens: 5, reasoningTokens: 2 },
+      },
       stop,
     ],
   );

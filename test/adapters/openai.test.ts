@@ -78,13 +78,13 @@ const usage = {
   prompt_tokens: 10,
   completion_tokens: 5,
   total_tokens: 15,
-  prompt_tokens_details: { cached_tokens: 4 },
+  prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
   completion_tokens_details: { reasoning_tokens: 2 },
 };
 const logprob = { token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [] };
 const usageDelta = {
   type: "usage",
-  usage: { inputTokens: 10, cachedTokens: 4, outputTokens: 5, reasoningTokens: 2 },
+  usage: { inputTokens: 10, cachedTokens: 4, cacheWriteTokens: 3, outputTokens: 5, reasoningTokens: 2 },
 };
 
 test("a whole answer is one batch of deltas", async () => {

@@ -8,10 +8,12 @@ export function readUsage({ inputTokens, outputTokens, ...more }: FinishPart["us
   const output = typeof outputTokens === "object" ? outputTokens.total : outputTokens;
   if (input === undefined && output === undefined) return undefined;
   const cached = typeof inputTokens === "object" ? inputTokens.cacheRead : flatCount(more, "cachedInputTokens");
+  const written = typeof inputTokens === "object" ? inputTokens.cacheWrite : undefined;
   const reasoning = typeof outputTokens === "object" ? outputTokens.reasoning : flatCount(more, "reasoningTokens");
   return {
     inputTokens: input ?? 0,
     cachedTokens: cached ?? 0,
+    ...(written && { cacheWriteTokens: written }),
     outputTokens: output ?? 0,
     reasoningTokens: reasoning ?? 0,
   };

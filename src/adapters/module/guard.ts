@@ -177,7 +177,10 @@ const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
   other: ({ extra, exchange }) =>
     isExtra(extra) &&
     (isAbsent(exchange) || (isObject(exchange) && typeof exchange["id"] === "string" && sides.has(exchange["side"]))),
-  usage: ({ usage }) => isObject(usage) && counts.every((count) => isCount(usage[count])),
+  usage: ({ usage }) =>
+    isObject(usage) &&
+    counts.every((count) => isCount(usage[count])) &&
+    (usage["cacheWriteTokens"] === undefined || isCount(usage["cacheWriteTokens"])),
   notes: ({ notes }) => isObject(notes) && isWord(notes["fingerprint"]) && isWord(notes["serviceTier"]),
   finish: ({ reason }) => finishes.some((known) => known === reason),
 };

@@ -41,7 +41,7 @@ interface Count {
   /** By the code of the failure. */
   readonly failed: Map<string, number>;
   readonly seconds: Histogram;
-  readonly tokens: Record<keyof Usage, number>;
+  readonly tokens: Record<Exclude<keyof Usage, "cacheWriteTokens">, number>;
   retries: number;
   fallbacks: number;
 }

@@ -126,11 +126,12 @@ const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", 
 
 /** What the answer cost. */
 export function toUsage(usage: Usage) {
+  const written = usage.cacheWriteTokens !== undefined && { cache_write_tokens: usage.cacheWriteTokens };
   return {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedTokens, audio_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: usage.cachedTokens, ...written, audio_tokens: 0 },
     completion_tokens_details: {
       reasoning_tokens: usage.reasoningTokens,
       audio_tokens: 0,

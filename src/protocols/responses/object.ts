@@ -113,7 +113,7 @@ function toReason(answer: Answer): "content_filter" | "max_output_tokens" {
 export function toWireUsage(usage: Usage): object {
   return {
     input_tokens: usage.inputTokens,
-    input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
+    input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: usage.cacheWriteTokens ?? 0 },
     output_tokens: usage.outputTokens,
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,

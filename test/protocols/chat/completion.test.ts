@@ -31,6 +31,13 @@ test("an empty answer has empty content and no usage, and nothing is invented", 
   assert.deepEqual([completion["service_tier"], completion["system_fingerprint"]], ["default", null]);
 });
 
+test("how much was put into a cache is told where the model tells it", async () => {
+  const usage = { inputTokens: 7, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 5, reasoningTokens: 1 };
+  const { completion } = await complete([{ type: "usage", usage }]);
+  const details = `"prompt_tokens_details":{"cached_tokens":2,"cache_write_tokens":4,"audio_tokens":0}`;
+  assert.ok(JSON.stringify(completion).includes(details));
+});
+
 test("calls stand in the message, whose content is null when nothing was said", async () => {
   const { choice } = await complete([
     { type: "tool-call", index: 0, callId: "call_a", name: "weather" },

@@ -37,6 +37,12 @@ test("a text is told as one message with one part, and the terminal event holds 
   checkStream(stream);
 });
 
+test("how much was put into a cache is told where the model tells it", async () => {
+  const usage = { inputTokens: 7, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 5, reasoningTokens: 1 };
+  const { stream } = await play([[{ type: "usage", usage }]]);
+  assert.ok(stream.includes(`"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":4}`));
+});
+
 test("the stream opens with the object in the making, twice, before anything is said", async () => {
   const { writes } = await play([[{ type: "text", text: "a" }]]);
   const response = `"response":{"id":"resp_ab12","object":"response","created_at":1700000000,"status":"in_progress","background":false,"completed_at":null,"error":null,"frequency_penalty":0,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":"some-model","output":[],"parallel_tool_calls":true,"presence_penalty":0,"previous_response_id":null,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"auto","store":true,"temperature":1,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1,"truncation":"disabled","usage":null,"user":null,"metadata":{}}`;

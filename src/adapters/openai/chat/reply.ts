@@ -98,9 +98,12 @@ function tellOf(choice: number, said: readonly Delta[], deltas: Delta[]): void {
 }
 
 function readUsage(usage: JsonObject): Usage {
+  const input = objectAt(usage, "prompt_tokens_details");
+  const written = countAt(input, "cache_write_tokens");
   return {
     inputTokens: countAt(usage, "prompt_tokens"),
-    cachedTokens: countAt(objectAt(usage, "prompt_tokens_details"), "cached_tokens"),
+    cachedTokens: countAt(input, "cached_tokens"),
+    ...(written > 0 && { cacheWriteTokens: written }),
     outputTokens: countAt(usage, "completion_tokens"),
     reasoningTokens: countAt(objectAt(usage, "completion_tokens_details"), "reasoning_tokens"),
   };

@@ -287,9 +287,12 @@ function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
 }
 
 function readUsage(usage: JsonObject): Usage {
+  const input = objectAt(usage, "input_tokens_details");
+  const written = countAt(input, "cache_write_tokens");
   return {
     inputTokens: countAt(usage, "input_tokens"),
-    cachedTokens: countAt(objectAt(usage, "input_tokens_details"), "cached_tokens"),
+    cachedTokens: countAt(input, "cached_tokens"),
+    ...(written > 0 && { cacheWriteTokens: written }),
     outputTokens: countAt(usage, "output_tokens"),
     reasoningTokens: countAt(objectAt(usage, "output_tokens_details"), "reasoning_tokens"),
   };
