@@ -33,6 +33,8 @@ export interface Client {
   readonly heard: string[];
   send(frame: object | string): void;
   create(fields?: object): void;
+  /** Resolves when the gateway has heard all that was sent. */
+  heardOut(): Promise<void>;
   next(): Promise<ServerFrame>;
   /** All frames up to the one that ends a response, or an error outside of one. */
   answer(): Promise<readonly ServerFrame[]>;
@@ -74,6 +76,10 @@ export async function dial(
     heard,
     send,
     create: (fields = {}) => send({ type: "response.create", model: "m", input: "hi", ...fields }),
+    async heardOut() {
+      socket.ping();
+      await once(socket, "pong");
+    },
     next,
     async answer() {
       const frames: ServerFrame[] = [];

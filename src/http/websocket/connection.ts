@@ -6,7 +6,7 @@ import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival, Arrivals } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
-import { toErrorFrame } from "./frames.ts";
+import { findLane, toErrorFrame } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
 import { answerFrame, type Frame, frameMethod } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
@@ -25,8 +25,15 @@ interface Parting {
   readonly isAlwaysTold: boolean;
 }
 
+interface Waiting extends Frame {
+  /** Its text is not the client's: it is what the client is told of a frame that had no room. */
+  readonly isRefusal?: boolean;
+}
+
 /** How many frames may wait behind the one that is being answered. */
 const maxWaiting = 8;
+/** How long the refusals that wait behind them may be together, in characters. */
+const maxRefused = 64 * 1024;
 /** So much of a frame is no matter yet. */
 const maxUncounted = 64 * 1024;
 /** How long a client may owe the answer to a ping. */
@@ -41,7 +48,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const memory = remembered.hold(owner);
   const writer = createFrameWriter(socket, request.raw.socket, limits);
   const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
-  const waiting: Frame[] = [];
+  const waiting: Waiting[] = [];
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
@@ -50,7 +57,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
       running = new AbortController();
-      await answerFrame(current(), line, next, running);
+      if (next.isRefusal) await writer.write([next.text]);
+      else await answerFrame(current(), line, next, running);
       frames.add(-next.heldBytes);
       if (parting !== undefined) break;
     }
@@ -60,7 +68,11 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   function part({ closeCode, reason, isAlwaysTold }: Parting): void {
     if (!writer.isOpen) return;
-    if (isAlwaysTold || waiting.length > 0) void writer.write([toErrorFrame(reason)]);
+    const unanswered = waiting.map(({ text, isRefusal }) =>
+      isRefusal ? text : toErrorFrame(reason, findLane(text, limits)),
+    );
+    if (unanswered.length > 0) void writer.write(unanswered);
+    else if (isAlwaysTold) void writer.write([toErrorFrame(reason)]);
     socket.close(closeCode, reason.code);
   }
 
@@ -71,17 +83,29 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   /** Throws when there is no room for another frame. */
   function check({ text, heldBytes }: Frame): void {
-    const characters = waiting.reduce((sum, each) => sum + each.text.length, 0);
+    const asked = waiting.filter(({ isRefusal }) => !isRefusal);
+    const characters = lengthOf(asked);
     const isTooMuch = characters > 0 && characters + text.length > limits.maxBodyBytes;
-    if (waiting.length >= maxWaiting || isTooMuch) throw busy();
+    if (asked.length >= maxWaiting || isTooMuch) throw busy();
     held.check(owner, heldBytes);
   }
 
-  function refuse(error: GatewayError): void {
+  /** It is told in its turn: clients that count the answers would take it for that to an earlier frame. */
+  function refuse(error: GatewayError, lane: string | undefined): void {
     journal.write({ request, course: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
+    const text = toErrorFrame(error, lane);
+    const refused = waiting.filter(({ isRefusal }) => isRefusal);
+    if (lengthOf(refused) + text.length <= maxRefused)
+      return wait({ text, isRefusal: true, isBinary: false, heldBytes: 0 });
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
-    else void writer.write([toErrorFrame(error)]);
+    else void writer.write([text]);
+  }
+
+  function wait(frame: Waiting): void {
+    waiting.push(frame);
+    frames.add(frame.heldBytes);
+    if (running === undefined) void answerAll();
   }
 
   /** What was not sent whole cannot be answered, and what came of it is let go of only with its connection. */
@@ -104,11 +128,9 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     try {
       check(frame);
     } catch (thrown) {
-      return refuse(toGatewayError(thrown));
+      return refuse(toGatewayError(thrown), findLane(text, limits));
     }
-    waiting.push(frame);
-    frames.add(frame.heldBytes);
-    if (running === undefined) void answerAll();
+    wait(frame);
   });
   socket.once("close", () => {
     clearTimeout(life);
@@ -171,6 +193,10 @@ function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number,
     if (writer.isOpen && !writer.isFull) socket.pong(bytes);
   });
   socket.once("close", () => clearInterval(pings));
+}
+
+function lengthOf(frames: readonly Frame[]): number {
+  return frames.reduce((sum, { text }) => sum + text.length, 0);
 }
 
 function busy(): GatewayError {

@@ -2,6 +2,8 @@
 import { type GatewayError, toWireError } from "../../core/errors.ts";
 import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
+import { parseBody } from "../parse.ts";
+import type { HttpLimits } from "../settings.ts";
 import { toRemarkHeaders } from "../tell.ts";
 
 export interface CreateFrame {
@@ -32,6 +34,16 @@ const lane = "stream_id";
 export function readLane(value: unknown): string | undefined {
   const named = isObject(value) ? value[lane] : undefined;
   return typeof named === "string" ? named : undefined;
+}
+
+/** The same of a frame that is refused unread. What cannot be read has none, and what cannot have one is not read. */
+export function findLane(text: string, limits: Pick<HttpLimits, "maxJsonDepth">): string | undefined {
+  if (!text.includes(`"${lane}"`)) return undefined;
+  try {
+    return readLane(parseBody(text, limits).value);
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -14,7 +14,7 @@ import { checkToken } from "../router.ts";
 import { note } from "../tell.ts";
 import type { Terms } from "../terms.ts";
 import { readTrace } from "../trace.ts";
-import { readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
+import { findLane, readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
 import type { ConnectionMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
@@ -51,7 +51,8 @@ export async function answerFrame(terms: Terms, line: Line, frame: Frame, client
   } catch (thrown) {
     const error = toGatewayError(thrown);
     terms.journal.report(error, course);
-    if (writer.isOpen) await writer.write([toErrorFrame(error, course.lane, course.about?.remarks)]);
+    const lane = course.lane ?? findLane(frame.text, terms.limits);
+    if (writer.isOpen) await writer.write([toErrorFrame(error, lane, course.about?.remarks)]);
   }
   const { failure, spoke, goesOn } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
