@@ -71,3 +71,31 @@ test("every lane that waits when the connection ends is told so", async (context
   assert.equal((await client.closed).code, 1001);
   await closing;
 });
+
+test("a response that is being made cannot be steered: its client is told so at once, and its answers stay in their order", async (context) => {
+  const held = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    yield say("h");
+    await held.promise;
+    yield say("i");
+  });
+  const client = await dial(context, await box.listen());
+  client.create({ stream_id: "a" });
+  const { response } = await client.next();
+  while ((await client.next()).type !== "response.output_text.delta");
+  client.create({ input: 'What is "response.steer"?' });
+  const steer = { previous_response_id: response?.id, input: "and this" };
+  client.send({ type: "response.steer", ...steer });
+  client.send({ type: "response.steer", ...steer, previous_response_id: "resp_other" });
+  const { error, ...failed } = { ...(await client.next()) };
+  assert.deepEqual(failed, { stream_id: "a", type: "response.steer.failed", steer, sequence_number: 0 });
+  assert.deepEqual([error?.code, error?.type], ["steering_not_supported", "invalid_request_error"]);
+  const other = await client.next();
+  assert.deepEqual([other.type, other.stream_id], ["response.steer.failed", undefined]);
+  held.resolve();
+  assert.equal((await client.answer()).at(-1)?.stream_id, "a");
+  assert.equal(textOf(await client.answer()), "hi");
+  const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);
+  const line = lines.find(({ method }) => method === "response.steer");
+  assert.deepEqual([line?.["status"], line?.["code"]], [400, "unsupported_parameter"]);
+});

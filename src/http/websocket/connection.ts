@@ -6,9 +6,9 @@ import { callerLeft, GatewayError, toGatewayError } from "../../core/errors.ts";
 import type { Arrival, Arrivals } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
-import { findLane, toErrorFrame } from "./frames.ts";
+import { findLane, findSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
 import { createConnectionMemory } from "./memory.ts";
-import { answerFrame, type Frame, frameMethod } from "./turn.ts";
+import { answerFrame, type Frame, frameMethod, type Line } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface Connection {
@@ -47,7 +47,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const { owner } = request.token;
   const memory = remembered.hold(owner);
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
+  const line: Line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
   const waiting: Waiting[] = [];
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);
@@ -97,6 +97,18 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     const refused = waiting.filter(({ isRefusal }) => isRefusal);
     if (lengthOf(refused) + text.length <= maxRefused)
       return wait({ text, isRefusal: true, isBinary: false, heldBytes: 0 });
+    tell(text);
+  }
+
+  /** At once: the response that it is meant for is being made. No response is its answer, so it takes the place of none. */
+  function refuseSteer(steer: Steer): void {
+    const failure = unsteerable();
+    journal.write({ request, course: { failure }, method: steerMethod, status: failure.status, ms: 0 });
+    const { telling } = line;
+    tell(toSteerFailed(steer, failure, steer.previous_response_id === telling?.id ? telling?.lane : undefined));
+  }
+
+  function tell(text: string): void {
     // Whoever makes us write and does not read would fill the memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([text]);
@@ -124,6 +136,8 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     arriving.end();
     if (!writer.isOpen) return;
     const text = isBinary ? "" : String(bytes);
+    const steer = findSteer(text, limits);
+    if (steer !== undefined) return refuseSteer(steer);
     const frame = { text, isBinary, heldBytes: toHeldBytes(text) };
     try {
       check(frame);
@@ -204,6 +218,14 @@ function busy(): GatewayError {
     "session_busy",
     `This connection already has ${maxWaiting} requests waiting, or more than one body's worth. Wait for their answers, or open another connection.`,
     { retryAfterSeconds: 1 },
+  );
+}
+
+function unsteerable(): GatewayError {
+  return new GatewayError(
+    "unsupported_parameter",
+    "A response that is being made takes no more input here. Send it in a request that continues the response.",
+    { wireCode: "steering_not_supported" },
   );
 }
 

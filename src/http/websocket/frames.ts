@@ -38,12 +38,40 @@ export function readLane(value: unknown): string | undefined {
 
 /** The same of a frame that is refused unread. What cannot be read has none, and what cannot have one is not read. */
 export function findLane(text: string, limits: Pick<HttpLimits, "maxJsonDepth">): string | undefined {
-  if (!text.includes(`"${lane}"`)) return undefined;
+  return readLane(peek(text, lane, limits));
+}
+
+/** The value of a frame that has this word in it, if it can be read. */
+function peek(text: string, word: string, limits: Pick<HttpLimits, "maxJsonDepth">): unknown {
+  if (!text.includes(`"${word}"`)) return undefined;
   try {
-    return readLane(parseBody(text, limits).value);
+    return parseBody(text, limits).value;
   } catch {
     return undefined;
   }
+}
+
+/** More input for a response that is being made, as its client has written it. */
+export interface Steer {
+  readonly previous_response_id?: unknown;
+  readonly input?: unknown;
+}
+
+/** Nothing where a frame asks for something else. */
+export function findSteer(text: string, limits: Pick<HttpLimits, "maxJsonDepth">): Steer | undefined {
+  const value = peek(text, steerMethod, limits);
+  return isObject(value) && value["type"] === steerMethod ? value : undefined;
+}
+
+/** What such a frame has as its type, and its line in the log as its method. */
+export const steerMethod = "response.steer";
+
+/** Says that the input was not taken, and gives it back. `laneName` is that of the response. */
+export function toSteerFailed(steer: Steer, { message, type, wireCode }: GatewayError, laneName?: string): string {
+  const { previous_response_id, input } = steer;
+  const error = { code: wireCode, message, type };
+  const told = { type: `${steerMethod}.failed`, error, steer: { previous_response_id, input }, sequence_number: 0 };
+  return toLane(JSON.stringify(told), laneName);
 }
 
 /**
@@ -66,7 +94,7 @@ export function toFrames(text: string, laneName: string | undefined): readonly s
       continue;
     }
     const told = left === undefined ? event : event.replace(numberAtEnd, left);
-    frames.push(laneName === undefined ? told : inLane(told, laneName));
+    frames.push(toLane(told, laneName));
   }
   return frames;
 }
@@ -85,9 +113,10 @@ export function toErrorFrame(error: GatewayError, laneName?: string, remarks: re
   const told = { code, message, type, param, ...(Object.keys(headers).length > 0 && { headers }) };
   // Readers that check every event know an error by its number, and would pass over one without.
   const frame = JSON.stringify({ type: "error", status, error: told, sequence_number: 0 });
-  return laneName === undefined ? frame : inLane(frame, laneName);
+  return toLane(frame, laneName);
 }
 
-function inLane(event: string, laneName: string): string {
+function toLane(event: string, laneName: string | undefined): string {
+  if (laneName === undefined) return event;
   return `{"${lane}":${JSON.stringify(laneName)},${event.slice(1)}`;
 }

@@ -24,6 +24,8 @@ export interface Line {
   readonly request: FastifyRequest;
   readonly writer: FrameWriter;
   readonly memory: ConnectionMemory;
+  /** The response that is being made, or was the last. */
+  telling?: { readonly id: string; readonly lane: string | undefined } | undefined;
 }
 
 export interface Frame {
@@ -113,6 +115,7 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
     ? answer(terms, line, taking, ask, voice)
     : prepare(terms, line, taking, ask));
   course.about = about;
+  line.telling = { id: about.id, lane: course.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
     // What is known of a turn is complete with its first word.
