@@ -255,6 +255,23 @@ suite("memory", () => {
     await letGo(address);
   });
 
+  test("what the lanes of a connection remember counts together, until a lane is forgotten or the connection closed", async (context) => {
+    const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
+    const client = await dial(context, address);
+    const remember = async (stream_id: string, input: string) => {
+      client.create({ store: false, stream_id, input });
+      assert.equal(textOf(await client.answer()), "hi");
+    };
+    for (const lane of ["a", "b"]) await remember(lane, "x".repeat(60_000));
+    await letGo(address, 121_000);
+    assert.ok((await readHeld(address)) > 120_000);
+    for (let lane = 0; lane < 15; lane++) await remember(`lane ${lane}`, "hi");
+    await letGo(address, 70_000);
+    assert.ok((await readHeld(address)) > 60_000);
+    client.socket.terminate();
+    await letGo(address);
+  });
+
   test("what connections remember keeps no request out: a client whose memory finds no room shows all of it again", async (context) => {
     const settled = { settings: { tokens }, limits: { ...limits, maxHeldBytes: 1_200_000 } };
     const address = await createBox(context, [say("hi")], settled).listen();

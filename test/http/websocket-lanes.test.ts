@@ -1,8 +1,10 @@
 /** Several readers on one connection, each with a lane of its own. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Turn } from "../../src/core/turn.ts";
 import { type Box, createBox, say } from "../scripted.ts";
-import { dial, textOf } from "./websocket-client.ts";
+import { dial, idOf, textOf } from "./websocket-client.ts";
 
 /** A model that answers nobody before `release` is called. */
 function createHeld(context: TestContext): { readonly box: Box; release(): void } {
@@ -98,4 +100,61 @@ test("a response that is being made cannot be steered: its client is told so at 
   const lines = box.logged.map(({ fields }) => fields as Record<string, unknown>);
   const line = lines.find(({ method }) => method === "response.steer");
   assert.deepEqual([line?.["status"], line?.["code"]], [400, "unsupported_parameter"]);
+});
+
+/** Says how many items the model was shown, and fails where the last one is "fail". */
+async function* count({ items }: Turn) {
+  if (JSON.stringify(items.at(-1)).includes("fail")) throw new GatewayError("adapter_error", "broke");
+  yield say(`${items.length}`);
+}
+
+/** Asks in a lane for what is not kept, and gives the name of the answer and what it says. */
+async function dialLanes(context: TestContext) {
+  const client = await dial(context, await createBox(context, count).listen());
+  return async (stream_id: string | undefined, previous_response_id?: string, fields: object = {}) => {
+    client.create({ stream_id, previous_response_id, store: false, ...fields });
+    const frames = await client.answer();
+    return { id: idOf(frames), text: frames[0]?.error?.code ?? textOf(frames) };
+  };
+}
+
+const lost = "previous_response_not_found";
+
+test("each lane goes on from its own last response that is not kept", async (context) => {
+  const ask = await dialLanes(context);
+  const [one, a, b] = [await ask(undefined), await ask("a"), await ask("b")];
+  const [one2, a2, b2] = [await ask(undefined, one.id), await ask("a", a.id), await ask("b", b.id)];
+  assert.deepEqual([one2.text, a2.text, b2.text], ["3", "3", "3"]);
+  assert.equal((await ask("a", a.id)).text, lost, "only the last one of a lane is kept");
+
+  assert.equal((await ask("b", b2.id, { input: "fail" })).text, "adapter_error");
+  assert.equal((await ask("b", b2.id)).text, lost, "a continuation that fails makes its lane forget");
+  assert.equal((await ask("a", a2.id)).text, "5");
+  assert.equal((await ask(undefined, one2.id)).text, "5");
+});
+
+test("a lane may go on from another's response, which stays what that one goes on from", async (context) => {
+  const ask = await dialLanes(context);
+  const ready = await ask(undefined, undefined, { generate: false });
+  const root = await ask("root", ready.id);
+  assert.equal(root.text, "2");
+  const [a, b] = [await ask("a", root.id), await ask("b", root.id)];
+  assert.deepEqual([a.text, b.text, (await ask("root", root.id)).text], ["4", "4", "4"]);
+  assert.deepEqual([(await ask("a", a.id)).text, (await ask("b", b.id)).text], ["6", "6"]);
+});
+
+test("a connection remembers so many lanes, and names that are not too long", async (context) => {
+  const ask = await dialLanes(context);
+  const first = await ask("first");
+  const second = await ask("second");
+  for (let lane = 0; lane < 14; lane++) await ask(`lane ${lane}`);
+  const again = await ask("first", first.id);
+  assert.equal(again.text, "3");
+  await ask("one more");
+  assert.equal((await ask("second", second.id)).text, lost, "it was silent for the longest");
+  assert.equal((await ask("first", again.id)).text, "5");
+
+  const long = await ask("x".repeat(257));
+  await ask("y".repeat(257));
+  assert.equal((await ask("x".repeat(257), long.id)).text, lost);
 });

@@ -7,7 +7,7 @@ import type { Arrival, Arrivals } from "../arrivals.ts";
 import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
 import { findLane, findSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
-import { createConnectionMemory } from "./memory.ts";
+import { createLaneMemories } from "./memory.ts";
 import { answerFrame, type Frame, frameMethod, type Line } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
@@ -47,7 +47,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const { owner } = request.token;
   const memory = remembered.hold(owner);
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line: Line = { request, writer, memory: createConnectionMemory(limits.maxBodyBytes, memory) };
+  const line: Line = { request, writer, memories: createLaneMemories(limits.maxBodyBytes, memory) };
   const waiting: Waiting[] = [];
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);

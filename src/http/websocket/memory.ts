@@ -1,4 +1,4 @@
-/** What a connection alone remembers: its last response that is kept nowhere else, and the request that was made ready. */
+/** What a connection alone remembers, for each lane: its last response that is kept nowhere else, and the request that was made ready. */
 import { talkOf } from "../../core/place/context.ts";
 import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
@@ -6,10 +6,15 @@ import type { PathTurn } from "../../core/store.ts";
 import type { Ask } from "../../core/turn.ts";
 import { type Hold, toHeldBytes } from "../held.ts";
 
-export interface ConnectionMemory extends Memory {
+export interface LaneMemories {
+  /** For a request of this lane: it goes on from what any lane remembers, and its own remembers it. */
+  of(lane: string | undefined, previousId: string | undefined): LaneMemory;
+}
+
+export interface LaneMemory extends Memory {
   /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
   prepare(turnId: string, ask: Ask): void;
-  /** The request as the gateway can take it, with what only this connection knows of the time before in front of it. */
+  /** The request as the gateway can take it, with what only this lane knows of the time before in front of it. */
   complete(ask: Ask): Ask;
   /** Whether a request with this name of the response before it goes on from here. */
   knows(turnId: string): boolean;
@@ -17,8 +22,66 @@ export interface ConnectionMemory extends Memory {
   forget(): void;
 }
 
-/** What is longer than `maxBytes` is not remembered: no request that showed it all would be taken either. `hold` counts it. */
-export function createConnectionMemory(maxBytes: number, hold: Hold): ConnectionMemory {
+/** More are forgotten, beginning with the one that was silent for the longest. */
+const maxLanes = 16;
+/** A longer name is not worth remembering: what has one shares the memory of what has none. */
+const maxNameLength = 256;
+
+/**
+ * What is longer than `maxBytes` in one lane is not remembered: no request that showed it all would be taken either. `hold`
+ * counts what they remember together.
+ */
+export function createLaneMemories(maxBytes: number, hold: Hold): LaneMemories {
+  /** The newest is the last. */
+  const lanes = new Map<string | undefined, LaneMemory>();
+  const share = createShares(hold);
+
+  function renew(name: string | undefined): LaneMemory {
+    const memory = lanes.get(name) ?? createLaneMemory(maxBytes, share());
+    lanes.delete(name);
+    lanes.set(name, memory);
+    return memory;
+  }
+
+  function forgetOldest(): void {
+    const [oldest] = lanes;
+    if (oldest === undefined) return;
+    const [name, memory] = oldest;
+    memory.forget();
+    lanes.delete(name);
+  }
+
+  return {
+    of(lane, previousId) {
+      const knowing = previousId === undefined ? undefined : [...lanes].find(([, memory]) => memory.knows(previousId));
+      const before = knowing && renew(knowing[0]);
+      const own = renew(lane !== undefined && lane.length <= maxNameLength ? lane : undefined);
+      if (lanes.size > maxLanes) forgetOldest();
+      return before === undefined || before === own ? own : { ...before, keep: own.keep };
+    },
+  };
+}
+
+type Share = Pick<Hold, "take" | "check">;
+
+/** Makes parts of a hold, each of which counts its own. */
+function createShares(hold: Hold): () => Share {
+  let all = 0;
+  return () => {
+    let mine = 0;
+    return {
+      take(bytes) {
+        if (!hold.take(all - mine + bytes)) return false;
+        all += bytes - mine;
+        mine = bytes;
+        return true;
+      },
+      check: (bytes) => hold.check(all - mine + bytes),
+    };
+  };
+}
+
+function createLaneMemory(maxBytes: number, hold: Share): LaneMemory {
   let path = noPath;
   let pathBytes = 0;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;

@@ -15,7 +15,7 @@ import { note } from "../tell.ts";
 import type { Terms } from "../terms.ts";
 import { readTrace } from "../trace.ts";
 import { findLane, readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
-import type { ConnectionMemory } from "./memory.ts";
+import type { LaneMemories, LaneMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
 /** The connection that a turn comes over. */
@@ -23,7 +23,7 @@ export interface Line {
   /** The upgrade: its headers hold for every turn. */
   readonly request: FastifyRequest;
   readonly writer: FrameWriter;
-  readonly memory: ConnectionMemory;
+  readonly memories: LaneMemories;
   /** The response that is being made, or was the last. */
   telling?: { readonly id: string; readonly lane: string | undefined } | undefined;
 }
@@ -37,7 +37,7 @@ export interface Frame {
 
 /** Answers a frame, and leaves one line in the log. Never throws. */
 export async function answerFrame(terms: Terms, line: Line, frame: Frame, client: AbortController): Promise<void> {
-  const { request, writer, memory } = line;
+  const { request, writer } = line;
   const since = terms.now().getTime();
   const course: SocketCourse = {
     id: request.id,
@@ -56,9 +56,9 @@ export async function answerFrame(terms: Terms, line: Line, frame: Frame, client
     const lane = course.lane ?? findLane(frame.text, terms.limits);
     if (writer.isOpen) await writer.write([toErrorFrame(error, lane, course.about?.remarks)]);
   }
-  const { failure, spoke, goesOn } = course;
+  const { failure, spoke, continued } = course;
   // A response that could not be continued is not offered again: its client sends everything anew.
-  if (goesOn && failure !== undefined) memory.forget();
+  if (failure !== undefined) continued?.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
   terms.journal.write({ request, course, method: frameMethod, status, ms: course.elapsedTime });
 }
@@ -92,8 +92,8 @@ interface SocketCourse extends Course {
   lane?: string | undefined;
   /** Something of the response was sent. */
   spoke?: boolean;
-  /** It continues what only the connection remembers. */
-  goesOn?: boolean;
+  /** What remembers the response that it continues, if only the connection does. */
+  continued?: LaneMemory | undefined;
 }
 
 interface Taking {
@@ -102,18 +102,23 @@ interface Taking {
   readonly course: SocketCourse;
 }
 
+interface Remembering extends Taking {
+  readonly memory: LaneMemory;
+}
+
 async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Promise<void> {
   const { owner, client, course } = taking;
-  const { writer, memory } = line;
+  const { writer } = line;
   if (frame.isBinary) throw binary();
   const { value } = parseBody(frame.text, terms.limits);
   course.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = terms.protocols.responses.parse(body, owner);
-  course.goesOn = ask.previousId !== undefined && memory.knows(ask.previousId);
+  const memory = line.memories.of(course.lane, ask.previousId);
+  if (ask.previousId !== undefined && memory.knows(ask.previousId)) course.continued = memory;
   const { about, events } = await (generates
-    ? answer(terms, line, taking, ask, voice)
-    : prepare(terms, line, taking, ask));
+    ? answer(terms, line, { ...taking, memory }, ask, voice)
+    : prepare(terms, { ...taking, memory }, ask));
   course.about = about;
   line.telling = { id: about.id, lane: course.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
@@ -134,8 +139,8 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
 
 function answer(
   terms: Terms,
-  { request, memory }: Line,
-  { owner, client: { signal }, course: { span } }: Taking,
+  { request }: Line,
+  { owner, client: { signal }, course: { span }, memory }: Remembering,
   ask: Ask,
   voice: Voice,
 ): Promise<Reply> {
@@ -148,7 +153,7 @@ function answer(
 }
 
 /** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
-async function prepare(terms: Terms, { memory }: Line, { owner }: Taking, ask: Ask): Promise<Reply> {
+async function prepare(terms: Terms, { owner, memory }: Remembering, ask: Ask): Promise<Reply> {
   // A promise to go on from something is given only if it is there.
   if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
   const id = terms.newTurnId();
