@@ -262,3 +262,28 @@ test("how an image is to be seen, and what a file is called, is what the caller 
     assert.deepEqual((seen as unknown[])[0], shown);
   }
 });
+
+test("a text keeps what another dialect has added beside an image whose detail the caller shows otherwise", async () => {
+  const text = { type: "text", text: "look" } as const;
+  const image = { type: "image", url: "http://127.0.0.1/1.png" } as const;
+  const added = { ...text, extra: { dialect: "responses", fields: { note: 1 } } } as const;
+  const path = toPath([
+    {
+      id: "resp_1",
+      owner: "ann",
+      session: "conv_1",
+      parent: undefined,
+      createdAt: new Date(0),
+      model: "m",
+      input: [user([added, { ...image, detail: "low" }])],
+      output: [assistant("yes")],
+      status: "completed",
+      usage: undefined,
+      digest: "d",
+      exchange: undefined,
+    },
+  ]);
+  const account = [user([text, { ...image, detail: "high" }]), assistant("yes")];
+  const [seen] = withBeside(talkFrom(path, 0), path, account, "chat");
+  assert.deepEqual(plain(seen), plain(user([added, { ...image, detail: "high" }])));
+});

@@ -90,6 +90,28 @@ test("who shows no system message is given none where its words are those of sev
   assert.deepEqual(await say(later), later);
 });
 
+test("nor is it given what was said before the same words in another conversation", async () => {
+  const say = createScene(false, "H");
+  const chat = (...texts: string[]) => texts.flatMap((text) => [user(text), assistant("H")]);
+  await say([...chat("known to resend"), user("yes")]);
+  for (const [name, ...texts] of [["Ann"], ["Bob"], ["Carl", "my secret"]] as const) {
+    const before = [system(name), ...chat(...texts)];
+    await say([...before, user("hi")]);
+    await say([...before, ...chat("hi"), user("ok")]);
+  }
+  const shown = [...chat("hi", "ok"), user("who am I?")];
+  assert.deepEqual(await say(shown), shown);
+});
+
+test("nor where more conversations are alike than are looked at, though all of these have the same one", async () => {
+  const say = createScene();
+  await say([...talk("known to resend"), user("yes")]);
+  await say([user("hi")]);
+  for (let count = 0; count < 8; count += 1) await say([system("Ann"), user("hi")]);
+  const shown = [...talk("hi"), user("who am I?")];
+  assert.deepEqual(await say(shown), shown);
+});
+
 test("who left out its system message is given that of its own conversation, where it is the only one with these words", async () => {
   const say = createScene();
   await say([system("Ann"), user("hi")]);

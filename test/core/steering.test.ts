@@ -91,6 +91,16 @@ test("a system message never stands between a call and its output", async () => 
   assert.deepEqual((await see([user("two"), system("LAST"), output("c1")], { previousId: id })).seen, seen);
 });
 
+test("nor between outputs that the caller shows with one amid them", async () => {
+  const { see } = createScene();
+  await see([user("CALL")]);
+  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "" };
+  await see([user("CALL"), call, output("c1"), user("two")]);
+  const items = [user("CALL"), call, system("AMID"), output("c1"), user("two"), assistant("yes"), user("three")];
+  const seen = ["CALL", "tool-call", "tool-output", "AMID", "two", "yes", "three"];
+  assert.deepEqual((await see(items)).seen, seen);
+});
+
 test("a system message that is sent with every request of a session is kept once", async () => {
   const { see, gateway } = createScene();
   const items = [system("S")];

@@ -1,5 +1,5 @@
 /** What a caller's account carries beside its words, names and fields of its dialect, put on what is remembered of them. */
-import type { Content, Dialect, Extra, Item, Message } from "../item.ts";
+import type { Content, Dialect, Extra, Item, Message, Part } from "../item.ts";
 import { isSameText } from "./known.ts";
 import { hasBeside, hasPartsBeside, type Path, talkFrom, turnsOf } from "./path.ts";
 import { type Run, toStretches } from "./runs.ts";
@@ -117,7 +117,16 @@ function joinExtras(one: Extra | undefined, other: Extra | undefined): Extra | u
 /** The caller's form of the words, where it or the one that is remembered has something beside a part of them. */
 function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }: Pairs): Content {
   const differs = hasPartsBeside(theirs) || (!made.has(item) && hasPartsBeside(ours, dialect));
-  return differs && isSameText(ours, theirs) ? theirs : ours;
+  if (!differs || !isSameText(ours, theirs)) return ours;
+  if (typeof ours === "string" || typeof theirs === "string" || ours.length !== theirs.length) return theirs;
+  return theirs.map((part, index) => withKept(part, ours[index], dialect));
+}
+
+/** The fields of another dialect than the caller's cannot be shown, so they stay. */
+function withKept(part: Part, kept: Part | undefined, dialect: Dialect | undefined): Part {
+  if (part.type !== "text" || kept?.type !== "text" || part.extra !== undefined) return part;
+  const { extra } = kept;
+  return extra === undefined || extra.dialect === dialect ? part : { ...part, extra };
 }
 
 function replace(items: readonly Item[], { replaced, leading }: Pairs): readonly Item[] {

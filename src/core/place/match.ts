@@ -53,7 +53,12 @@ export async function matchHistory(
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
   const tail = await matchTail(store, chain, session, shown, ways);
-  return tail ?? fromRoot ?? { history: "foreign", path: noPath, ...divide(shown, 0) };
+  return tail ?? fromRoot ?? foreign(shown);
+}
+
+/** Nothing of it is known. */
+function foreign(shown: Shown): Match {
+  return { history: "foreign", path: noPath, ...divide(shown, 0) };
 }
 
 async function matchFromRoot(
@@ -98,7 +103,8 @@ async function meet(
   // It may have been deleted in the meantime.
   if (newest.tip?.id !== found.id) return undefined;
   const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
-  if (twin === undefined) return undefined;
+  // Nor is it looked for where it could be the end of another conversation.
+  if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
@@ -125,14 +131,18 @@ async function chooseTwin(
   const { steering, tip } = newest.path;
   if (isSameSteering(steering, own)) return newest;
   const found = await store.findTwins(sessionId, tip?.digest ?? "");
-  const read = ({ id, hasChildren }: Twin) => store.readPath(id).then((path) => ({ id, hasChildren, path }));
-  const twins = (await Promise.all(found.map(read))).filter(({ id, path }) => path.tip?.id === id);
-  const fitting = twins.filter(({ path }) => isSameSteering(path.steering, own));
-  const best = fitting.find(({ hasChildren }) => !hasChildren) ?? fitting[0];
-  if (best !== undefined || own.length > 0) return best ?? newest;
+  let best: ReadTwin | undefined;
   // Of more than these nobody knows what the others have.
-  const isClear = found.length < maxTwins && twins.every(({ path }) => isSameSteering(path.steering, steering));
-  return isClear ? newest : undefined;
+  let isClear = found.length < maxTwins;
+  for (const { id, hasChildren } of found) {
+    const path = await store.readPath(id);
+    if (path.tip?.id !== id) continue;
+    if (!isSameSteering(path.steering, steering)) isClear = false;
+    if (!isSameSteering(path.steering, own)) continue;
+    if (!hasChildren) return { id, hasChildren, path };
+    best ??= { id, hasChildren, path };
+  }
+  return best ?? (own.length > 0 || isClear ? newest : undefined);
 }
 
 /** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */

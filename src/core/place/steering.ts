@@ -69,10 +69,10 @@ export function withAmid(talk: readonly Item[], account: readonly Item[]): reado
   return seen.concat(talk.slice(told));
 }
 
-/** Between two stretches, or so many messages inside one that is cut into as many. */
+/** Between two stretches, or so many messages inside one that is cut into as many; the outputs of tools stay behind their calls. */
 function placeIn(remembered: readonly Stretch[], index: number, inside: number, length: number): number {
-  const places = remembered[index]?.places ?? [];
-  const within = inside > 0 && places.length === length ? places[inside] : undefined;
-  const before = remembered[index - 1]?.places.at(-1);
-  return within ?? (before === undefined ? 0 : before + 1);
+  const stretch = remembered[index];
+  if (stretch?.side === "tools") return (stretch.places.at(-1) ?? 0) + 1;
+  const within = inside > 0 && stretch?.places.length === length ? stretch.places[inside] : undefined;
+  return within ?? (remembered[index - 1]?.places.at(-1) ?? -1) + 1;
 }

@@ -13,13 +13,15 @@ export type RemoveTurn = (owner: string, turnId: string, tip?: string) => readon
 export function createTurnRemoval({ database }: Ground, removal: Removal): RemoveTurn {
   const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
   const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
-  const moveTip = database.prepare("UPDATE sessions SET tip = ? WHERE id = ? AND tip = ?");
+  const moveTip = database.prepare(
+    "UPDATE sessions SET tip = coalesce((SELECT id FROM turns WHERE id = ?), ?) WHERE id = ? AND tip = ?",
+  );
   function removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined {
     const place = findPlace.get(turnId, owner) as { session: string | null; parent: string | null } | undefined;
     if (place === undefined) return undefined;
     const { session, parent } = place;
     const takesShown = parent === `${turnId}${shownSuffix}` && hasTwoChildren.get(parent) === undefined;
-    if (session !== null) moveTip.run(tip ?? parent, session, turnId);
+    if (session !== null) moveTip.run(tip ?? null, parent, session, turnId);
     const changed = removal.removeTurns([turnId], parent ?? undefined);
     return takesShown ? [...changed, ...(removeTurn(owner, parent) ?? [])] : changed;
   }

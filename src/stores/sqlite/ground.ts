@@ -80,8 +80,11 @@ export function createGround(
       if (isOwn && database.isTransaction) database.exec("ROLLBACK");
       throw thrown;
     }
-    owed.length = 0;
     recent.clear();
+    // The transaction of others may still come to nothing.
+    if (!isOwn) return;
+    owed.length = 0;
+    void sync?.whenOnDisk(true).catch(() => {});
   }
   /** At once where that is possible: the next process reads the log as it is, on the disk or not. */
   function trySettle(): void {
