@@ -80,7 +80,7 @@ export async function tellStream(
       const last = step.value.at(-1);
       const end = last?.type === "turn-end" ? last : undefined;
       let text = number(say(end === undefined ? step.value : step.value.slice(0, -1)));
-      if (end !== undefined) text += isUnheard(end.answer) ? say([end]) : number(say([end]), isLost(end.answer));
+      if (end !== undefined) text += number(say([end]), isLost(end.answer));
       spoke = true;
       if (isNew) note(reply.request, step.value, reply);
       if (end === undefined) await writer.write(text);
@@ -111,11 +111,6 @@ export async function tellStream(
 /** Of a gateway that died its caller may have heard more than is known here, but not that it did. */
 function isLost({ error, pieces }: Answer): boolean {
   return error?.code === "interrupted" && pieces === undefined;
-}
-
-/** What another gateway runs cannot be heard any more: the rest has the numbers that such an end would take. */
-function isUnheard({ error, pieces }: Answer): boolean {
-  return error?.code === "store_unavailable" && pieces === undefined;
 }
 
 /** Notes for the journal what a batch of events of a streamed answer says of its turn; that it waits in a queue is nothing yet. */

@@ -371,43 +371,29 @@ export function describeNeighbours(server: () => RedisServer): void {
       assert.deepEqual(answers[0], answers[1]);
     });
 
-    test("tell what another of them runs though Redis is away for a while, and why nothing more comes when it stays away", async (context) => {
+    test("tell what another of them runs to its end, though Redis is away for a while", async (context) => {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const one = await open(context, server().url("heard"), 50);
       const other = await open(context, `redis://127.0.0.1:${proxy.port}?prefix=heard`);
-      const words = Array.from({ length: 100 }, (_, index) => `word${index}`).join(" ");
+      const words = Array.from({ length: 30 }, (_, index) => `word${index}`).join(" ");
       const body = { messages: [{ role: "user", content: words }], stream: true };
       const key = { "idempotency-key": "heard-1" };
       const first = await ask(one.address, "/v1/chat/completions", body, key);
       const followed = await ask(other.address, "/v1/chat/completions", body, key);
-      const reader = followed.body!.pipeThrough(new TextDecoderStream()).getReader();
+      const back = wait(1_500).then(() => (proxy.mode = "pass"));
       let heard = "";
-      const readTo = async (word: string) => {
-        while (!heard.includes(word)) {
-          const { value, done } = await reader.read();
-          assert.ok(!done, `it goes on to ${word}: ${heard.slice(-400)}`);
-          heard += value;
+      for await (const text of followed.body!.pipeThrough(new TextDecoderStream())) {
+        if (heard === "") {
+          proxy.mode = "refuse";
+          proxy.cut();
         }
-        proxy.mode = "refuse";
-        proxy.cut();
-      };
-      await readTo("word4 ");
-      await wait(1_500);
-      proxy.mode = "pass";
-      await readTo("word45 ");
-      for (let step = await reader.read(); !step.done; step = await reader.read()) heard += step.value;
-      assert.match(heard, /^data: \{"error":.*"code":"store_unavailable".*\n\ndata: \[DONE\]\n\n$/m);
-      proxy.mode = "pass";
-      const last = { "last-event-id": [...heard.matchAll(/^id: (.*)$/gm)].at(-1)![1]! };
-      const again = async () => ask(other.address, "/v1/chat/completions", body, { ...key, ...last });
-      let resumed = await again();
-      while (resumed.status === 503) resumed = await again();
-      assert.equal(resumed.status, 200);
-      heard += await resumed.text();
+        heard += text;
+      }
       const contents = [...heard.matchAll(/"delta":\{"content":"([^"]*)"/g)];
       assert.equal(contents.map(([, text]) => text).join(""), words);
-      await first.text();
+      assert.match(heard, /data: \[DONE\]\n\n$/);
+      await Promise.all([back, first.text()]);
     });
 
     test("go on with a stream that was cut at another of them, while it runs", async (context) => {

@@ -6,6 +6,7 @@ import { setImmediate as breathe, setTimeout as wait } from "node:timers/promise
 import { turnsOf } from "../../src/core/place/path.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
+import { createGround } from "../../src/stores/sqlite/ground.ts";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
 import { createSync } from "../../src/stores/sqlite/sync.ts";
 import { createFiles, look } from "./files.ts";
@@ -224,3 +225,34 @@ for (const isLeft of [false, true]) {
     await opened.close();
   });
 }
+
+test("what is owed is done before anything is read, though it failed before, and once more with the transaction of others", async (context) => {
+  const file = newFile();
+  const database = openDatabase(file);
+  context.after(() => database.close());
+  const insert = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES ('owed', x'')");
+  const checkpoints = { ...unhurried, emptyLog: async () => {}, close: async () => {} };
+  const ground = createGround(
+    database,
+    checkpoints,
+    undefined,
+    () => {},
+    () => new Date(),
+  );
+  let tries = 0;
+  ground.owe(() => {
+    tries += 1;
+    if (tries === 1) throw new Error("the file is held");
+    insert.run();
+  });
+  const isThere = () => look(file, "SELECT count(*) AS value FROM meta WHERE key = 'owed'") === 1;
+  await breathe();
+  assert.deepEqual([tries, isThere()], [1, false]);
+  const wrong = ground.group.add(() => {
+    throw new RangeError("wrong in itself");
+  });
+  await assert.rejects(wrong, RangeError);
+  assert.deepEqual([tries, isThere()], [2, false]);
+  for (let reads = 0; reads < 2; reads += 1) ground.read(() => undefined);
+  assert.deepEqual([tries, isThere()], [3, true]);
+});

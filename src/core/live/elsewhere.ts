@@ -1,8 +1,8 @@
 /** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
-import { GatewayError, toGatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
-import { createOverheard, type Overheard } from "../frame/overheard.ts";
+import { createOverheard } from "../frame/overheard.ts";
 import { giveUp, interrupted, isExact, replayTurn, tellAgain, toAnswer } from "../frame/replay.ts";
 import { nameOfRun } from "../neighbours.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
@@ -43,29 +43,6 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     return store.findTurn(turn.owner, turn.id);
   }
 
-  async function* listen({ owner, id }: StoredTurn, overheard: Overheard, signal: AbortSignal): Events {
-    for await (const events of neighbours?.hear(nameOfRun(id), signal) ?? []) {
-      overheard.hear(events);
-      yield events;
-    }
-    const heard = overheard.count;
-    const found = await store.findTurn(owner, id);
-    const turn = found && (await look(found));
-    if (turn === undefined) {
-      const gone = new GatewayError("not_found", `Response with id '${id}' not found.`);
-      if (heard === 0) throw gone;
-      return yield overheard.breakOff(failedTurn(gone, now())[1].answer);
-    }
-    if (heard === 0 && isSilent(turn)) throw toAnswer(turn).error ?? brokenOff();
-    if (heard === 0) return yield* tellAgain(turn);
-    const rest = replayTurn(turn).slice(heard);
-    if (rest.length > 0 && isExact(turn)) return yield rest;
-    // Of a gateway that died nothing more will come. An answer that is whole, but too long to be kept event by event, must
-    // not be told as a failure, and one that still runs can be heard again.
-    if (turn.status !== "failed" && turn.status !== "cancelled") throw brokenOff();
-    yield overheard.breakOff(toAnswer(turn));
-  }
-
   return {
     hasListeners: neighbours !== undefined,
     announce: async (turnId, signal) => neighbours?.enter(nameOfRun(turnId), signal),
@@ -77,16 +54,28 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
     },
     look,
     isThere: ({ status }) => status === "running" && neighbours !== undefined,
-    async *follow(turn, signal) {
+    async *follow({ owner, id }, signal) {
       const overheard = createOverheard();
-      try {
-        yield* listen(turn, overheard, signal);
-      } catch (thrown) {
-        const failure = toGatewayError(thrown);
-        if (overheard.count === 0 || failure.code !== "store_unavailable") throw failure;
-        // The turn goes on, but who hears it here shall know why nothing more comes.
-        yield overheard.breakOff(failedTurn(failure, now())[1].answer);
+      for await (const events of neighbours?.hear(nameOfRun(id), signal) ?? []) {
+        overheard.hear(events);
+        yield events;
       }
+      const heard = overheard.count;
+      const found = await store.findTurn(owner, id);
+      const turn = found && (await look(found));
+      if (turn === undefined) {
+        const gone = new GatewayError("not_found", `Response with id '${id}' not found.`);
+        if (heard === 0) throw gone;
+        return yield overheard.breakOff(failedTurn(gone, now())[1].answer);
+      }
+      if (heard === 0 && isSilent(turn)) throw toAnswer(turn).error ?? brokenOff();
+      if (heard === 0) return yield* tellAgain(turn);
+      const rest = replayTurn(turn).slice(heard);
+      if (rest.length > 0 && isExact(turn)) return yield rest;
+      // Of a gateway that died nothing more will come. An answer that is whole, but too long to be kept event by event, must
+      // not be told as a failure, and one that still runs can be heard again.
+      if (turn.status !== "failed" && turn.status !== "cancelled") throw brokenOff();
+      yield overheard.breakOff(toAnswer(turn));
     },
     async callOff(owner, turnId, isMeant = () => true) {
       if (neighbours === undefined) return;
