@@ -8,12 +8,14 @@ export function isSameSteering(ours: readonly Item[], theirs: readonly Item[]): 
 }
 
 function isSame(one: Item, other: Item | undefined): boolean {
-  if (one.type !== "message" || other?.type !== "message") return JSON.stringify(one) === JSON.stringify(other);
-  const { content: ours, ...beside } = one;
-  const { content: theirs, ...besideTheirs } = other;
-  // Texts may be long, and are mostly the same.
-  const isSaid = ours === theirs || JSON.stringify(ours) === JSON.stringify(theirs);
-  return isSaid && JSON.stringify(beside) === JSON.stringify(besideTheirs);
+  if (one.type !== "message" || other?.type !== "message") return isAlike(one, other);
+  const isOfOne = one.role === other.role && one.name === other.name;
+  return isOfOne && isAlike(one.content, other.content) && isAlike(one.extra, other.extra);
+}
+
+/** Texts may be long, and are mostly the same. */
+function isAlike(one: unknown, other: unknown): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** A request's instructions by where it has them. */
