@@ -68,6 +68,8 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     async close() {
       await ground.group.close();
       ground.trySettle();
+      // What that wrote may still be on its way, or never come there.
+      await sync?.whenOnDisk(false).catch(() => {});
       await checkpoints.close();
       sync?.close();
       if (database.isOpen) database.close();
