@@ -70,8 +70,22 @@ export interface Settings {
   readonly reasoningSummary?: string | undefined;
   readonly verbosity?: string | undefined;
   readonly serviceTier?: string | undefined;
-  /** The caller's own fields, for an adapter that speaks the same dialect. */
-  readonly native?: Extra | undefined;
+  readonly native?: Native | undefined;
+}
+
+/** The caller's own fields, for an adapter that speaks the same dialect, and what of them counts for any other. */
+export interface Native extends Extra {
+  /** Without these the answer would be another one. */
+  readonly demands?: readonly Demand[] | undefined;
+  /** Fields that the answer does not hang on. */
+  readonly offers?: readonly string[] | undefined;
+}
+
+/** A field that only its own dialect can honour. */
+export interface Demand {
+  readonly param: string;
+  /** Why another adapter cannot, and what to do. */
+  readonly why: string;
 }
 
 export type Tool =

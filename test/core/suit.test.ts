@@ -44,26 +44,20 @@ test("an item that only another dialect knows is left out and told, once a type;
   assert.equal(fit(turn, "responses").turn, turn);
 });
 
-test("a field of the caller's dialect that is merely offered is left out and told where the adapter does not speak it", () => {
-  const cases = [
-    ["chat", { web_search_options: {}, prediction: { type: "content" } }, ["web_search_options", "prediction"]],
-    ["chat", { web_search_options: null, logit_bias: {}, context_management: [] }, []],
-    ["responses", { context_management: [{ type: "compaction" }], prediction: 1 }, ["context_management"]],
-  ] as const;
-  for (const [dialect, fields, told] of cases) {
-    const turn = toTurn({ native: { dialect, fields } });
-    const remarks = told.map((what) => ({ type: "left-out", what }));
-    assert.deepEqual(fit(turn, dialect === "chat" ? "responses" : "chat"), { turn, remarks });
-    assert.deepEqual(fit(turn), { turn, remarks });
-    assert.deepEqual(fit(turn, dialect), { turn, remarks: [] });
+test("a field that only the caller's dialect knows is told where it was merely offered, and refused where the answer hangs on it", () => {
+  const offered = toTurn({ native: { dialect: "chat", fields: { web: {}, draft: 1 }, offers: ["web", "draft"] } });
+  const demands = [{ param: "bias", why: "Leave it out." }];
+  const demanded = toTurn({ native: { dialect: "chat", fields: { bias: 1 }, demands, offers: ["web"] } });
+  for (const speaks of [[], ["responses"]] as const) {
+    const remarks = ["web", "draft"].map((what) => ({ type: "left-out", what }));
+    assert.deepEqual(fit(offered, ...speaks), { turn: offered, remarks });
+    assert.throws(() => fit(demanded, ...speaks), {
+      code: "unsupported_parameter",
+      param: "bias",
+      message: "Unsupported parameter: 'bias'. Leave it out.",
+    });
   }
-});
-
-test("likelier tokens are refused where the adapter cannot have them", () => {
-  const turn = toTurn({ native: { dialect: "chat", fields: { logit_bias: { "50256": -100 } } } });
-  for (const speaks of [[], ["responses"]] as const)
-    assert.throws(() => fit(turn, ...speaks), { code: "unsupported_parameter", param: "logit_bias" });
-  assert.deepEqual(fit(turn, "chat"), { turn, remarks: [] });
+  for (const turn of [offered, demanded]) assert.deepEqual(fit(turn, "chat"), { turn, remarks: [] });
 });
 
 test("a request of which nothing is left for the model is refused, unless it has instructions", () => {
@@ -176,11 +170,6 @@ test("what is allowed holds in the caller's own fields too", () => {
   assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
 });
 
-test("a prompt template is refused where nobody knows its text", () => {
-  const native = { dialect: "responses", fields: { prompt: { id: "p" } } } as const;
-  assert.throws(() => fit(toTurn({ native }), "chat"), { code: "unsupported_parameter", param: "prompt" });
-});
-
 test("a conversation made short is told in plain words to an adapter that knows no such item", () => {
   const before: Item = { type: "message", role: "user", content: "hi" };
   const { turn } = fit(toTurn({}, [before, { type: "compaction", summary: "We met.", encrypted: "x" }]), "chat");
@@ -197,12 +186,4 @@ test("a conversation made short that only its maker can read is refused by every
     param: "input",
     message: /'compaction'/,
   });
-});
-
-test("several answers are asked of an adapter only if it speaks the dialect that knows them", () => {
-  const turn = toTurn({ choices: 2 });
-  assert.equal(fit(turn, "chat").turn, turn);
-  assert.throws(() => fit(turn, "responses"), { code: "unsupported_parameter", param: "n" });
-  assert.throws(() => fit(turn), { code: "unsupported_parameter", param: "n" });
-  assert.doesNotThrow(() => fit(toTurn({ choices: 1 })));
 });

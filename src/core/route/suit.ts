@@ -17,10 +17,7 @@ interface Suited {
 /** The same turn when nothing has to change. */
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
-  refusePrompt(turn.settings, speaks);
-  refuseChoices(turn.settings, speaks);
-  refuseBias(turn.settings, speaks);
-  tellLost(turn.settings, speaks, tell);
+  refuseDemands(turn.settings, speaks, tell);
   const tools = offeredTools(turn, speaks);
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
   const settings = suitTools(turn.settings, tools, speaks, names, tell);
@@ -32,45 +29,11 @@ export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): 
 
 type Speaks = (dialect: Dialect) => boolean;
 
-/** A template lives where it was written, and only that server knows its text. */
-function refusePrompt({ native }: Settings, speaks: Speaks): void {
-  if (native?.dialect !== "responses" || (native.fields["prompt"] ?? undefined) === undefined) return;
-  if (speaks("responses")) return;
-  throw unsupported(
-    "prompt",
-    "The adapter behind this model knows no prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
-  );
-}
-
-/** Only one dialect knows several answers to one question, and all but the first would be missing. */
-function refuseChoices({ choices = 1 }: Settings, speaks: Speaks): void {
-  if (choices === 1 || speaks("chat")) return;
-  throw unsupported(
-    "n",
-    "The adapter behind this model gives one choice for a request; send the request once for each choice.",
-  );
-}
-
-/** Only one dialect knows how to make some tokens more likely than others, and the answer would be another one. */
-function refuseBias({ native }: Settings, speaks: Speaks): void {
-  if (native?.dialect !== "chat" || speaks("chat") || Object.keys(native.fields["logit_bias"] ?? {}).length === 0)
-    return;
-  throw unsupported(
-    "logit_bias",
-    "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
-  );
-}
-
-/** What is merely offered to a model of the caller's dialect, or makes it faster. */
-const lost: Readonly<Record<Dialect, readonly string[]>> = {
-  chat: ["web_search_options", "prediction"],
-  responses: ["context_management"],
-};
-
-function tellLost({ native }: Settings, speaks: Speaks, tell: Tell): void {
+/** What only the caller's dialect can honour is refused where the answer would hang on it, and told where it was merely offered. */
+function refuseDemands({ native }: Settings, speaks: Speaks, tell: Tell): void {
   if (native === undefined || speaks(native.dialect)) return;
-  for (const what of lost[native.dialect])
-    if ((native.fields[what] ?? undefined) !== undefined) tell({ type: "left-out", what });
+  for (const { param, why } of native.demands ?? []) throw unsupported(param, why);
+  for (const what of native.offers ?? []) tell({ type: "left-out", what });
 }
 
 /**

@@ -14,7 +14,6 @@ import {
   readMetadata,
   readNumber,
   readObject,
-  readOthers,
   readString,
   requireName,
   requireObject,
@@ -22,6 +21,7 @@ import {
   unsupported,
   wrongType,
 } from "../fields.ts";
+import { type OwnWords, readNative } from "../native.ts";
 import { speaksOfFunctions, withTools } from "./functions.ts";
 import { readMessages } from "./messages.ts";
 import { readToolChoice, readTools } from "./tools.ts";
@@ -85,15 +85,30 @@ function readSettings(fields: Fields): Settings {
     reasoningEffort: readString(fields, "reasoning_effort"),
     verbosity: readString(fields, "verbosity"),
     serviceTier: readString(fields, "service_tier"),
-    native: { dialect: "chat", fields: readOthers(fields, ours) ?? {} },
+    native: readNative(fields, ownWords),
   };
 }
 
 /** Whole numbers of 64 bits, as far as a double tells them from larger ones. */
 const maxSeed = 2 ** 63 - 1_024;
 
-/** What the gateway says itself; everything else of the body belongs to the model that speaks this dialect. */
-const ours = new Set(["model", "messages", "stream", "stream_options", "user"]);
+const ownWords: OwnWords = {
+  dialect: "chat",
+  ours: new Set(["model", "messages", "stream", "stream_options", "user"]),
+  demands: [
+    {
+      param: "n",
+      isIdle: (value) => value === 1,
+      why: "The adapter behind this model gives one choice for a request; send the request once for each choice.",
+    },
+    {
+      param: "logit_bias",
+      isIdle: (value) => isObject(value) && Object.keys(value).length === 0,
+      why: "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
+    },
+  ],
+  offers: ["web_search_options", "prediction"],
+};
 
 /** What would change the answer and cannot be honoured is refused rather than dropped. */
 function refuseUnanswerable(fields: Fields): void {

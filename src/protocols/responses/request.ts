@@ -12,13 +12,13 @@ import {
   readMetadata,
   readNumber,
   readObject,
-  readOthers,
   readString,
   requireName,
   requireShortName,
   toFields,
   wrongType,
 } from "../fields.ts";
+import { type OwnWords, readNative } from "../native.ts";
 import { readToolChoice } from "./choice.ts";
 import { checkConversationId } from "./conversation.ts";
 import { readFormat, toWireFormat } from "./format.ts";
@@ -127,7 +127,7 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
     reasoningSummary: reasoning && (readString(reasoning, "summary") ?? readString(reasoning, "generate_summary")),
     verbosity: text && readString(text, "verbosity"),
     serviceTier: readString(fields, "service_tier"),
-    native: { dialect: "responses", fields: readOthers(fields, ownFields) ?? {} },
+    native: readNative(fields, ownWords),
   };
 }
 
@@ -139,18 +139,28 @@ function readInclude(fields: Fields): readonly string[] {
   });
 }
 
-/** What the gateway answers for itself, and an adapter must not hear twice. */
-const ownFields: ReadonlySet<string> = new Set([
-  "input",
-  "model",
-  "stream",
-  "user",
-  "instructions",
-  "previous_response_id",
-  "conversation",
-  "store",
-  "background",
-]);
+const ownWords: OwnWords = {
+  dialect: "responses",
+  ours: new Set([
+    "input",
+    "model",
+    "stream",
+    "user",
+    "instructions",
+    "previous_response_id",
+    "conversation",
+    "store",
+    "background",
+  ]),
+  // A template lives where it was written, and only that server knows its text.
+  demands: [
+    {
+      param: "prompt",
+      why: "The adapter behind this model knows no prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
+    },
+  ],
+  offers: ["context_management"],
+};
 
 function readEcho(fields: Fields, ask: Ask, store: boolean): Echo {
   const { settings } = ask;

@@ -25,8 +25,24 @@ test("model and messages are enough, and a turn is kept only when it belongs to 
   const { settings, items, ...rest } = ask({});
   assert.deepEqual(rest, { model: "m", itemsParam: "messages", stream: false, user: undefined, keep: "in-session" });
   assert.deepEqual(JSON.parse(JSON.stringify(items)), [{ type: "message", role: "user", content: "Hi" }]);
-  assert.deepEqual(JSON.parse(JSON.stringify(settings)), { tools: [], native: { dialect: "chat", fields: {} } });
+  assert.deepEqual(JSON.parse(JSON.stringify(settings)), {
+    tools: [],
+    native: { dialect: "chat", fields: {}, demands: [], offers: [] },
+  });
   assert.deepEqual([ask({ store: true }).keep, ask({ store: false }).keep], ["yes", "no"]);
+});
+
+test("what only this dialect can honour is known: what the answer hangs on, and what is merely offered", () => {
+  const cases = [
+    [{ n: 2 }, ["n"], []],
+    [{ logit_bias: { "50256": -100 }, prediction: { type: "content" } }, ["logit_bias"], ["prediction"]],
+    [{ n: 1, logit_bias: {}, web_search_options: {} }, [], ["web_search_options"]],
+    [{ n: null, logit_bias: null, web_search_options: null, prediction: null, context_management: [] }, [], []],
+  ] as const;
+  for (const [body, demanded, offered] of cases) {
+    const { demands = [], offers } = ask(body).settings.native ?? {};
+    assert.deepEqual([demands.map(({ param }) => param), offers], [demanded, offered]);
+  }
 });
 
 test("null means absent everywhere, and an empty user means none", () => {
@@ -213,7 +229,7 @@ test("the settings are read into words of no dialect, and kept in the caller's o
   const own = { user: "u", stream: true, stream_options: { include_usage: true }, nothing: null };
   const { settings, stream, user } = ask({ ...body, ...own });
   assert.deepEqual([stream, user], [true, "u"]);
-  assert.deepEqual(settings.native, { dialect: "chat", fields: body });
+  assert.deepEqual([settings.native?.dialect, settings.native?.fields], ["chat", body]);
   assert.deepEqual(JSON.parse(JSON.stringify({ ...settings, native: undefined })), {
     tools: [],
     temperature: 0.5,

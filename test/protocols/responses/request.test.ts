@@ -194,7 +194,7 @@ test("a string is a message of the user, and everything else has its default", (
     truncation: undefined,
   });
   assert.deepEqual(settings.tools, []);
-  assert.deepEqual(settings.native, { dialect: "responses", fields: {} });
+  assert.deepEqual(settings.native, { dialect: "responses", fields: {}, demands: [], offers: [] });
 });
 
 test("null means absent everywhere, and empty texts mean none", () => {
@@ -209,6 +209,14 @@ test("null means absent everywhere, and empty texts mean none", () => {
     { ...empty, settings: { ...empty.settings, native: undefined } },
     { ...ask({}), settings: { ...ask({}).settings, native: undefined } },
   );
+});
+
+test("what only this dialect can honour is known: what the answer hangs on, and what is merely offered", () => {
+  const prompted = ask({ prompt: { id: "p" }, context_management: [{ type: "compaction" }], prediction: 1 });
+  const { demands = [], offers } = prompted.settings.native ?? {};
+  assert.deepEqual([demands.map(({ param }) => param), offers], [["prompt"], ["context_management"]]);
+  const { native } = ask({ prompt: null, context_management: null }).settings;
+  assert.deepEqual(native, { dialect: "responses", fields: {}, demands: [], offers: [] });
 });
 
 test("items without a type are messages, and the fields that only this dialect knows are kept", () => {
@@ -455,7 +463,7 @@ test("the settings are read into words of no dialect, and kept in the caller's o
     ["low", "high", "auto", "flex"],
   );
   assert.equal(settings.topLogprobs, 0);
-  assert.deepEqual(settings.native, { dialect: "responses", fields: body });
+  assert.deepEqual(settings.native, { dialect: "responses", fields: body, demands: [], offers: [] });
 });
 
 test("tools of a coding agent are read: functions, custom tools, and types that only the dialect knows", () => {
