@@ -1,5 +1,5 @@
 /** What a conversation is made of: the same items go in, come out and are stored. */
-import type { Tool } from "./turn.ts";
+import type { Settings, Tool } from "./turn.ts";
 
 export type Item = Message | Reasoning | ToolCall | ToolOutput | Compaction | OtherItem;
 
@@ -102,6 +102,8 @@ export interface OtherItem {
   readonly exchange?: Exchange | undefined;
   /** The tools that are offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
+  /** Settings that hold from here on, whatever the requests say: theirs stay as they are so that a cache knows them. */
+  readonly updates?: Pick<Settings, "reasoningEffort" | "format"> | undefined;
   /** What it says, for a model whose wire does not know it. */
   readonly words?: string | undefined;
   /** It is no part of the talk, as a developer's message is none. */

@@ -218,6 +218,12 @@ export const everyItem: readonly Item[] = [
     steers: true,
   },
   {
+    type: "other",
+    extra: { dialect: "responses", fields: { type: "configuration_update" } },
+    updates: { reasoningEffort: "low", format: { type: "schema", name: "n", schema: { type: "object" } } },
+    steers: true,
+  },
+  {
     type: "message",
     role: "assistant",
     content: [

@@ -5,6 +5,7 @@ import { createJoinedNames, type JoinedNames, type Restore, standAlone } from ".
 import type { Dialect, Extra, Item, Message, ToolCall, ToolOutput } from "../item.ts";
 import { nameOf, offeredTools, typeOf } from "./offered.ts";
 import type { Adapter, Tell } from "../ports.ts";
+import { updatedSettings } from "./updated.ts";
 import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
 
 /** A turn as its adapter gets it. */
@@ -18,9 +19,10 @@ interface Suited {
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refuseDemands(turn.settings, speaks, tell);
+  const updated = updatedSettings(turn, speaks);
   const tools = offeredTools(turn, speaks);
   const names = speaks("responses") ? undefined : createJoinedNames(tools);
-  const settings = suitTools(turn.settings, tools, speaks, names, tell);
+  const settings = suitTools(updated, tools, speaks, names, tell);
   const items = suitItems(turn.items, speaks, names, tell);
   if (items.length === 0 && turn.items.length > 0 && settings.instructions === undefined) throw nothingToRead();
   const isSame = items === turn.items && settings === turn.settings;
@@ -38,8 +40,8 @@ function refuseDemands({ native }: Settings, speaks: Speaks, tell: Tell): void {
 
 /**
  * A conversation made short goes in plain words to whoever does not know such items, and a search as the call of a function. What
- * only another dialect knows goes in words too, if it has any, or nowhere, which is told; of an item that brings tools these are
- * what counts.
+ * only another dialect knows goes in words too, if it has any, or nowhere, which is told; of an item that brings tools or
+ * settings these are what counts.
  */
 function suitItems(
   items: readonly Item[],
@@ -62,7 +64,7 @@ function suitItems(
     if (item.type === "tool-output") return [suitOutput(item, names)];
     if (item.type === "message") return [];
     if (item.type === "other" && item.words !== undefined) return [toUserMessage(item.words)];
-    if (item.type === "other" && item.tools === undefined) leftOut.add(typeOf(item.extra));
+    if (item.type === "other" && (item.tools ?? item.updates) === undefined) leftOut.add(typeOf(item.extra));
     if (item.type !== "compaction") return [];
     if (item.summary !== "") return [toUserMessage(`Summary of the conversation so far:\n${item.summary}`)];
     throw unsupported(

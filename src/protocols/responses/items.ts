@@ -8,6 +8,7 @@ import {
   pathOf,
   readChoice,
   readExtra,
+  readObject,
   readObjects,
   readString,
   requireName,
@@ -15,6 +16,7 @@ import {
   wrongType,
 } from "../fields.ts";
 import { readContent } from "./content.ts";
+import { readFormat } from "./format.ts";
 import { readOther } from "./other.ts";
 import { readFound, readSearch } from "./search.ts";
 import { type Brought, openCompaction, openReasoning, type Seal } from "./seal.ts";
@@ -39,6 +41,7 @@ const readers: Readonly<Record<string, ReadItem>> = {
   tool_search_output: readFound,
   agent_message: readAgentMessage,
   additional_tools: (item) => ({ ...readOther(item.values), tools: readBroughtTools(item), steers: true }),
+  configuration_update: readUpdate,
   compaction: (item, seal) => openCompaction(toBrought(item, requireName(item, "encrypted_content")), seal),
   compaction_trigger: (item) => misplacedTrigger(pathOf(item, "type")),
   item_reference: (item) => ({ type: "reference", id: requireName(item, "id") }),
@@ -107,6 +110,19 @@ function readAgentMessage(item: Fields): Item {
     (part) => readString(part, "text") ?? readString(part, "encrypted_content") ?? [],
   );
   return { ...readOther(item.values), ...(words.length > 0 && { words: words.join("\n") }) };
+}
+
+/** It changes settings for all that comes after it, and belongs to the talk no more than they do. */
+function readUpdate(item: Fields): Item {
+  const reasoning = readObject(item, "reasoning");
+  const text = readObject(item, "text");
+  const reasoningEffort = reasoning && readString(reasoning, "effort");
+  const format = text && readFormat(text);
+  return {
+    ...readOther(item.values),
+    updates: { ...(reasoningEffort !== undefined && { reasoningEffort }), ...(format !== undefined && { format }) },
+    steers: true,
+  };
 }
 
 function toBrought(item: Fields, sealed: string): Brought {

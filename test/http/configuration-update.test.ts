@@ -1,0 +1,73 @@
+/** Items that change settings for the rest of a conversation, before a model that speaks chat only. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import OpenAI from "openai";
+import { startGateway, token } from "../gateway.ts";
+import { answerJson, startUpstream } from "../upstream.ts";
+
+const format = {
+  type: "json_schema",
+  name: "city",
+  schema: { type: "object", properties: { city: { type: "string" } } },
+} as const;
+const update = (fields: object) => ({ type: "configuration_update" as const, ...fields });
+const say = (content: string) => ({ role: "user" as const, content });
+
+test("a configuration update holds over what the requests say until another replaces it, and leaves nothing in the talk", async (context) => {
+  const message = { role: "assistant", content: "{}" };
+  const upstream = await startUpstream(
+    answerJson({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }),
+  );
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-model" } },
+  });
+  const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });
+  const request = { model: "m", reasoning: { effort: "medium" } } as const;
+
+  const input = [update({ reasoning: { effort: "low" }, text: { format } }), say("one")];
+  const { data: first, response } = await client.responses.create({ ...request, input }).withResponse();
+  assert.equal(response.headers.get("x-portico-warning"), null);
+  const second = await client.responses.create({ ...request, input: "two", previous_response_id: first.id });
+  const changed = [update({ text: { format: { type: "text" as const } } }), say("three")];
+  await client.responses.create({ ...request, input: changed, previous_response_id: second.id });
+  await client.responses.create({ ...request, input: "apart" });
+
+  const seen = upstream.received.map(({ json }) => json as Readonly<Record<string, unknown>>);
+  const wanted = {
+    type: "json_schema",
+    json_schema: { name: format.name, schema: format.schema },
+  };
+  assert.deepEqual(
+    seen.map((body) => [body["reasoning_effort"], body["response_format"]]),
+    [
+      ["low", wanted],
+      ["low", wanted],
+      ["low", undefined],
+      ["medium", undefined],
+    ],
+  );
+  const { messages } = seen[2] as { messages: readonly { role: string }[] };
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant", "user", "assistant", "user"],
+  );
+  const items = await client.responses.inputItems.list(first.id, { order: "asc" });
+  assert.deepEqual(
+    items.data.map(({ type }) => type),
+    ["configuration_update", "message"],
+  );
+});
+
+test("a configuration update that cannot be read is refused by its path", async (context) => {
+  const { address } = await startGateway(context, {});
+  const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });
+  const wrong = [
+    [update({ reasoning: { effort: 3 } }), "input[0].reasoning.effort"],
+    [update({ text: { format: { type: "xml" } } }), "input[0].text.format.type"],
+  ] as const;
+  for (const [item, param] of wrong) {
+    const refused = client.responses.create({ model: "echo", input: [item as never, say("hi")] });
+    await assert.rejects(refused, { status: 400, param });
+  }
+});
