@@ -68,25 +68,27 @@ function start() {
     const isKnown = findToken("operator") !== undefined || findToken("endpoints") !== undefined;
     byId("bar", HTMLElement).hidden = !isKnown;
     markCurrent(name);
-    const kept = lasting.get(name);
+    const token = findToken(view.needs);
+    const kept = token === undefined ? undefined : lasting.get(name);
     const root = kept ?? make("div", { class: `view ${name}` });
     outer.replaceChildren(root);
     if (kept !== undefined) return void kept.querySelector("h1")?.focus();
-    const token = findToken(view.needs);
     if (token === undefined) return showSignIn(root, isKnown ? view.needs : undefined, begin);
     root.append(make("p", { class: "quiet" }, "Loading…"));
+    const over = view.lasts ? ending.signal : signal;
     /** @param {unknown} thrown */
     const report = async (thrown) => {
-      if (signal.aborted) return;
+      if (over.aborted) return;
       isStranded = thrown instanceof Gone;
       if (thrown instanceof Refusal && thrown.status === 401) {
-        leave(token);
+        // A view that lasts may have another one by now.
+        leave(findToken(view.needs) ?? token);
         await show();
       }
       tell(thrown);
     };
     try {
-      const opened = await view.open({ root, argument, token, signal: view.lasts ? ending.signal : signal, report });
+      const opened = await view.open({ root, argument, token, signal: over, report });
       if (view.lasts) lasting.set(name, root);
       if (signal.aborted) return;
       refresh = opened && ((health) => opened(health).catch(report));

@@ -2,6 +2,7 @@
 /** @import { Place } from "./main.js" */
 /** @import { Answer } from "./answer.js" */
 /** @import { Dialect } from "./dialects.js" */
+import { findToken } from "./access.js";
 import { beginAnswer } from "./answer.js";
 import { ask, Gone, Refusal } from "./api.js";
 import { chooseDialect, toCurl } from "./dialects.js";
@@ -13,7 +14,7 @@ import { toCount, toNumber } from "./words.js";
  * @param {Place} place
  * @returns {Promise<undefined>}
  */
-export async function openTry({ root, token, signal }) {
+export async function openTry({ root, token, signal, report }) {
   const { dialect, models } = await readOffer(token, signal);
   fill(root, "try");
   const model = offerModels(part(root, "models", HTMLElement), models);
@@ -56,7 +57,8 @@ export async function openTry({ root, token, signal }) {
     const body = dialect.write(model.value, words);
     const name = session.value;
     try {
-      const response = await ask(dialect.path, token, {
+      // Another one may have been entered since the view was opened.
+      const response = await ask(dialect.path, findToken("endpoints") ?? token, {
         method: "POST",
         signal: AbortSignal.any([signal, stopping.signal]),
         headers: { "content-type": "application/json", "x-session-id": name },
@@ -66,6 +68,7 @@ export async function openTry({ root, token, signal }) {
       await hear(response, dialect, answer);
     } catch (thrown) {
       answer.fail(explain(thrown, stopping.signal.aborted));
+      if (thrown instanceof Refusal && thrown.status === 401) report(thrown);
     }
     answer.end(toCurl(new URL(dialect.path, location.href), name, body));
     setBusy(false);
