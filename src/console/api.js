@@ -16,7 +16,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Nobody has answered. */
+/** Nobody has answered, or only a proxy in the gateway's place. */
 export class Gone extends Error {
   constructor() {
     super("The gateway does not answer.");
@@ -75,6 +75,11 @@ export async function readHealth() {
 /** @param {Response} response */
 async function readRefusal(response) {
   const body = await response.json().catch(() => undefined);
+  // The gateway always says why; a proxy in front of it, which finds it gone, in words of its own.
+  if (body?.error === undefined && proxyStatuses.has(response.status)) return new Gone();
   const { message = `The answer was ${response.status}, without a reason.`, code = "" } = body?.error ?? {};
   return new Refusal(String(message), response.status, String(code), response.headers);
 }
+
+/** What proxies answer for those whom they do not reach. */
+const proxyStatuses = new Set([502, 503, 504]);

@@ -62,7 +62,7 @@ function start() {
     const { signal } = leaving;
     refresh = undefined;
     isStranded = false;
-    say(byId("trouble", HTMLElement), undefined);
+    tell(undefined);
     const { name, argument, view } = readAddress();
     document.title = `${view.title} · Portico`;
     const isKnown = findToken("operator") !== undefined || findToken("endpoints") !== undefined;
@@ -91,7 +91,7 @@ function start() {
       const opened = await view.open({ root, argument, token, signal: over, report });
       if (view.lasts) lasting.set(name, root);
       if (signal.aborted) return;
-      refresh = opened && ((health) => opened(health).catch(report));
+      refresh = opened && ((health) => opened(health).then(() => tell(undefined), report));
       root.querySelector("h1")?.focus();
     } catch (thrown) {
       root.replaceChildren(make("h1", {}, view.title));
@@ -180,11 +180,15 @@ function paint({ state, words }) {
   byId("gone", HTMLElement).hidden = state !== "gone";
 }
 
-/** @param {unknown} thrown */
+/**
+ * Tells what went wrong, or that it is over.
+ * @param {unknown} thrown
+ */
 function tell(thrown) {
   // The notice of a gateway that is gone stands there already.
   if (thrown instanceof Gone) return;
-  say(byId("trouble", HTMLElement), thrown instanceof Refusal ? thrown.message : `The page is at a loss: ${thrown}`);
+  const words = thrown instanceof Refusal ? thrown.message : `The page is at a loss: ${thrown}`;
+  say(byId("trouble", HTMLElement), thrown === undefined ? undefined : words);
 }
 
 start();

@@ -1,5 +1,7 @@
 /** The console in a browser, where something is wrong on the way to the gateway. */
 import assert from "node:assert/strict";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { openPortico, type PorticoSettings } from "../../src/index.ts";
 import { findFreePort } from "../gateway.ts";
@@ -62,3 +64,69 @@ test(
     assert.equal(await page.evaluate(`document.querySelectorAll(".talk > li").length`), 5);
   },
 );
+
+test(
+  "behind a proxy that answers for a gateway which is gone, the page says so and goes on when it is back",
+  { skip: missing, timeout: 60_000 },
+  async (context) => {
+    const { port, page, shows, signIn } = await openConsole(context);
+    const proxy = await openProxy(port, context);
+    const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
+    const gone = "The gateway does not answer. This page goes on by itself as soon as it does.";
+    await page.goto(`${proxy.address}/console`);
+    await signIn(general);
+    await shows("Takes turns");
+    proxy.answer(502, "<h1>502 Bad Gateway</h1>");
+    await look();
+    await shows(gone);
+    await page.click("#views a", "Sessions");
+    await page.until(`document.querySelector("h1")?.textContent === "Sessions"`);
+    proxy.passOn();
+    await look();
+    await shows("No session is kept yet.");
+    assert.equal(await page.evaluate(`document.querySelector("main").innerText.includes("502")`), false);
+  },
+);
+
+test(
+  "what went wrong for a moment is told as long as it lasts",
+  { skip: missing, timeout: 60_000 },
+  async (context) => {
+    const { port, page, shows, signIn } = await openConsole(context);
+    const proxy = await openProxy(port, context);
+    const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
+    await page.goto(`${proxy.address}/console`);
+    await signIn(general);
+    await shows("Takes turns");
+    proxy.answer(503, JSON.stringify({ error: { message: "There is too much to do.", code: "overloaded" } }));
+    await look();
+    await page.until(`document.querySelector("#trouble").innerText === "There is too much to do."`);
+    proxy.passOn();
+    await look();
+    await page.until(`document.querySelector("#trouble").hidden`);
+  },
+);
+
+/** Stands between the page and the gateway, or answers in its place. */
+async function openProxy(port: number, context: TestContext) {
+  let own: { readonly status: number; readonly text: string } | undefined;
+  const server = createServer((asked, answer) => {
+    if (own !== undefined) return void answer.writeHead(own.status).end(own.text);
+    const { method, url, headers } = asked;
+    const passed = request({ port, host: "127.0.0.1", method, path: url, headers }, (told) => {
+      answer.writeHead(told.statusCode ?? 0, told.headers);
+      told.pipe(answer);
+    });
+    asked.pipe(passed);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answer: (status: number, text: string) => void (own = { status, text }),
+    passOn: () => void (own = undefined),
+  };
+}
