@@ -36,6 +36,8 @@ export async function openSessions({ root, token, signal, report }) {
   let listed = { owner: "" };
   /** What was asked for last. */
   let wanted = listed;
+  /** @type {Set<string>} of those that are shown */
+  const ids = new Set();
 
   /**
    * What the reader no longer wants when it comes is left, and nothing is added twice.
@@ -45,9 +47,15 @@ export async function openSessions({ root, token, signal, report }) {
     wanted = behind;
     more.disabled = true;
     try {
-      const page = await read(behind);
+      let page = await read(behind);
+      // One that was talked in since has moved to the top, and those behind it come again.
+      while (behind.last !== undefined && page.hasMore && page.data.every(({ id }) => ids.has(id)))
+        page = await read({ owner: behind.owner, last: page.data.at(-1)?.id });
       if (wanted !== behind) return;
-      if (behind.last === undefined) list.replaceChildren();
+      if (behind.last === undefined) {
+        list.replaceChildren();
+        ids.clear();
+      }
       add(page, behind.owner);
     } catch (thrown) {
       report(thrown);
@@ -60,7 +68,9 @@ export async function openSessions({ root, token, signal, report }) {
    * @param {string} of the owner
    */
   function add({ data, hasMore }, of) {
-    list.append(...data.map(toRow));
+    const fresh = data.filter(({ id }) => !ids.has(id));
+    for (const { id } of fresh) ids.add(id);
+    list.append(...fresh.map(toRow));
     listed = { owner: of, last: data.at(-1)?.id };
     more.hidden = !hasMore;
     say(part(root, "none", HTMLElement), list.childElementCount > 0 ? undefined : noneWords(of));

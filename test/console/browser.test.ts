@@ -267,6 +267,24 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     },
   );
 
+  await context.test("a session that is talked in while the list is read makes none come twice", async () => {
+    await page.click("#views a", "Overview");
+    await page.click("#views a", "Sessions");
+    const rows = `document.querySelectorAll(".rows a")`;
+    await page.until(`${rows}.length === 50`);
+    // The first time one of the next page is new, the second time none.
+    for (let times = 0; times < 2; times += 1) {
+      const [before, last] = (await page.evaluate(`[${rows}.length, [...${rows}].at(-1).textContent]`)) as [
+        number,
+        string,
+      ];
+      await ask("/v1/responses", { model: "echo", input: "again" }, last);
+      await page.click("[data-part=more]");
+      await page.until(`${rows}.length > ${before}`);
+      assert.equal(await page.evaluate(`${rows}.length - new Set([...${rows}].map(({ href }) => href)).size`), 0);
+    }
+  });
+
   await context.test("a gateway that goes away is told, and the page goes on when it is back", async () => {
     await portico.close();
     await page.evaluate(`dispatchEvent(new Event("focus"))`);
