@@ -24,6 +24,7 @@ export function beginAnswer(talk, words) {
     const text = document.createTextNode("");
     const shown = make("p", { class: `text ${kind}` }, text);
     const fold = kind === "reasoning" && make("details", { class: "fold" }, make("summary", {}, "Reasoning"), shown);
+    if (kind === "refusal") answer.append(make("p", { class: "who" }, "refusal"));
     answer.append(fold || shown);
     kinds.set(kind, text);
     return text;

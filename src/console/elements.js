@@ -76,6 +76,15 @@ export function say(element, words) {
 }
 
 /**
+ * Whether nothing of the page has the focus but what is about to lose it: nobody is elsewhere then.
+ * @param {...HTMLElement} losers
+ */
+export function hasNoFocus(...losers) {
+  const { activeElement } = document;
+  return activeElement === null || activeElement === document.body || losers.some((each) => each === activeElement);
+}
+
+/**
  * A table of figures; the first column names the row.
  * @param {readonly string[]} heads
  * @param {readonly (readonly (Node | string)[])[]} rows

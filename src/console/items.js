@@ -31,7 +31,12 @@ export function block(kind, name, ...children) {
 export function toText(text) {
   const shown = make("p", { class: "text" }, text.slice(0, maxShown));
   if (text.length <= maxShown) return shown;
-  const more = makeButton(`Show all ${toNumber(text.length)} characters`, () => shown.replaceChildren(text));
+  const more = makeButton(`Show all ${toNumber(text.length)} characters`, () => {
+    shown.replaceChildren(text);
+    // The button is gone; whoever reads on does so from here.
+    shown.tabIndex = -1;
+    shown.focus({ preventScroll: true });
+  });
   shown.append("… ", more);
   return shown;
 }
@@ -56,7 +61,7 @@ function toElement(item, outputs) {
       const output = outputs.get(item);
       const answer = output === undefined ? [make("p", { class: "quiet" }, "No output yet.")] : toOutput(output);
       const name = item.group === undefined ? item.name : `${item.group}.${item.name}`;
-      const call = make("pre", {}, item.arguments);
+      const call = make("pre", {}, toText(item.arguments));
       return block("tool", `calls ${name}`, make("div", { class: "call" }, call, make("div", {}, ...answer)));
     }
     case "tool-output":

@@ -100,6 +100,9 @@ function showThread(root, thread, most) {
     const below = document.documentElement.scrollHeight - scrollY;
     showThread(root, thread, most + shownTurns);
     scrollTo({ top: document.documentElement.scrollHeight - below });
+    // This button is gone: the next one has its place, or the title does.
+    const next = part(root, "earlier", HTMLElement).querySelector("button") ?? part(root, "id", HTMLElement);
+    next.focus({ preventScroll: true });
   });
   part(root, "earlier", HTMLElement).replaceChildren(...(rest === 0 ? [] : [more]));
 }

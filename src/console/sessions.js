@@ -2,7 +2,7 @@
 /** @import { Place } from "./main.js" */
 /** @import { SessionSummary } from "../core/store.ts" */
 import { askJson } from "./api.js";
-import { fill, make, part, say } from "./elements.js";
+import { fill, hasNoFocus, make, part, say } from "./elements.js";
 import { toCount, toDate, toDistance } from "./words.js";
 
 /**
@@ -56,7 +56,10 @@ export async function openSessions({ root, token, signal, report }) {
         list.replaceChildren();
         ids.clear();
       }
+      const rows = list.childElementCount;
       add(page, behind.owner);
+      // A button that is disabled has lost the focus, and may be gone.
+      if (rows > 0 && hasNoFocus(more)) list.children[rows]?.querySelector("a")?.focus();
     } catch (thrown) {
       report(thrown);
     }

@@ -6,7 +6,7 @@ import { findToken } from "./access.js";
 import { beginAnswer } from "./answer.js";
 import { ask, Gone, Refusal } from "./api.js";
 import { chooseDialect, toCurl } from "./dialects.js";
-import { fill, make, part } from "./elements.js";
+import { fill, hasNoFocus, make, part } from "./elements.js";
 import { readEvents } from "./stream.js";
 import { toCount, toNumber } from "./words.js";
 
@@ -71,8 +71,8 @@ export async function openTry({ root, token, signal, report }) {
       if (thrown instanceof Refusal && thrown.status === 401) report(thrown);
     }
     answer.end(toCurl(new URL(dialect.path, location.href), name, body));
+    if (hasNoFocus(stop)) text.focus();
     setBusy(false);
-    text.focus();
   }
 
   /** @param {boolean} busy */

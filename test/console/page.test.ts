@@ -40,6 +40,17 @@ test("the page has no script, style or address of its own that its headers would
   assert.deepEqual(linked, ["style.css", "main.js"]);
 });
 
+test("whoever listens to the page finds each region by a name of its own, and lists that are lists", () => {
+  const titles = [...page.matchAll(/aria-labelledby="([^"]+)"/g)].map(
+    ([, id]) => new RegExp(`id="${id}"[^>]*>([^<]+)<`).exec(page)?.[1],
+  );
+  const labels = [...page.matchAll(/role="region" aria-label="([^"]+)"/g)].map(([, name]) => name);
+  const names = [...titles, ...labels];
+  assert.ok(names.length > 5);
+  assert.deepEqual([...new Set(names)], names);
+  assert.doesNotMatch(page, /<[ou]l[^>]* role=/);
+});
+
 test("every part of the page that a script asks for is in a template", () => {
   const asked = scripts.flatMap(({ text }) =>
     [...text.matchAll(/\bpart\([^,()]+, "([^"]+)"/g)].map(([, name = ""]) => name),

@@ -1,0 +1,122 @@
+/** The console without a mouse, and for whoever listens to it or reads from right to left. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openPortico } from "../../src/index.ts";
+import { missing, openPage } from "./chromium.ts";
+
+const token = "sk-general-0123456789";
+const long = "word ".repeat(5_000).trim();
+
+test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (context) => {
+  const portico = await openPortico({
+    gateway: {
+      auth: { token },
+      http: { port: 0, endpoints: { compat_chat: true, compat_responses: true }, console: true },
+      adapters: { echo: { type: "echo" } },
+      sessions: { store: "memory:" },
+      log: { level: "silent" },
+    },
+  });
+  context.after(() => portico.close());
+  for (let turn = 0; turn < 450; turn += 1) await talk("long", turn === 449 ? long : `turn ${turn}`);
+  for (let session = 0; session < 60; session += 1) await talk(`session-${session}`, `session ${session}`);
+  const page = await openPage(context);
+  await page.send("Emulation.setDeviceMetricsOverride", {
+    width: 360,
+    height: 640,
+    deviceScaleFactor: 1,
+    mobile: false,
+  });
+  await page.goto(`${portico.address}/console`);
+  await page.type("input[type=password]", token);
+  await page.click("button.main");
+
+  async function talk(session: string, content: string): Promise<void> {
+    await (await portico.talk({ session, content })).text();
+  }
+
+  async function press(key: "Tab" | "Enter", modifiers = 0): Promise<void> {
+    const code = { key, code: key, modifiers, windowsVirtualKeyCode: key === "Tab" ? 9 : 13 };
+    const text = key === "Enter" ? { text: "\r" } : {};
+    await page.send("Input.dispatchKeyEvent", { type: "keyDown", ...code, ...text });
+    await page.send("Input.dispatchKeyEvent", { type: "keyUp", ...code });
+  }
+
+  async function use(selector: string): Promise<void> {
+    await page.until(`document.querySelector(${JSON.stringify(selector)})?.checkVisibility()`);
+    await page.evaluate(`document.querySelector(${JSON.stringify(selector)}).focus()`);
+    await press("Enter");
+  }
+
+  const focused = () => page.evaluate("document.activeElement.textContent") as Promise<string>;
+
+  await context.test("more sessions are read on from the first of them", async () => {
+    await page.click("#views a", "Sessions");
+    await use("[data-part=more]");
+    await page.until(`document.querySelectorAll(".rows li").length === 61`);
+    assert.equal(await focused(), "session 9");
+  });
+
+  await context.test("what a button has shown is where its reader goes on", async () => {
+    await page.click(".rows a", "turn 0");
+    await use(".user .text button");
+    await page.until(`document.querySelector(".user .text button") === null`);
+    assert.equal(await focused(), long);
+    await use("[data-part=earlier] button");
+    await page.until(`document.activeElement.textContent === "Show 50 earlier turns of 50"`);
+    await press("Enter");
+    await page.until(`document.activeElement.textContent.startsWith("conv_")`);
+  });
+
+  await context.test("nothing that has the focus is behind a bar", async () => {
+    await page.click("#views a", "Try it");
+    for (const words of ["one", "two", "three", "four", "five", "six"]) {
+      await page.type("textarea", words);
+      await press("Enter");
+      await page.until(`[...document.querySelectorAll(".foot")].at(-1)?.innerText.includes("token") ?? false`);
+      await page.until(`document.querySelector("[aria-busy=false]") !== null`);
+    }
+    const shift = 8;
+    for (const modifiers of [...Array(12).fill(shift), ...Array(12).fill(0)]) {
+      await press("Tab", modifiers);
+      const [words, isInSight] = (await page.evaluate(`(() => {
+        const { activeElement: focused } = document;
+        const { left, top, width, height } = focused.getBoundingClientRect();
+        return [focused.textContent, focused.contains(document.elementFromPoint(left + width / 2, top + height / 2))];
+      })()`)) as [string, boolean];
+      assert.ok(isInSight, `'${words}' is hidden`);
+    }
+  });
+
+  await context.test("an answer that ends leaves its reader where he is", async () => {
+    await page.type("textarea", "SLEEP 300 at last");
+    await press("Enter");
+    await page.evaluate(`document.querySelector("[data-part=session]").focus()`);
+    await page.until(`[...document.querySelectorAll(".assistant")].at(-1).innerText.includes("at last")`);
+    await page.until(`document.querySelector("[aria-busy=false]") !== null`);
+    assert.equal(await page.evaluate("document.activeElement.dataset.part"), "session");
+  });
+
+  await context.test("a refusal is told as one in words, not by its colour alone", async () => {
+    await page.type("textarea", "REFUSE no");
+    await press("Enter");
+    await page.until(`[...document.querySelectorAll(".assistant")].at(-1).textContent === "assistantrefusalno"`);
+  });
+
+  await context.test("words run as their script does", async () => {
+    await page.type("textarea", "مرحبا.");
+    await press("Enter");
+    await page.until(`[...document.querySelectorAll(".assistant")].at(-1).innerText.includes("مرحبا")`);
+    const isRight = await page.evaluate(`(() => {
+      const { firstChild: text } = [...document.querySelectorAll(".assistant .text")].at(-1);
+      const placeOf = (start) => {
+        const range = document.createRange();
+        range.setStart(text, start);
+        range.setEnd(text, start + 1);
+        return range.getBoundingClientRect().left;
+      };
+      return placeOf(text.length - 1) < placeOf(0);
+    })()`);
+    assert.equal(isRight, true);
+  });
+});
