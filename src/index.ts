@@ -53,7 +53,7 @@ export async function openPortico(
   settings: PorticoSettings,
   surroundings: Surroundings & {
     readonly folder?: string | undefined;
-    readonly env?: NodeJS.ProcessEnv | undefined;
+    readonly env?: Readonly<Record<string, string | undefined>> | undefined;
   } = {},
 ): Promise<Portico> {
   const { folder = process.cwd(), env = process.env, adapters: given = {} } = surroundings;
