@@ -54,9 +54,10 @@ export function readVersion(): string {
   return (JSON.parse(text) as { readonly version: string }).version;
 }
 
-/** What to type for a command, as whoever reads it has come here: in a checkout, npm runs it. */
+/** What to type for a command, as whoever reads it has come here: in a checkout npm runs it, in a project of others npx. */
 export function nameOf(command: string, env: Readonly<Record<string, string | undefined>>, options = ""): string {
-  if (env["npm_package_name"] !== "portico") return `portico ${command}${options}`;
+  const runner = env["npm_command"] === "exec" ? "npx " : "";
+  if (env["npm_package_name"] !== "portico") return `${runner}portico ${command}${options}`;
   const script = command === "start" ? "npm start" : `npm run portico ${command}`;
   return options === "" ? script : `${script} --${options}`;
 }

@@ -143,17 +143,18 @@ test("A long line of help goes on below where it began, and no option is torn fr
   assert.match(printed.join(), /^ {2}--url URL {10}The gateway .* or\n {21}unix:\/path\.$/m);
 });
 
-test("In a checkout, where npm runs it, the next command is told as npm takes it.", async () => {
+test("Where npm or npx runs it, the next command is told as that one takes it.", async () => {
   for (const [env, told] of [
     [{}, "portico start"],
     [{ npm_package_name: "portico" }, "npm start"],
     [{ npm_package_name: "another" }, "portico start"],
+    [{ npm_command: "exec" }, "npx portico start"],
   ] as const) {
     const { terminal, printed } = createScreen();
     const file = join(folder, `init-${Object.values(env).join()}.json`);
     const here = { ...terminal, env };
     assert.equal(await run(["init", file], here, nobody), 0);
-    const dashes = told.startsWith("npm") ? " --" : "";
+    const dashes = told.startsWith("npm ") ? " --" : "";
     assert.ok(printed.join().endsWith(`Start it: ${told}${dashes} --config ${file}`), printed.join());
   }
 });
