@@ -63,10 +63,13 @@ suite("the pages", () => {
     );
   });
 
-  test("the package brings the pages that its README leads to", () => {
-    const absent = linksOf("README.md").filter(
-      ({ file }) => file.startsWith("docs/") && !manifest.files.includes("docs"),
-    );
+  test("the package brings every page that a page of it leads to", () => {
+    const brought = ["README.md", "LICENSE", ...manifest.files];
+    const isBrought = (file: string) => brought.some((each) => file === each || file.startsWith(`${each}/`));
+    const absent = pages
+      .filter(isBrought)
+      .flatMap(linksOf)
+      .filter(({ file }) => !isBrought(file));
     assert.deepEqual(absent, []);
   });
 
