@@ -50,6 +50,34 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
 
   const focused = () => page.evaluate("document.activeElement.textContent") as Promise<string>;
 
+  await context.test(
+    "figures stand on one line, and fields are seen by their edges, on a narrow screen too",
+    async () => {
+      await page.until(`document.querySelector(".figures dd") !== null`);
+      const lines = await page.evaluate(`{
+      const figures = [...document.querySelectorAll(".figures dd")].map(({ firstChild }) => firstChild);
+      // As wide as they come.
+      figures[3].data = "123,456,789";
+      figures[4].data = "≤ 250 ms";
+      figures.map((figure) => {
+        const range = document.createRange();
+        range.selectNode(figure);
+        return range.getClientRects().length;
+      });
+    }`);
+      assert.deepEqual(lines, [1, 1, 1, 1, 1, 1]);
+      await page.click("#views a", "Sessions");
+      await page.until(`document.querySelector("[data-part=owner]") !== null`);
+      for (const value of ["light", "dark"]) {
+        await page.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+        const [edge, ground] = (await page.evaluate(
+          `[getComputedStyle(document.querySelector("[data-part=owner]")).borderTopColor, getComputedStyle(document.body).backgroundColor]`,
+        )) as [string, string];
+        assert.ok(toContrast(edge, ground) >= 3, `${value}: ${edge} on ${ground}`);
+      }
+    },
+  );
+
   await context.test("more sessions are read on from the first of them", async () => {
     await page.click("#views a", "Sessions");
     await use("[data-part=more]");
@@ -120,3 +148,17 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
     assert.equal(isRight, true);
   });
 });
+
+/** How much two colours differ in brightness, as WCAG 2 counts it. */
+function toContrast(...colours: readonly [string, string]): number {
+  const [darker = 0, lighter = 0] = colours
+    .map((colour) => {
+      const [red = 0, green = 0, blue = 0] = (colour.match(/\d+/g) ?? []).map((part) => {
+        const share = Number(part) / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    })
+    .toSorted((one, other) => one - other);
+  return (lighter + 0.05) / (darker + 0.05);
+}
