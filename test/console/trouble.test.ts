@@ -89,18 +89,26 @@ test(
 );
 
 test(
-  "what went wrong for a moment is told as long as it lasts",
+  "what went wrong for a moment is told as long as it lasts, and in sight",
   { skip: missing, timeout: 60_000 },
   async (context) => {
     const { port, page, shows, signIn } = await openConsole(context);
     const proxy = await openProxy(port, context);
     const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
+    const narrow = { width: 360, height: 500, deviceScaleFactor: 1, mobile: false };
+    await page.send("Emulation.setDeviceMetricsOverride", narrow);
     await page.goto(`${proxy.address}/console`);
     await signIn(general);
     await shows("Takes turns");
     proxy.answer(503, JSON.stringify({ error: { message: "There is too much to do.", code: "overloaded" } }));
     await look();
     await page.until(`document.querySelector("#trouble").innerText === "There is too much to do."`);
+    const isInSight = await page.evaluate(`(() => {
+      scrollTo({ top: document.documentElement.scrollHeight });
+      const { left, top } = document.querySelector("#trouble").getBoundingClientRect();
+      return scrollY > 100 && document.elementFromPoint(left + 10, top + 10)?.id === "trouble";
+    })()`);
+    assert.equal(isInSight, true);
     proxy.passOn();
     await look();
     await page.until(`document.querySelector("#trouble").hidden`);
