@@ -79,7 +79,6 @@ function start() {
     /** @param {unknown} thrown */
     const report = async (thrown) => {
       if (over.aborted) return;
-      isStranded = thrown instanceof Gone;
       if (thrown instanceof Refusal && thrown.status === 401) {
         // A view that lasts may have another one by now.
         leave(findToken(view.needs) ?? token);
@@ -94,7 +93,9 @@ function start() {
       refresh = opened && ((health) => opened(health).then(() => tell(undefined), report));
       root.querySelector("h1")?.focus();
     } catch (thrown) {
+      if (signal.aborted) return;
       root.replaceChildren(make("h1", {}, view.title));
+      isStranded = thrown instanceof Gone;
       await report(thrown);
     }
   }

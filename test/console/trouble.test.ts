@@ -115,6 +115,29 @@ test(
   },
 );
 
+test("what is shown stays as it is while the gateway is away", { skip: missing, timeout: 60_000 }, async (context) => {
+  const { port, portico, page, shows, signIn } = await openConsole(context);
+  const proxy = await openProxy(port, context);
+  const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
+  const rows = `document.querySelectorAll(".rows li").length`;
+  for (let session = 0; session < 110; session += 1)
+    await (await portico.talk({ session: `session-${session}`, content: `session ${session}` })).text();
+  await page.goto(`${proxy.address}/console#/sessions`);
+  await signIn(general);
+  await page.click("[data-part=more]");
+  await page.until(`${rows} === 100`);
+  proxy.answer(502, "");
+  await page.click("[data-part=more]");
+  await look();
+  await shows("The gateway does not answer.");
+  proxy.passOn();
+  await look();
+  await page.until(`document.querySelector("#gone").hidden`);
+  await page.until(`${rows} === 100`);
+  await page.click("[data-part=more]");
+  await page.until(`${rows} === 110`);
+});
+
 /** Stands between the page and the gateway, or answers in its place. */
 async function openProxy(port: number, context: TestContext) {
   let own: { readonly status: number; readonly text: string } | undefined;
