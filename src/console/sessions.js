@@ -91,7 +91,11 @@ export async function openSessions({ root, token, signal, report }) {
 function toRow({ id, owner, updatedAt, turns, beginning }) {
   const time = make("time", { datetime: updatedAt, title: toDate(updatedAt) }, toDistance(updatedAt, new Date()));
   const about = make("span", { class: "quiet" }, `${owner} · ${toCount(turns, "turn")} · `, time);
-  const link = make("a", { href: `#/sessions/${encodeURIComponent(id)}`, title: id }, beginning ?? "Without words");
+  const link = make(
+    "a",
+    { href: `#/sessions/${encodeURIComponent(id)}`, title: id },
+    beginning ?? "Long, or without words",
+  );
   return make("li", {}, link, about);
 }
 

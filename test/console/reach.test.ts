@@ -19,6 +19,7 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
   });
   context.after(() => portico.close());
   for (let turn = 0; turn < 450; turn += 1) await talk("long", turn === 449 ? long : `turn ${turn}`);
+  await talk("paste", "word ".repeat(30_000));
   for (let session = 0; session < 60; session += 1) await talk(`session-${session}`, `session ${session}`);
   const page = await openPage(context);
   await page.send("Emulation.setDeviceMetricsOverride", {
@@ -81,8 +82,11 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
   await context.test("more sessions are read on from the first of them", async () => {
     await page.click("#views a", "Sessions");
     await use("[data-part=more]");
-    await page.until(`document.querySelectorAll(".rows li").length === 61`);
+    await page.until(`document.querySelectorAll(".rows li").length === 62`);
     assert.equal(await focused(), "session 9");
+    // What is too long to be read for a list is not told as nothing.
+    const beginnings = `[...document.querySelectorAll(".rows a")].slice(-2).map(({ textContent }) => textContent)`;
+    assert.deepEqual(await page.evaluate(beginnings), ["Long, or without words", "turn 0"]);
   });
 
   await context.test("what a button has shown is where its reader goes on", async () => {
