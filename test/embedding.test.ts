@@ -1,8 +1,5 @@
 /** A program that brings adapters of its own, and whose settings have the types of the file. */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
 import { adapterOptions } from "../src/adapters/index.ts";
 import {
@@ -198,28 +195,4 @@ suite("settings", () => {
     };
     assert.deepEqual(Object.keys(known), Object.keys(adapterOptions));
   });
-});
-
-test("the types of the package are whole, also for a program that has not named those of Node", (context) => {
-  const folder = makeFolder(context);
-  const root = join(import.meta.dirname, "..");
-  const check = (...options: readonly string[]) => {
-    const compiler = join(root, "node_modules/typescript/bin/tsc");
-    const { stdout } = spawnSync(process.execPath, [compiler, ...options], { cwd: folder, encoding: "utf8" });
-    assert.equal(stdout, "");
-  };
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  check("-p", join(root, "tsconfig.build.json"), "--emitDeclarationOnly", "--outDir", join(folder, "dist"));
-  writeFileSync(
-    join(folder, "program.mts"),
-    `import { openPortico } from "./dist/index.js";
-await openPortico({ gateway: {} }, { env: { TOKEN: "one" } });
-// @ts-expect-error
-await openPortico({ gateway: { htp: {} } });`,
-  );
-  for (const resolution of ["nodenext", "bundler"]) {
-    const module = resolution === "bundler" ? "esnext" : resolution;
-    const target = ["--module", module, "--moduleResolution", resolution, "--target", "es2023"];
-    check("--noEmit", "--strict", "--skipLibCheck", "false", "--types", "", ...target, "program.mts");
-  }
 });
