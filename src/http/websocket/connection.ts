@@ -45,9 +45,9 @@ const maxTimerMs = 2_147_483_647;
 export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
   const { limits, settings, now, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
-  const memory = remembered.hold(owner);
+  const memories = createLaneMemories(limits.maxBodyBytes, () => remembered.hold(owner));
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line: Line = { request, writer, memories: createLaneMemories(limits.maxBodyBytes, memory) };
+  const line: Line = { request, writer, memories };
   const waiting: Waiting[] = [];
   /** Of the frames that wait, and of the one that is being answered. */
   const frames = held.hold(owner);
@@ -151,7 +151,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     arriving.stop();
     waiting.length = 0;
     frames.release();
-    memory.release();
+    memories.release();
     running?.abort(callerLeft());
   });
 

@@ -9,6 +9,8 @@ import { type Hold, toHeldBytes } from "../held.ts";
 export interface LaneMemories {
   /** For a request of this lane: it goes on from what any lane remembers, and its own remembers it. */
   of(lane: string | undefined, previousId: string | undefined): LaneMemory;
+  /** Nothing that they remember counts any more. */
+  release(): void;
 }
 
 export interface LaneMemory extends Memory {
@@ -20,6 +22,8 @@ export interface LaneMemory extends Memory {
   knows(turnId: string): boolean;
   /** Lets go of everything. */
   forget(): void;
+  /** What it remembers does not count any more. */
+  release(): void;
 }
 
 /** More are forgotten, beginning with the one that was silent for the longest. */
@@ -28,16 +32,15 @@ const maxLanes = 16;
 const maxNameLength = 256;
 
 /**
- * What is longer than `maxBytes` in one lane is not remembered: no request that showed it all would be taken either. `hold`
- * counts what they remember together.
+ * What is longer than `maxBytes` in one lane is not remembered: no request that showed it all would be taken either. `openHold`
+ * gives what counts a lane's memory.
  */
-export function createLaneMemories(maxBytes: number, hold: Hold): LaneMemories {
+export function createLaneMemories(maxBytes: number, openHold: () => Hold): LaneMemories {
   /** The newest is the last. */
   const lanes = new Map<string | undefined, LaneMemory>();
-  const share = createShares(hold);
 
   function renew(name: string | undefined): LaneMemory {
-    const memory = lanes.get(name) ?? createLaneMemory(maxBytes, share());
+    const memory = lanes.get(name) ?? createLaneMemory(maxBytes, openHold());
     lanes.delete(name);
     lanes.set(name, memory);
     return memory;
@@ -47,7 +50,7 @@ export function createLaneMemories(maxBytes: number, hold: Hold): LaneMemories {
     const [oldest] = lanes;
     if (oldest === undefined) return;
     const [name, memory] = oldest;
-    memory.forget();
+    memory.release();
     lanes.delete(name);
   }
 
@@ -59,29 +62,13 @@ export function createLaneMemories(maxBytes: number, hold: Hold): LaneMemories {
       if (lanes.size > maxLanes) forgetOldest();
       return before === undefined || before === own ? own : { ...before, keep: own.keep };
     },
+    release() {
+      for (const memory of lanes.values()) memory.release();
+    },
   };
 }
 
-type Share = Pick<Hold, "take" | "check">;
-
-/** Makes parts of a hold, each of which counts its own. */
-function createShares(hold: Hold): () => Share {
-  let all = 0;
-  return () => {
-    let mine = 0;
-    return {
-      take(bytes) {
-        if (!hold.take(all - mine + bytes)) return false;
-        all += bytes - mine;
-        mine = bytes;
-        return true;
-      },
-      check: (bytes) => hold.check(all - mine + bytes),
-    };
-  };
-}
-
-function createLaneMemory(maxBytes: number, hold: Share): LaneMemory {
+function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
   let path = noPath;
   let pathBytes = 0;
   let prepared: { readonly turnId: string; readonly ask: Ask } | undefined;
@@ -133,6 +120,7 @@ function createLaneMemory(maxBytes: number, hold: Share): LaneMemory {
     complete,
     knows: (turnId) => prepared?.turnId === turnId || find(turnId) !== undefined,
     forget,
+    release: hold.release,
   };
 }
 
