@@ -42,7 +42,7 @@ export interface Search {
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
   /** The turns of the session with this digest, at most `maxTwins`, the newest first. */
   findTwins(sessionId: string, digest: string): Promise<readonly Twin[]>;
-  /** The ids of the newest turns of the session, at most eight, that end with this exchange. */
+  /** The ids of the newest turns of the session, at most `maxTwins`, that end with this exchange. */
   findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
   /** How many threads the session has: turns that nothing follows. At most two are counted. */
   countThreads(sessionId: string): Promise<number>;

@@ -50,7 +50,7 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
     },
     async findByExchange(sessionId, exchange) {
       checkOpen();
-      return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, 8);
+      return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, maxTwins);
     },
     async countThreads(sessionId) {
       checkOpen();

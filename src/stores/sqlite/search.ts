@@ -184,7 +184,7 @@ function prepareSearch({ database }: Ground) {
       ORDER BY wanted.rowid LIMIT 1`),
     findByExchange: database.prepare(`
       SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
-      ORDER BY rowid DESC LIMIT 8`),
+      ORDER BY rowid DESC LIMIT ${maxTwins}`),
     countThreads: database.prepare(`
       SELECT count(*) AS count FROM (
         SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),

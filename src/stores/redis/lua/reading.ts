@@ -49,25 +49,16 @@ end
 return false
 `);
 
-export const findTwins = look(String.raw`
-local list = call('HGET', P .. 'sd:' .. ARGV[1], 'd' .. ARGV[2])
-local twins = {}
+/** The newest turns of a session that have a digest or an exchange, each with whether something follows it. */
+export const findAlike = look(String.raw`
+local list = call('HGET', P .. 'sd:' .. ARGV[1], ARGV[2])
+local alike = {}
 for number in string.gmatch(string.reverse(list or ''), '%d+') do
-  if #twins == tonumber(ARGV[3]) then break end
+  if #alike == tonumber(ARGV[3]) then break end
   local id = idOf(string.reverse(number))
-  twins[#twins + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
+  alike[#alike + 1] = { id, call('HEXISTS', turnKey(id), 'c') }
 end
-return twins
-`);
-
-export const findByExchange = look(String.raw`
-local list = call('HGET', P .. 'sd:' .. ARGV[1], 'x' .. ARGV[2])
-local ids = {}
-for number in string.gmatch(string.reverse(list or ''), '%d+') do
-  if #ids == 8 then break end
-  ids[#ids + 1] = idOf(string.reverse(number))
-end
-return ids
+return alike
 `);
 
 export const findKey = look(String.raw`

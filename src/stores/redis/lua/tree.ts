@@ -7,7 +7,7 @@
  *   `n` the memo, `p` the pieces; `c` the numbers of the turns that follow it, `f` of those that came to nothing; `k` its keys.
  * - `o:<n>`: a hash of a hundred numbers of arrival to ids. Numbers are a tenth as long, so lists of turns are made of them.
  * - `s:<session>`: a hash. `st:<session>`: its turns, sorted; `sb:<session>`: those that came to nothing or still run.
- *   `sd:<session>`: a hash of digests to the numbers of its turns.
+ *   `sd:<session>`: a hash of digests, with a `d` before each, and of exchanges, with an `x`, to the numbers of its turns.
  * - `hints`, `active`, `active:<owner>`, `owners`: sessions by hint, and by the time of their last turn.
  * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
  * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
