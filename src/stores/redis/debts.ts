@@ -1,7 +1,7 @@
-/** What Redis could not be asked to do with a turn, or did not say whether it has: asked for again until it says so. */
+/** What Redis could not be asked to do, or did not say whether it has: asked for again until it says so. */
 export interface Debts {
-  /** Each turn has one; what is asked for may have been done already. */
-  add(turnId: string, ask: () => Promise<unknown>): void;
+  /** Each name has one; what is asked for may have been done already. Resolves when it was asked for once, whatever came of it. */
+  add(name: string, ask: () => Promise<unknown>): Promise<void>;
   /** Asks for everything that is open. */
   settle(): void;
 }
@@ -9,18 +9,18 @@ export interface Debts {
 export function createDebts(): Debts {
   const open = new Map<string, () => Promise<unknown>>();
 
-  async function settle(turnId: string, ask: () => Promise<unknown>): Promise<void> {
+  async function settle(name: string, ask: () => Promise<unknown>): Promise<void> {
     await ask();
-    open.delete(turnId);
+    open.delete(name);
   }
 
   return {
-    add(turnId, ask) {
-      open.set(turnId, ask);
-      settle(turnId, ask).catch(() => {});
+    add(name, ask) {
+      open.set(name, ask);
+      return settle(name, ask).catch(() => {});
     },
     settle() {
-      for (const [turnId, ask] of open) settle(turnId, ask).catch(() => {});
+      for (const [name, ask] of open) settle(name, ask).catch(() => {});
     },
   };
 }

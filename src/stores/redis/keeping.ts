@@ -46,7 +46,7 @@ export function createKeeping(
         again: () => [String(time), "1", ...args],
         giveUp() {
           // What was promised before may be there; of any other turn the caller is told that it failed, and nothing may reach the next.
-          if (begun !== true) debts.add(tip, () => deleteTurn(owner, tip));
+          if (begun !== true) void debts.add(tip, () => deleteTurn(owner, tip));
         },
       });
     });
@@ -81,7 +81,7 @@ export function createKeeping(
         return await end(turn);
       } catch (thrown) {
         // Of one that another gateway runs, that one may know better by then.
-        if (neighbours.isOurs(nameOfRun(turn.id))) debts.add(turn.id, () => end(turn));
+        if (neighbours.isOurs(nameOfRun(turn.id))) void debts.add(turn.id, () => end(turn));
         throw thrown;
       }
     },

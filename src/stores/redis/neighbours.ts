@@ -5,6 +5,7 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Event } from "../../core/event.ts";
 import type { Neighbours } from "../../core/neighbours.ts";
 import type { Connection } from "./connection.ts";
+import { createDebts } from "./debts.ts";
 import type { Ground } from "./ground.ts";
 import type { LeaseTimes } from "./lease.ts";
 import { toList, toTexts } from "./script.ts";
@@ -35,7 +36,7 @@ export function createNeighbours(
   const held = new Map<string, string>();
   const told = new Map<string, Told>();
   /** What is to be given back. */
-  const owed = new Map<string, string>();
+  const owed = createDebts();
   /** Those who wait here for each name, in the order in which they came. */
   const waiting = new Map<string, Map<string, () => void>>();
   const listeners = new Set<(turnId: string) => void>();
@@ -94,16 +95,12 @@ export function createNeighbours(
   }
 
   /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
-  async function give(name: string, token: string): Promise<void> {
-    owed.set(token, name);
-    try {
+  function give(name: string, token: string): Promise<void> {
+    return owed.add(token, async () => {
       await run(scripts.leave, [name, token]);
-    } catch {
-      return;
-    }
-    owed.delete(token);
-    // What Redis says to all may be lost, and whoever waits here need not depend on it.
-    wakeFirst(name);
+      // What Redis says to all may be lost, and whoever waits here need not depend on it.
+      wakeFirst(name);
+    });
   }
 
   const enter: Neighbours["enter"] = async (words, signal, stands = ignore, behind) => {
@@ -167,7 +164,7 @@ export function createNeighbours(
 
   return {
     settle() {
-      for (const [token, name] of owed) void give(name, token);
+      owed.settle();
       hold().catch(ignore);
     },
     async open() {
