@@ -3,12 +3,13 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
 import { GatewayError } from "../core/errors.ts";
+import { watchClient } from "./client.ts";
 import { toHeldBytes } from "./held.ts";
 import { parseBody } from "./parse.ts";
 import type { HttpLimits } from "./settings.ts";
 import type { Terms } from "./terms.ts";
 
-export interface JsonBody {
+interface JsonBody {
   readonly value: unknown;
   readonly bytes: Buffer;
   /** How much memory the value takes, about. */
@@ -28,6 +29,22 @@ export async function readJsonBody(reply: FastifyReply, hears = false): Promise<
   const text = bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
   const { value, partBytes } = parseBody(text, terms.limits);
   return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
+}
+
+/**
+ * Works on the body of the request that is replied to, in a turn's place, until its caller leaves. `instead` stands for one that is
+ * not there.
+ */
+export async function workOnBody<Result>(
+  reply: FastifyReply,
+  work: (body: unknown, signal: AbortSignal) => Promise<Result>,
+  instead?: unknown,
+): Promise<Result> {
+  const { token, terms } = reply.request;
+  const client = watchClient(reply.raw);
+  const isThere = instead === undefined || hasBody(reply.request);
+  const { value, heldBytes: bytes } = isThere ? await readJsonBody(reply) : { value: instead, heldBytes: 0 };
+  return terms.turns.run(client, { token, bytes }, () => work(value, client.signal));
 }
 
 /** Whether a request announces a body that is more than nothing. */

@@ -1,23 +1,16 @@
 /** Conversations made short over HTTP: what the user said and a summary, for the caller to go on with. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
-import { readJsonBody } from "./body.ts";
-import { watchClient } from "./client.ts";
+import { workOnBody } from "./body.ts";
 import { tellWhole } from "./tell.ts";
 
 /** `POST /v1/responses/compact`; nothing of it is kept. */
 export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { owner } = token;
   const seal = terms.protocols.responses.sealOf(owner);
-  const client = watchClient(reply.raw);
-  const { value, heldBytes: bytes } = await readJsonBody(reply);
-  return terms.turns.run(client, { token, bytes }, async () => {
-    const placed = await terms.gateway.answer(readCompactRequest(value, seal), {
-      turnId: terms.newTurnId(),
-      owner,
-      hint: undefined,
-      signal: client.signal,
-    });
+  return workOnBody(reply, async (body, signal) => {
+    const caller = { turnId: terms.newTurnId(), owner, hint: undefined, signal };
+    const placed = await terms.gateway.answer(readCompactRequest(body, seal), caller);
     const { context = [] } = placed;
     return tellWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
   });

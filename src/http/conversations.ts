@@ -18,20 +18,18 @@ import {
   unknownItem,
 } from "../protocols/responses/listing.ts";
 import type { Seal } from "../protocols/responses/seal.ts";
-import { hasBody, type JsonBody, readJsonBody } from "./body.ts";
+import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
-import type { Asking } from "./turns.ts";
 
 /** `POST /v1/conversations`; also without a body. */
 export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const body = hasBody(request) ? await readJsonBody(reply) : { value: {}, heldBytes: 0 };
-  return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
-    const { metadata, items } = readNewConversation(body.value, sealOf(request));
-    const addition = { turnId: request.terms.newTurnId(), items };
-    return toWireConversation(
-      await request.terms.gateway.conversations.create(request.token.owner, metadata, addition),
-    );
-  });
+  const { terms, token } = request;
+  const create = async (body: unknown) => {
+    const { metadata, items } = readNewConversation(body, sealOf(request));
+    const addition = { turnId: terms.newTurnId(), items };
+    return toWireConversation(await terms.gateway.conversations.create(token.owner, metadata, addition));
+  };
+  return workOnBody(reply, create, {});
 }
 
 /** `GET /v1/conversations/{id}` */
@@ -42,9 +40,8 @@ export async function retrieveConversation(request: FastifyRequest): Promise<unk
 /** `POST /v1/conversations/{id}` */
 export async function updateConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
-  const body = await readJsonBody(reply);
-  return request.terms.turns.run(new AbortController(), toAsking(request, body), async () => {
-    const metadata = readNewMetadata(body.value);
+  return workOnBody(reply, async (body) => {
+    const metadata = readNewMetadata(body);
     return toWireConversation(await request.terms.gateway.conversations.update(request.token.owner, id, metadata));
   });
 }
@@ -66,12 +63,10 @@ export async function listItems(request: FastifyRequest): Promise<unknown> {
 /** `POST /v1/conversations/{id}/items`; waits for a turn of the conversation that runs. */
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
-  const client = watchClient(reply.raw);
-  const body = await readJsonBody(reply);
-  return request.terms.turns.run(client, toAsking(request, body), async () => {
+  return workOnBody(reply, async (body, signal) => {
     const seal = sealOf(request);
-    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body.value, seal) };
-    const added = await request.terms.gateway.conversations.append(request.token.owner, id, addition, client.signal);
+    const addition = { turnId: request.terms.newTurnId(), items: readNewItems(body, seal) };
+    const added = await request.terms.gateway.conversations.append(request.token.owner, id, addition, signal);
     return toItemList(added, { seal, showsSeals: showsSeals(readQuery(request)) });
   });
 }
@@ -96,10 +91,6 @@ export async function deleteItem(request: FastifyRequest, reply: FastifyReply): 
 
 function sealOf({ terms, token }: FastifyRequest): Seal {
   return terms.protocols.responses.sealOf(token.owner);
-}
-
-function toAsking({ token }: FastifyRequest, { heldBytes: bytes }: Pick<JsonBody, "heldBytes">): Asking {
-  return { token, bytes };
 }
 
 function readId(request: FastifyRequest): string {

@@ -2,8 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isObject } from "../protocols/fields.ts";
 import { toTokenCount } from "../protocols/responses/tokens.ts";
-import { readJsonBody } from "./body.ts";
-import { watchClient } from "./client.ts";
+import { workOnBody } from "./body.ts";
 import { readHint } from "./hint.ts";
 
 /** `POST /v1/responses/input_tokens`: the body of a response that is not made. */
@@ -11,17 +10,11 @@ export async function countInputTokens(
   { terms, token, headers }: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const client = watchClient(reply.raw);
-  const { value, heldBytes: bytes } = await readJsonBody(reply);
-  return terms.turns.run(client, { token, bytes }, async () => {
-    const { owner } = token;
-    const { ask } = terms.protocols.responses.parse(withModel(value), owner);
-    const { tokens, isExact } = await terms.gateway.countTokens(ask, {
-      turnId: terms.newTurnId(),
-      owner,
-      ...readHint(terms.hints, headers, ask.user),
-      signal: client.signal,
-    });
+  const { owner } = token;
+  return workOnBody(reply, async (body, signal) => {
+    const { ask } = terms.protocols.responses.parse(withModel(body), owner);
+    const caller = { turnId: terms.newTurnId(), owner, ...readHint(terms.hints, headers, ask.user), signal };
+    const { tokens, isExact } = await terms.gateway.countTokens(ask, caller);
     reply.header("x-portico-tokens", isExact ? "exact" : "estimated");
     return toTokenCount(tokens);
   });

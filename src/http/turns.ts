@@ -5,7 +5,7 @@ import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
 
 /** Who wants a place. */
-export interface Asking {
+interface Asking {
   readonly token: Token;
   /** What it has brought, in bytes of memory; nothing unless told. */
   readonly bytes?: number | undefined;
