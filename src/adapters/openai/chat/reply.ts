@@ -1,12 +1,12 @@
 /** Reads a chat completions answer, whole or as server-sent events, into deltas. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
-import type { Usage } from "../../../core/turn.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
-import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
+import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { errorIn } from "../failure.ts";
 import { requireJson } from "../json.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
+import { readUsage } from "../usage.ts";
 import { type ChoiceReader, createChoiceReader, type Word } from "./choice.ts";
 
 /** Reads a stream. */
@@ -71,7 +71,7 @@ function createAnswerReader(
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries())
         if (isObject(choice)) hearChoice(choice, at, deltas);
       const usage = objectAt(body, "usage");
-      if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
+      if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage, "prompt", "completion") });
     },
     hasMessage: first.hasMessage,
     /** It may end when every choice that was begun has; while one is missing, it is still to come. */
@@ -95,16 +95,4 @@ function createAnswerReader(
 /** What another choice than the first has said, with its number. */
 function tellOf(choice: number, said: readonly Delta[], deltas: Delta[]): void {
   for (const delta of said) deltas.push({ ...delta, choice });
-}
-
-function readUsage(usage: JsonObject): Usage {
-  const input = objectAt(usage, "prompt_tokens_details");
-  const written = countAt(input, "cache_write_tokens");
-  return {
-    inputTokens: countAt(usage, "prompt_tokens"),
-    cachedTokens: countAt(input, "cached_tokens"),
-    ...(written > 0 && { cacheWriteTokens: written }),
-    outputTokens: countAt(usage, "completion_tokens"),
-    reasoningTokens: countAt(objectAt(usage, "completion_tokens_details"), "reasoning_tokens"),
-  };
 }

@@ -2,7 +2,7 @@
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Extra } from "../../../core/item.ts";
-import type { Finish, Usage } from "../../../core/turn.ts";
+import type { Finish } from "../../../core/turn.ts";
 import { brokenOff } from "../../failures.ts";
 import { type Scrub, toReportedFailure } from "../../http/refusal.ts";
 import { type JsonObject, countAt, isObject, listAt, objectAt, textAt } from "../../json.ts";
@@ -13,6 +13,7 @@ import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
 import { createNoteTeller, placeOf } from "./notes.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
+import { readUsage } from "../usage.ts";
 
 /** Reads a stream. */
 export function createReplyReader(scrub: Scrub): ReplyReader {
@@ -174,7 +175,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     const serviceTier = textAt(response, "service_tier");
     if (serviceTier !== undefined) deltas.push({ type: "notes", notes: { serviceTier } });
     const usage = objectAt(response, "usage");
-    if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage) });
+    if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage, "input", "output") });
     deltas.push({ type: "finish", reason: shortage ?? (calls.size > 0 ? "tool-calls" : "stop") });
     over = true;
   }
@@ -284,16 +285,4 @@ function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): 
 
 function partsAt(from: JsonObject, key: string): readonly JsonObject[] {
   return (listAt(from, key) ?? []).filter(isObject);
-}
-
-function readUsage(usage: JsonObject): Usage {
-  const input = objectAt(usage, "input_tokens_details");
-  const written = countAt(input, "cache_write_tokens");
-  return {
-    inputTokens: countAt(usage, "input_tokens"),
-    cachedTokens: countAt(input, "cached_tokens"),
-    ...(written > 0 && { cacheWriteTokens: written }),
-    outputTokens: countAt(usage, "output_tokens"),
-    reasoningTokens: countAt(objectAt(usage, "output_tokens_details"), "reasoning_tokens"),
-  };
 }
