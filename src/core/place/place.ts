@@ -1,4 +1,5 @@
 /** Finds the node of the tree that a request continues, and takes the turn of its thread. */
+import { withoutRepeat } from "./again.ts";
 import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
 import type { Item } from "../item.ts";
@@ -6,7 +7,6 @@ import type { Match } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
 import { leaveAll, type Queue } from "./queue.ts";
 import { type Beginning, continueSession } from "./session.ts";
-import { withoutRepeat } from "./shown.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 

@@ -1,11 +1,12 @@
 /** Finds the session that a hint names, or begins it, and takes the turn of its thread. */
 import type { Item } from "../item.ts";
+import { withoutKnown } from "./again.ts";
 import { type Match, matchHistory } from "./match.ts";
 import { noPath, readThread } from "./path.ts";
 import type { Place, PlaceParts, Seeker } from "./place.ts";
 import { leaveAll } from "./queue.ts";
 import { sideOf } from "./runs.ts";
-import { divide, isStep, readShown, type Shown, withoutKnown } from "./shown.ts";
+import { divide, isStep, readShown, type Shown } from "./shown.ts";
 import type { Session } from "../store.ts";
 import { asksAnew, isConversation, mayFollow } from "./titles.ts";
 import type { Ask } from "../turn.ts";
