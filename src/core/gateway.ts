@@ -131,7 +131,7 @@ export function createGateway(parts: GatewayParts): Gateway {
   const { adapter, store, limits, now, newSessionId, alwaysResends, witness } = parts;
   const chain = createChain(parts.digest);
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
-  const placing = { store, chain, queue, newSessionId, beginnings: new Map(), alwaysResends };
+  const placing = { store, chain, queue, newSessionId, unkept: new Map(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
   /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
@@ -242,7 +242,7 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits(), ask.settings.tools);
       const { turnId: id, owner, signal } = caller;
       const resolved = await resolve(ask, owner);
-      const unqueued = { ...placing, queue: noQueue, beginnings: new Map() };
+      const unqueued = { ...placing, queue: noQueue, unkept: new Map() };
       const place = await findPlace(unqueued, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);

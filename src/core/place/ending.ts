@@ -28,13 +28,13 @@ function isToldOtherwise(shown: Shown, path: Path): boolean {
   if (path.isAbridged || !isStep({ items: talk, end: talk.length })) return false;
   const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
   if (historyOf(shown).some(({ side, canon }) => side === "caller" && !asked.has(canon))) return true;
-  const given = new Map(talk.flatMap((item) => (item.type === "tool-output" ? [[item.callId, wordsOf(item)]] : [])));
+  const given = new Map(talk.flatMap((item) => (item.type === "tool-output" ? [[item.callId, givenWords(item)]] : [])));
   return shown.items.some(
-    (item) => item.type === "tool-output" && (given.get(item.callId) ?? wordsOf(item)) !== wordsOf(item),
+    (item) => item.type === "tool-output" && (given.get(item.callId) ?? givenWords(item)) !== givenWords(item),
   );
 }
 
-function wordsOf({ output }: ToolOutput): string {
+function givenWords({ output }: ToolOutput): string {
   return squeeze(canonOf(output)).trim();
 }
 

@@ -6,7 +6,7 @@ import type { Item } from "../item.ts";
 import type { Match } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
 import { leaveAll, type Queue } from "./queue.ts";
-import { type Beginning, continueSession } from "./session.ts";
+import { continueSession, type UnkeptSession } from "./session.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
@@ -47,7 +47,7 @@ export interface PlaceParts {
   readonly chain: Chain;
   readonly newSessionId: () => string;
   /** The sessions that are just being begun, by their owners and hints. */
-  readonly beginnings: Map<string, Beginning>;
+  readonly unkept: Map<string, UnkeptSession>;
   /** Every session's callers show their history, from its first turn on. */
   readonly alwaysResends: () => boolean;
 }

@@ -12,7 +12,7 @@ import { asksAnew, isConversation, mayFollow } from "./titles.ts";
 import type { Ask } from "../turn.ts";
 
 /** A session that is not kept yet, though turns run that will be in it. */
-export interface Beginning {
+export interface UnkeptSession {
   readonly sessionId: string;
   /** The one that others may wait for. */
   first: Ask<Item>;
@@ -20,7 +20,7 @@ export interface Beginning {
 }
 
 /** A request that looks for its session. */
-interface Search {
+interface Seeking {
   readonly parts: PlaceParts;
   readonly ask: Ask<Item>;
   readonly seeker: Seeker;
@@ -38,37 +38,37 @@ export async function continueSession(
   hint: string,
   whenLeft: (() => void)[],
 ): Promise<Place> {
-  const { store, queue, newSessionId, beginnings } = parts;
+  const { store, queue, newSessionId, unkept } = parts;
   const { owner, signal, stands } = seeker;
   const alwaysResends = parts.alwaysResends() && seeker.neverShows !== true;
-  const search: Search = { parts, ask, seeker, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
+  const seeking: Seeking = { parts, ask, seeker, hint, whenLeft, shown: readShown(ask.items), alwaysResends };
   const session = await store.findSession(owner, hint);
-  if (session !== undefined && !mustWait(search, session)) return placeByHistory(search, session);
+  if (session !== undefined && !mustWait(seeking, session)) return placeByHistory(seeking, session);
 
   const name = JSON.stringify([owner, hint]);
   const isFirst = queue.isFree(name);
-  const begun = beginnings.get(name);
-  if (session === undefined && !isFirst && begun && !mayContinue(search, begun)) return begin(search, name, begun);
+  const begun = unkept.get(name);
+  if (session === undefined && !isFirst && begun && !mayContinue(seeking, begun)) return begin(seeking, name, begun);
 
   // Whoever came before the session was there goes first.
   const isSettled = session !== undefined && queue.isIdle(name);
   if (!isSettled) whenLeft.push(await queue.enter(name, signal, stands));
   const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
-  if (current !== undefined) return takeTurn(search, current, isSettled ? name : undefined);
-  const beginning = beginnings.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
+  if (current !== undefined) return takeTurn(seeking, current, isSettled ? name : undefined);
+  const beginning = unkept.get(name) ?? { sessionId: newSessionId(), first: ask, turns: 0 };
   beginning.first = ask;
-  return begin(search, name, beginning);
+  return begin(seeking, name, beginning);
 }
 
 /** All that begin at once begin the same session, until the last of them has ended, however the others did. */
-function begin(search: Search, name: string, beginning: Beginning): Place {
-  const { parts, seeker, hint, whenLeft, shown, alwaysResends } = search;
-  const { beginnings } = parts;
-  beginnings.set(name, beginning);
+function begin(seeking: Seeking, name: string, beginning: UnkeptSession): Place {
+  const { parts, seeker, hint, whenLeft, shown, alwaysResends } = seeking;
+  const { unkept } = parts;
+  unkept.set(name, beginning);
   beginning.turns += 1;
   whenLeft.push(() => {
     beginning.turns -= 1;
-    if (beginning.turns === 0) beginnings.delete(name);
+    if (beginning.turns === 0) unkept.delete(name);
   });
   const resends = alwaysResends || showsHistory(shown, seeker);
   const move = { id: beginning.sessionId, hint, expectedTip: undefined, otherwise: "branch", resends } as const;
@@ -76,20 +76,20 @@ function begin(search: Search, name: string, beginning: Beginning): Place {
 }
 
 /** Waits in the session's line, which may be `behind` another, then goes on from where the session is. */
-async function takeTurn(search: Search, known: Session, behind: string | undefined): Promise<Place> {
-  const { parts, ask, seeker, hint, whenLeft, shown } = search;
+async function takeTurn(seeking: Seeking, known: Session, behind: string | undefined): Promise<Place> {
+  const { parts, ask, seeker, hint, whenLeft, shown } = seeking;
   const { store, queue } = parts;
   const { owner, signal, stands } = seeker;
   const isFree = queue.isFree(known.id);
   whenLeft.push(await queue.enter(known.id, signal, stands, behind));
   const session = isFree ? known : await store.findSession(owner, hint);
   // It was deleted while the request waited in its line, which is nobody's any more.
-  if (session?.id !== known.id) return seekAgain(search);
-  if (!continuesTip(search, session)) return placeByHistory(search, session);
+  if (session?.id !== known.id) return seekAgain(seeking);
+  if (!continuesTip(seeking, session)) return placeByHistory(seeking, session);
   const path = await readThread(store, session);
   // So it may have been just now, or its newest turn was.
   const isMoved = path.tip?.id !== session.tip && (await store.findSession(owner, hint))?.tip !== session.tip;
-  if (isMoved) return seekAgain(search);
+  if (isMoved) return seekAgain(seeking);
   if (asksAnew(path, ask.items)) return beginThread(shown, session, hint, isConversation(ask, path));
   // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
   const otherwise = "branch-if-resends";
@@ -98,19 +98,19 @@ async function takeTurn(search: Search, known: Session, behind: string | undefin
 }
 
 /** Leaves every line first, as two that each wait in the other's would never come to an end. */
-function seekAgain({ parts, ask, seeker, hint, whenLeft }: Search): Promise<Place> {
+function seekAgain({ parts, ask, seeker, hint, whenLeft }: Seeking): Promise<Place> {
   leaveAll(whenLeft);
   return continueSession(parts, ask, seeker, hint, whenLeft);
 }
 
 /** Threads that are found by what was said need not wait for each other, but the next step of a turn is in its thread's line. */
-function mustWait(search: Search, session: Session): boolean {
-  if (continuesTip(search, session)) return true;
-  return !(session.resends || search.alwaysResends) && isStep(search.shown);
+function mustWait(seeking: Seeking, session: Session): boolean {
+  if (continuesTip(seeking, session)) return true;
+  return !(session.resends || seeking.alwaysResends) && isStep(seeking.shown);
 }
 
 /** A request without history goes on with the session's thread, unless the session's callers show theirs. */
-function continuesTip({ seeker, shown, alwaysResends }: Search, session: Session): boolean {
+function continuesTip({ seeker, shown, alwaysResends }: Seeking, session: Session): boolean {
   if (shown.end > 0 || session.tip === undefined) return false;
   const resends = alwaysResends || (session.resends && seeker.neverShows !== true);
   // The output of a tool needs its call, so it cannot begin anything.
@@ -118,7 +118,7 @@ function continuesTip({ seeker, shown, alwaysResends }: Search, session: Session
 }
 
 /** Whether it may be the next turn of a session that is just being begun. */
-function mayContinue({ ask, shown, alwaysResends }: Search, { first }: Beginning): boolean {
+function mayContinue({ ask, shown, alwaysResends }: Seeking, { first }: UnkeptSession): boolean {
   return shown.end === 0 && !alwaysResends && mayFollow(first, ask);
 }
 
@@ -129,8 +129,8 @@ function beginThread(shown: Shown, session: Session, hint: string, isNext = true
   return { history: "new", path: noPath, ...divide(shown, 0), session, move, by: "hint" };
 }
 
-async function placeByHistory(search: Search, session: Session): Promise<Place> {
-  const { parts, seeker, hint, shown, alwaysResends } = search;
+async function placeByHistory(seeking: Seeking, session: Session): Promise<Place> {
+  const { parts, seeker, hint, shown, alwaysResends } = seeking;
   if (shown.end === 0) return beginThread(shown, session, hint);
   const ways = { isOneTalk: seeker.hintsAtTalk === true, showAll: alwaysResends };
   const match = await matchHistory(parts.store, parts.chain, session, shown, ways);

@@ -4,17 +4,17 @@ import { sideOf, type Stretch, toStretches } from "./runs.ts";
 import { readShown } from "./shown.ts";
 
 export function isSameSteering(ours: readonly Item[], theirs: readonly Item[]): boolean {
-  return ours.length === theirs.length && ours.every((item, at) => isSame(item, theirs[at]));
+  return ours.length === theirs.length && ours.every((item, at) => isSameMessage(item, theirs[at]));
 }
 
-function isSame(one: Item, other: Item | undefined): boolean {
-  if (one.type !== "message" || other?.type !== "message") return isAlike(one, other);
+function isSameMessage(one: Item, other: Item | undefined): boolean {
+  if (one.type !== "message" || other?.type !== "message") return isSameValue(one, other);
   const isOfOne = one.role === other.role && one.name === other.name;
-  return isOfOne && isAlike(one.content, other.content) && isAlike(one.extra, other.extra);
+  return isOfOne && isSameValue(one.content, other.content) && isSameValue(one.extra, other.extra);
 }
 
 /** Texts may be long, and are mostly the same. */
-function isAlike(one: unknown, other: unknown): boolean {
+function isSameValue(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 

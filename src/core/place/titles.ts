@@ -19,8 +19,8 @@ export function asksAnew(path: Path, items: readonly Item[]): boolean {
   const own = items.filter(isSteering);
   const asked = path.tip?.input.findLast(isQuestion);
   if (own.length === 0 || asked === undefined) return false;
-  const isAsked = items.some((item) => isQuestion(item) && wordsOf([item]) === wordsOf([asked]));
-  return isAsked && !isAlike(wordsOf(own), wordsOf(path.steering));
+  const isAsked = items.some((item) => isQuestion(item) && textOf([item]) === textOf([asked]));
+  return isAsked && !isAlike(textOf(own), textOf(path.steering));
 }
 
 /**
@@ -33,14 +33,14 @@ export function isConversation({ items, settings }: Ask<Item>, { tip }: Path): b
 }
 
 function instructionsOf({ items, settings: { instructions = "" } }: Ask<Item>): string {
-  return `${instructions}\n${wordsOf(items.filter(isSteering))}`.trim();
+  return `${instructions}\n${textOf(items.filter(isSteering))}`.trim();
 }
 
 function isQuestion(item: Item): boolean {
   return sideOf(item) === "caller";
 }
 
-function wordsOf(items: readonly Item[]): string {
+function textOf(items: readonly Item[]): string {
   return items.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("\n");
 }
 

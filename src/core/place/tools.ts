@@ -122,8 +122,8 @@ function readCalls(items: readonly Item[]): Calls {
   let isAnswered = false;
 
   function findSame(call: ToolCall, [first, second]: readonly Call[]): Call | undefined {
-    if (first !== undefined && second === undefined) newest.set(wordsOf(first.called), first);
-    return newest.get(wordsOf(call));
+    if (first !== undefined && second === undefined) newest.set(canonOfCall(first.called), first);
+    return newest.get(canonOfCall(call));
   }
 
   for (const item of items) {
@@ -147,7 +147,7 @@ function readCalls(items: readonly Item[]): Calls {
       if (known === undefined) byId.set(item.callId, [call]);
       else {
         known.push(call);
-        newest.set(wordsOf(item), call);
+        newest.set(canonOfCall(item), call);
       }
     }
     if (item.type !== "tool-output") continue;
@@ -166,7 +166,7 @@ function readCalls(items: readonly Item[]): Calls {
 }
 
 /** What is called, the same in whatever spacing its arguments are written. */
-function wordsOf({ callId, name, group, arguments: written }: ToolCall): string {
+function canonOfCall({ callId, name, group, arguments: written }: ToolCall): string {
   return JSON.stringify([callId, name, group, canonicalJson(written)]);
 }
 
