@@ -1,10 +1,11 @@
 /** What the operator asks of the SQLite store while a gateway works on it. */
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createFiles } from "./files.ts";
-import { makeTurn } from "./making.ts";
+import { keepSession, makeTurn } from "./making.ts";
 
 const newFile = createFiles();
 
@@ -31,4 +32,18 @@ test("requests go on while the SQLite store lists what is outside of sessions", 
   assert.ok(page.length >= 39, `${page.length} trees`);
   assert.equal(page[0]?.turns, 100);
   assert.equal(await deleted, true);
+});
+
+test("the SQLite store reads what was said in the sessions of a page, and in no others of the same hour", async (context) => {
+  const file = newFile();
+  const store = createSqliteStore({ file, now: () => new Date("2026-11-17T12:30:00Z") });
+  context.after(() => store.close());
+  for (let count = 0; count < 3; count += 1) await keepSession(store, {});
+  const [newest, , oldest] = await store.listSessions({ limit: 3 });
+  const database = new DatabaseSync(file);
+  database.prepare("UPDATE turns SET input = 'no JSON' WHERE session = ?").run(oldest!.id);
+  database.close();
+  assert.deepEqual(await store.listSessions({ limit: 1 }), [newest]);
+  assert.deepEqual(await store.listSessions({ limit: 1, owner: newest!.owner }), [newest]);
+  await assert.rejects(store.listSessions({ limit: 3 }), { code: "store_unavailable" });
 });

@@ -229,19 +229,22 @@ function prepareArchive({ database }: Ground) {
   };
 }
 
+/** The page comes first: what is told of a session is looked up for those on it, and not for all of the same hour, which are sorted for it. */
 function toListing(index: string, condition: string): string {
   // Numbers alone are looked through for the first turn, and how long it is stands in its row: little is read.
   const first = `
     SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE rowid = (
-      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid})`;
+      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid})`;
   return `
+    WITH page AS MATERIALIZED (
+      SELECT id, owner, created, updated, active, rowid AS number FROM sessions INDEXED BY ${index}
+      WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
+      ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit)
     SELECT id, owner, created, updated, (
-      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = sessions.id AND ${isSaid}) AS turns, (
+      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}) AS turns, (
       SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
         SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
         WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
       FROM json_each((${first})) AS item WHERE item.value ->> '$.role' = 'user' LIMIT 1) AS beginning
-    FROM sessions INDEXED BY ${index}
-    WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
-    ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit`;
+    FROM page ORDER BY active DESC, updated DESC, number DESC`;
 }
