@@ -43,7 +43,7 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
   const sync = createSync(database, file, warn);
-  const checkpoints = createCheckpoints(database, file, warn, sync);
+  const checkpoints = createCheckpoints(database, file, warn, sync && { trust: sync.trust });
   const ground = createGround(database, checkpoints, sync, checkFile, now, maxRecentSize);
   const shelf = createShelf(ground);
   const ends = createEnds(ground);
