@@ -1,4 +1,4 @@
-/** The log: one line for every request with a token that ended, and for every turn that ended without its caller, and one for a failure of ours. */
+/** The log: a line for every request that ended, unless it only asks whether all is well, for every turn that ended without its caller, and for every failure of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
