@@ -3,13 +3,14 @@ import { saidTooMuch, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
 import type { Lane } from "./lane.ts";
+import type { suit } from "./suit.ts";
 import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
 import type { Attempt, Witness } from "../witness.ts";
 
-/** The deltas of a lane that is asked now. One that says too much is left, and its turn fails. */
+/** The deltas of a lane that is asked now, in its caller's words. One that says too much is left, and its turn fails. */
 export function attempt(
   lane: Pick<Lane, "name" | "maxAnswerCharacters">,
-  turn: Turn,
+  { turn, restore }: ReturnType<typeof suit>,
   stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
   signal: AbortSignal,
   witness?: Pick<Witness, "asked">,
@@ -58,7 +59,8 @@ export function attempt(
           return step;
         }
         hear(step.value);
-        if (said <= lane.maxAnswerCharacters) return step;
+        if (said <= lane.maxAnswerCharacters)
+          return restore === undefined ? step : { done: false, value: restore(step.value) };
         await deltas.return?.();
         throw saidTooMuch(lane);
       } catch (thrown) {

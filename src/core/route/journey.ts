@@ -3,7 +3,6 @@ import { attempt } from "./attempt.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta } from "../delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
-import type { Restore } from "./groups.ts";
 import type { Lane, RetrySettings, Station } from "./lane.ts";
 import type { Remark, Tell } from "../ports.ts";
 import { suit } from "./suit.ts";
@@ -87,14 +86,13 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     // What an adapter cannot take is only worth telling when that adapter answers.
     const remarks: Remark[] = [];
     const hear: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
-    const { turn: suited, restore } = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
+    const suited = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
     pass = breaker?.enter();
     if (breaker !== undefined && pass === undefined) throw keptAway(lane, breaker.state(), now());
     tell({ type: "asked", adapter: lane.name });
     if (isAgain) witness?.askedAgain(lane.name);
     try {
-      const said = attempt(lane, suited, (asked) => lane.adapter.stream(asked, signal, hear), signal, witness);
-      deltas = restore === undefined ? said : change(said, restore);
+      deltas = attempt(lane, suited, (asked) => lane.adapter.stream(asked, signal, hear), signal, witness);
       let first = await deltas.next();
       // A batch without a delta says nothing yet.
       while (first.done !== true && first.value.length === 0) first = await deltas.next();
@@ -121,19 +119,6 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     },
   };
   return iterator;
-}
-
-function change(deltas: Deltas, restore: Restore): Deltas {
-  return {
-    async next() {
-      const step = await deltas.next();
-      return step.done === true ? step : { done: false, value: restore(step.value) };
-    },
-    async return() {
-      await deltas.return?.();
-      return over;
-    },
-  };
 }
 
 function keptAway({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
