@@ -276,6 +276,16 @@ describe("a file that the SQLite store cannot use", () => {
     refusesAndLeaves(file, /another program\. Name another file/);
   });
 
+  test("keeps the version of the release that wrote it when one of the steps to ours fails", () => {
+    const file = newFile();
+    writeVersion(file, 1);
+    const database = new DatabaseSync(file);
+    database.exec("CREATE TABLE ends (stranger TEXT)");
+    refuses(file, /table ends already exists/);
+    assert.equal(readVersion(database), 1);
+    database.close();
+  });
+
   test("is left as it was when a newer release wrote it", async () => {
     const file = newFile();
     await createSqliteStore({ file }).close();
