@@ -23,6 +23,7 @@ import { readWhole } from "../../src/adapters/http/whole.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import { answerJson, startUpstream } from "../upstream.ts";
 import { startStopwatch } from "../stopwatch.ts";
+import { standStill } from "../still.ts";
 
 const never = new AbortController().signal;
 const get = { method: "GET", path: "/x", headers: {} } as const;
@@ -248,8 +249,7 @@ test("what came while we were held up ourselves is no silence", async () => {
   const response = await upstream.send(get, never);
   await response.pull();
   answer!.end("second");
-  const until = performance.now() + 100;
-  while (performance.now() < until);
+  standStill(100);
   assert.equal(await textOf(response), "second");
 });
 
@@ -264,8 +264,7 @@ test("what was whole while we were held up ourselves did not take too long", asy
   const response = await upstream.send({ ...get, totalMs: 1000 }, never);
   await response.pull();
   answer!.end(words);
-  const until = performance.now() + 1300;
-  while (performance.now() < until);
+  standStill(1300);
   assert.equal(await textOf(response), words);
 });
 

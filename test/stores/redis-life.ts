@@ -9,6 +9,7 @@ import { readAddress } from "../../src/stores/redis/address.ts";
 import { openConnection } from "../../src/stores/redis/connection.ts";
 import { createRedisStore, type RedisStoreOptions } from "../../src/stores/redis.ts";
 import { findFreePort } from "../gateway.ts";
+import { standStill } from "../still.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import {
   fullTold,
@@ -204,15 +205,13 @@ export function describeTrouble(server: () => RedisServer): void {
       context.after(() => connection.close());
       const answer = connection.send(["PING"]);
       await new Promise((resolve) => setImmediate(resolve));
-      for (const since = performance.now(); performance.now() - since < 2 * hasty.timeoutMs;);
+      standStill(2 * hasty.timeoutMs);
       assert.equal(await answer, "PONG");
     });
 
     test("Redis is found and heard by a gateway that stands still itself, again and again", async (context) => {
       const starved = { ...times, timeoutMs: 40 };
-      const holding = setInterval(() => {
-        for (const since = performance.now(); performance.now() - since < 2 * starved.timeoutMs;);
-      }, 1);
+      const holding = setInterval(() => standStill(2 * starved.timeoutMs), 1);
       context.after(() => clearInterval(holding));
       const store = await open(context, { url: server().url(), times: starved });
       await store.claim();
