@@ -3,6 +3,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { callerLeft, type GatewayError } from "../../core/errors.ts";
 import { toLateness } from "../http/failure.ts";
 import { createWatch } from "../http/watch.ts";
+import { checkPart, checkStream } from "./check.ts";
 import type { StreamPart } from "./spec.ts";
 
 export interface PartLimits {
@@ -52,19 +53,20 @@ export async function* readParts(
   signal.addEventListener("abort", leave);
   try {
     watch.enter("first_byte", limits.firstByteMs);
-    reader = (await wait(open(inner.signal))).stream.getReader();
+    reader = checkStream(await wait(open(inner.signal))).getReader();
     let heard = false;
     let pending = read(reader);
     while (!isFinished) {
-      const first = await wait(pending);
-      if (first.done) return;
+      let step: Step | undefined = await wait(pending);
+      if (step.done) return;
       const batch: StreamPart[] = [];
-      for (let part: StreamPart | undefined = first.value; part !== undefined;) {
+      while (step?.done === false) {
+        const part = checkPart(step.value);
         batch.push(part);
         isFinished = part.type === "finish";
         if (isFinished) break;
         pending = read(reader);
-        part = batch.length < maxBatchParts ? await arrived(pending) : undefined;
+        step = batch.length < maxBatchParts ? await arrived(pending) : undefined;
       }
       // The start is told before the other side has said anything.
       heard ||= batch.some((part) => part.type !== "stream-start");
@@ -89,6 +91,7 @@ export async function* readParts(
 }
 
 type Read = ReturnType<ReadableStreamDefaultReader<StreamPart>["read"]>;
+type Step = Awaited<Read>;
 
 function read(reader: ReadableStreamDefaultReader<StreamPart>): Read {
   const pending = reader.read();
@@ -97,10 +100,9 @@ function read(reader: ReadableStreamDefaultReader<StreamPart>): Read {
   return pending;
 }
 
-/** The part if it came with the network read that brought the one before it. */
-async function arrived(pending: Read): Promise<StreamPart | undefined> {
-  const result = await Promise.race([pending.catch(() => undefined), breathe()]);
-  return result?.done === false ? result.value : undefined;
+/** The next part if it came with the network read that brought the one before it. */
+async function arrived(pending: Read): Promise<Step | undefined> {
+  return await Promise.race([pending.catch(() => undefined), breathe(undefined)]);
 }
 
 async function drain(reader: ReadableStreamDefaultReader<StreamPart>): Promise<void> {

@@ -40,7 +40,7 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
     hear(part, deltas) {
       switch (part.type) {
         case "stream-start":
-          for (const warning of part.warnings) {
+          for (const warning of part.warnings ?? []) {
             const what = readWarning(warning);
             if (what !== undefined) leaveOut(what);
           }
@@ -151,8 +151,8 @@ function createThought() {
 }
 
 /** Version 2 gives the bare word. */
-function readFinish(reason: FinishPart["finishReason"]): Finish {
-  const { unified, raw } = typeof reason === "string" ? { unified: reason, raw: reason } : reason;
+function readFinish(reason: FinishPart["finishReason"] | undefined): Finish {
+  const { unified, raw } = typeof reason === "string" ? { unified: reason, raw: reason } : (reason ?? {});
   switch (unified) {
     case "stop":
     case "length":

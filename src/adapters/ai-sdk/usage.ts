@@ -1,25 +1,25 @@
 /** Reads what an answer cost, as either version of the specification counts it. */
 import type { Usage } from "../../core/turn.ts";
-import type { FinishPart } from "./spec.ts";
+import { countAt, isCount, isObject } from "../json.ts";
 
-/** Nothing when the provider counted nothing. */
-export function readUsage({ inputTokens, outputTokens, ...more }: FinishPart["usage"]): Usage | undefined {
-  const input = typeof inputTokens === "object" ? inputTokens.total : inputTokens;
-  const output = typeof outputTokens === "object" ? outputTokens.total : outputTokens;
+/** Nothing when the provider counted nothing. Some add up what they do not know: such a sum is no count. */
+export function readUsage(usage: unknown): Usage | undefined {
+  if (!isObject(usage)) return undefined;
+  const { inputTokens, outputTokens } = usage;
+  const input = totalOf(inputTokens);
+  const output = totalOf(outputTokens);
   if (input === undefined && output === undefined) return undefined;
-  const cached = typeof inputTokens === "object" ? inputTokens.cacheRead : flatCount(more, "cachedInputTokens");
-  const written = typeof inputTokens === "object" ? inputTokens.cacheWrite : undefined;
-  const reasoning = typeof outputTokens === "object" ? outputTokens.reasoning : flatCount(more, "reasoningTokens");
+  const written = isObject(inputTokens) ? countAt(inputTokens, "cacheWrite") : 0;
   return {
     inputTokens: input ?? 0,
-    cachedTokens: cached ?? 0,
-    ...(written && { cacheWriteTokens: written }),
+    cachedTokens: isObject(inputTokens) ? countAt(inputTokens, "cacheRead") : countAt(usage, "cachedInputTokens"),
+    ...(written > 0 && { cacheWriteTokens: written }),
     outputTokens: output ?? 0,
-    reasoningTokens: reasoning ?? 0,
+    reasoningTokens: isObject(outputTokens) ? countAt(outputTokens, "reasoning") : countAt(usage, "reasoningTokens"),
   };
 }
 
-function flatCount(usage: object, key: string): number | undefined {
-  const value: unknown = Object.entries(usage).find(([name]) => name === key)?.[1];
-  return typeof value === "number" ? value : undefined;
+function totalOf(tokens: unknown): number | undefined {
+  const total = isObject(tokens) ? tokens["total"] : tokens;
+  return isCount(total) ? total : undefined;
 }
