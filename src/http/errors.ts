@@ -16,18 +16,19 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
 }
 
-/**
- * Who still sends its body would be answered with a reset, and lose what it was told, if its connection were closed at once: so
- * what it sends is thrown away for a moment.
- */
+/** Node's own way to close a connection that is not kept alive, when the answer is written, takes its time from now on. */
 function linger(socket: Socket | null): void {
-  if (socket === null) return;
-  // Node's own way to close a connection that is not kept alive, when the answer is written.
-  socket.destroySoon = () => {
-    socket.end();
-    const overdue = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once("close", () => clearTimeout(overdue));
-  };
+  if (socket !== null) socket.destroySoon = () => part(socket);
+}
+
+/**
+ * Who still sends would be answered with a reset, and lose what it was told, if its connection were closed at once: so what it
+ * sends is thrown away for a moment. Who never ends is not waited for.
+ */
+function part(socket: Socket): void {
+  socket.end();
+  const overdue = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once("close", () => clearTimeout(overdue));
 }
 
 const lingerMs = 2_000;
@@ -56,14 +57,30 @@ const frameworkErrors = new Map<unknown, Words>([
 /** Answers on the bare socket what is not a request at all. */
 export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
-  const error = new GatewayError(...(socketErrors.get(failure.code) ?? malformed));
+  answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
+}
+
+/** Answers who takes the gateway for a proxy, by a request that Node leaves to us. */
+export function answerTunnel(socket: Socket, requestId: string): void {
+  // Nobody else listens to it any more.
+  socket.on("error", () => {});
+  answerBare(
+    ["malformed_http", "This is no proxy, so CONNECT opens nothing here. Send the request itself."],
+    socket,
+    requestId,
+  );
+}
+
+function answerBare(words: Words, socket: Socket, requestId: string): void {
+  const error = new GatewayError(...words);
   const body = toBody(error);
   // An import of node:http loads whatever it exports, fetch and WebSocket too, which no start should wait for.
   const { STATUS_CODES } = process.getBuiltinModule("node:http");
-  socket.end(
+  socket.write(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,
   );
+  part(socket);
 }
 
 const socketErrors = new Map<unknown, Words>([

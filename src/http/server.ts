@@ -2,7 +2,7 @@
 import { chmodSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { answerMalformed } from "./errors.ts";
+import { answerMalformed, answerTunnel } from "./errors.ts";
 import { toRouteUrl } from "./paths.ts";
 import type { HttpSettings } from "./settings.ts";
 import { removeDeadSocket } from "./socket.ts";
@@ -45,6 +45,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
   }
+  app.server.on("connect", ({ socket }) => answerTunnel(socket, newRequestId()));
   return app;
 }
 

@@ -505,6 +505,19 @@ test("what is no HTTP at all still gets the one error shape", async (context) =>
   );
 });
 
+test("who takes the gateway for a proxy is told that it is none", async (context) => {
+  const address = await createBox(context, [say("hi")]).listen();
+  const answer = await exchange(
+    context,
+    address,
+    "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
+  );
+  assert.match(
+    answer,
+    /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"message":"This is no proxy, [^]*"code":"malformed_http"/,
+  );
+});
+
 test("headers that are too large are answered with 431", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(
