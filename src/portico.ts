@@ -33,6 +33,8 @@ export interface Portico {
   readonly gateway: Gateway;
   /** Writes the line of a turn that no request has asked for. */
   readonly note: Witness["endedAlone"];
+  /** Writes the line of a failure that nobody waits for. */
+  readonly noteStray: (thrown: unknown) => void;
   /** The names of models that callers may choose from, as far as the adapters tell them. */
   models(): Promise<readonly string[]>;
   /**
@@ -166,6 +168,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     address,
     gateway,
     note: witness.endedAlone,
+    noteStray: (err) => log.error({ err }, "Something failed that nobody waits for. The gateway goes on."),
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),
     close(endOthers) {

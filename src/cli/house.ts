@@ -31,5 +31,12 @@ export const house: House = {
     }
     return problems;
   },
-  open: async (config) => (await import("../portico.ts")).createPortico(config),
+  async open(config) {
+    const portico = await (await import("../portico.ts")).createPortico(config);
+    // Adapters are others' code: a promise that one of them forgets must not cut every stream with the process.
+    process.on("unhandledRejection", portico.noteStray);
+    const { address, reload } = portico;
+    const close = () => portico.close().finally(() => process.off("unhandledRejection", portico.noteStray));
+    return { address, reload, close };
+  },
 };

@@ -1,0 +1,37 @@
+/** A failure that nobody waits for, in the code of an adapter, is told in the log and costs no other caller anything. */
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeFolder } from "../gateway.ts";
+import { runProgram, toConfig, writeConfig } from "./program.ts";
+import { tellWell } from "./talk.ts";
+
+const forgetful = `export default {
+  async *stream() {
+    Promise.reject(new Error("forgotten"));
+    yield [{ type: "text", text: "Hi" }];
+  },
+};`;
+
+test("a promise that a module forgets does not take the gateway with it", async (context) => {
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "adapter.mjs"), forgetful);
+  writeConfig(folder, toConfig({ adapters: { mine: { type: "module", path: "adapter.mjs" } } }));
+  const program = runProgram(context, folder, "start");
+  const address = await program.address();
+  for (const on of ["chat", "responses"] as const) {
+    assert.equal((await tellWell(address, { on, say: "Hello" })).text, "Hi");
+  }
+  const { code, stderr } = await program.stop();
+  assert.equal(code, 0);
+  const failures = stderr
+    .split("\n")
+    .filter((line) => line.startsWith('{"level":50'))
+    .map((line) => JSON.parse(line));
+  const line = "forgotten: Something failed that nobody waits for. The gateway goes on.";
+  assert.deepEqual(
+    failures.map(({ err, msg }) => `${err.message}: ${msg}`),
+    [line, line],
+  );
+});
