@@ -156,6 +156,26 @@ test("interleaved inputs of custom tools are kept apart too", async () => {
   );
 });
 
+test("a call without arguments has an empty object, which is told before its end, unless it is free text or broke off", async () => {
+  const events = await collect([[call(0, "look", "a"), call(1, "listen", "b"), args(1, " ")]]);
+  const told = events.filter((event) => event.type === "item-delta").map(({ index, text }) => [index, text]);
+  assert.deepEqual(told, [
+    [0, "{}"],
+    [1, " "],
+    [1, "{}"],
+  ]);
+  const written = (answer: Answer) => answer.items.map((item) => item.type === "tool-call" && item.arguments);
+  assert.deepEqual(written(answerOf(events)), ["{}", " {}"]);
+  const custom = await collect([[{ type: "tool-call", index: 0, name: "note", kind: "custom" }]]);
+  assert.deepEqual(written(answerOf(custom)), [""]);
+  for (const broken of [
+    await collect([[call(0, "look")], [{ type: "finish", reason: "length" }]]),
+    await collect([[call(0, "look")]], new GatewayError("adapter_error", "It broke off.")),
+  ]) {
+    assert.deepEqual(written(answerOf(broken)), [""]);
+  }
+});
+
 test("arguments for a call that is not open fail the turn instead of vanishing", async () => {
   const events = await collect([[{ type: "text", text: "Hm" }], [args(3, "{}")]]);
   assert.equal(answerOf(events).error?.code, "adapter_protocol");

@@ -10,6 +10,8 @@ export interface Draft {
   hear(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
   /** Of a call: whether nothing more can belong to it. */
   isWhole?(): boolean;
+  /** Of a call: what still belongs to it when nothing more is said. */
+  missing?(): string | undefined;
   finish(): OutputItem;
 }
 
@@ -90,6 +92,8 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
       return { kind: "arguments", part: 0, text: delta.text };
     },
     isWhole: () => kind !== "custom" && isJsonObject(written),
+    // Clients parse the arguments, also of a call that has none.
+    missing: () => (kind !== "custom" && written.trim() === "" ? "{}" : undefined),
     finish() {
       const all = dialect && { dialect, fields: Object.fromEntries(added) };
       return { ...called, arguments: written, ...(all !== undefined && { extra: all }) };

@@ -31,6 +31,8 @@ export function createScript(turnId: string) {
 
   function close(events: Listener, whole = true): void {
     if (open === undefined) return;
+    const missing = whole ? open.missing?.() : undefined;
+    if (missing !== undefined) tell({ type: "tool-arguments", index: openCall ?? 0, text: missing }, events);
     const item = open.finish();
     if (!whole) brokenOff = items.length;
     events.push({ type: "item-end", index: items.length, item, whole });

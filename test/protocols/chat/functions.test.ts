@@ -177,7 +177,7 @@ test("what the dialect adds to a call goes out with it, and comes back", async (
   const extra = { dialect: "chat", fields: { signature: "s" } } as const;
   const { whole } = await play([[{ type: "tool-call", index: 0, name: "f", extra }]], { functions });
   const { message } = whole().choices[0]!;
-  assert.deepEqual(message.function_call, { signature: "s", name: "f", arguments: "" });
+  assert.deepEqual(message.function_call, { signature: "s", name: "f", arguments: "{}" });
   const [item] = read(message, given("f", "1"));
   assert.deepEqual(item?.type === "tool-call" && item.extra, extra);
 });

@@ -184,6 +184,7 @@ test("reasoning is hidden, so that a call after it still stands in the first chu
   const { stream } = await play([thought]);
   assert.deepEqual(inner(stream), [
     `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"f","arguments":""}}],"refusal":null}`,
+    `{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`,
     `"tool_calls"`,
   ]);
 });
