@@ -305,6 +305,32 @@ test("or the last user's text, or nothing", async () => {
   assert.equal(textOf(await answerOf("cat", "Hello", { input: "none" })), "");
 });
 
+test("what a program is not told of is told to the caller", async () => {
+  const picture = { type: "image", url: "data:image/png;base64,AAAA" } as const;
+  const content = [{ type: "text", text: "What is this?" }, picture, picture] as const;
+  const items: readonly Item[] = [{ type: "message", role: "user", content }];
+  const tools = [{ type: "function", name: "look" }] as const;
+  const settings = { tools, format: { type: "json" }, topLogprobs: 0 } as const;
+  const hear = async (input: "json" | "text" | "none", asked: Turn["settings"]) => {
+    const remarks: Remark[] = [];
+    const adapter = createCommand({ argv: ["true"], input }, environment);
+    await collect(adapter, turnOf(items, { settings: asked }), (remark) => void remarks.push(remark));
+    return remarks.map((remark) => (remark.type === "left-out" ? remark.what : ""));
+  };
+  assert.deepEqual(await hear("json", settings), ["logprobs"]);
+  const leftOut = ["logprobs", "tool look", "response format", "content image"];
+  for (const input of ["text", "none"] as const) assert.deepEqual(await hear(input, settings), leftOut);
+  assert.deepEqual(await hear("text", { tools: [], format: { type: "text" } }), ["content image"]);
+  const required = { ...settings, toolChoice: { type: "required" } } as const;
+  assert.deepEqual(await hear("json", required), ["logprobs"]);
+  for (const toolChoice of [required.toolChoice, { type: "tool", name: "look" }] as const) {
+    await assert.rejects(hear("text", { ...settings, toolChoice }), {
+      code: "unsupported_parameter",
+      param: "tool_choice",
+    });
+  }
+});
+
 test("a program need not read its input", async () => {
   assert.equal(textOf(await answerOf("exec <&-; echo done", "x".repeat(1_000_000))), "done");
 });

@@ -1,17 +1,34 @@
 /** Writes a turn for a program: as one JSON document, as the last user's text, and into the arguments that ask for it. */
 import { GatewayError } from "../../core/errors.ts";
-import { type Content, type Item, type Part, textOf } from "../../core/item.ts";
+import { type Content, type Item, type Message, type Part, textOf } from "../../core/item.ts";
 import type { Tell } from "../../core/ports.ts";
 import type { Settings, Tool, ToolChoice, Turn } from "../../core/turn.ts";
+import { refuseChoice } from "../failures.ts";
 
 type InputForm = "json" | "text" | "none";
 
 /** What the program finds on its standard input. What it cannot be told is told to the caller. */
 export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined): string {
   const leaveOut = (what: string) => tell?.({ type: "left-out", what });
+  if (turn.settings.topLogprobs !== undefined) leaveOut("logprobs");
   if (input === "json") return `${JSON.stringify(toDocument(turn, leaveOut))}\n`;
-  for (const tool of turn.settings.tools) leaveOut(nameTool(tool));
+  leaveAllButText(turn, leaveOut);
   return input === "text" ? promptOf(turn) : "";
+}
+
+/** Whoever gets a text alone learns of no tools, of no form of the answer, and of nothing that stands beside the text. */
+function leaveAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
+  for (const tool of settings.tools) leaveOut(nameTool(tool));
+  if (demandsCall(settings.toolChoice)) refuseChoice("It requires a call, but none of the tools is one");
+  if (settings.format !== undefined && settings.format.type !== "text") leaveOut("response format");
+  const content = lastFromUser(items)?.content ?? "";
+  const parts = typeof content === "string" ? [] : content.filter(({ type }) => type !== "text" && type !== "refusal");
+  for (const kind of new Set(parts.map(kindOf))) leaveOut(`content ${kind}`);
+}
+
+function demandsCall(choice: ToolChoice | undefined): boolean {
+  if (choice?.type === "allowed") return choice.mode === "required";
+  return choice?.type === "required" || choice?.type === "tool";
 }
 
 /** The caller's words never become an option: neither a text nor a model's name begins an argument with a dash. */
@@ -39,8 +56,11 @@ function unfit(why: string): GatewayError {
 }
 
 function promptOf({ items }: Turn): string {
-  const last = items.findLast((item) => item.type === "message" && item.role === "user");
-  return last?.type === "message" ? textOf(last.content) : "";
+  return textOf(lastFromUser(items)?.content ?? "");
+}
+
+function lastFromUser(items: readonly Item[]): Message | undefined {
+  return items.findLast((item): item is Message => item.type === "message" && item.role === "user");
 }
 
 type LeaveOut = (what: string) => void;
@@ -86,7 +106,7 @@ function toContent(
   const attachments: object[] = [];
   for (const part of content) {
     if (part.type === "text" || part.type === "refusal") text += part.text;
-    else if (part.type === "other") leaveOut(`content ${typeOf(part.extra.fields)}`);
+    else if (part.type === "other") leaveOut(`content ${kindOf(part)}`);
     else attachments.push(toAttachment(part));
   }
   return attachments.length === 0 ? { content: text } : { content: text, attachments };
@@ -96,6 +116,10 @@ function toAttachment(part: Extract<Part, { type: "image" | "audio" | "file" }>)
   if (part.type === "audio") return part;
   const { fileId: file_id, ...rest } = part;
   return { ...rest, file_id };
+}
+
+function kindOf(part: Part): string {
+  return part.type === "other" ? typeOf(part.extra.fields) : part.type;
 }
 
 function toTools(tools: readonly Tool[], leaveOut: LeaveOut): readonly object[] {
