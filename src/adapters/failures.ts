@@ -1,7 +1,7 @@
 /** Failures that every kind of adapter tells alike. */
 import { type ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Part } from "../core/item.ts";
-import { textAt } from "./json.ts";
+import { isCount, textAt } from "./json.ts";
 
 export function brokenOff(): GatewayError {
   return new GatewayError(
@@ -42,3 +42,9 @@ export const upstreamCodes = [
 
 /** What an operator's own program or module may say of its failure; everything else is the gateway's own to say. */
 export const tellableCodes = [...upstreamCodes, "unsupported_parameter"] as const satisfies readonly ErrorCode[];
+
+/** How long to wait, as they may say it: HTTP tells whole seconds, and nobody shall come back too early. */
+export function toWholeSeconds(seconds: unknown): number | undefined {
+  const whole = typeof seconds === "number" && seconds >= 0 ? Math.ceil(seconds) : undefined;
+  return isCount(whole) ? whole : undefined;
+}

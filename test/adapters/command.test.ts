@@ -132,6 +132,10 @@ test("a program may say why it fails, and when to come back", async () => {
   const line = '{"type":"error","code":"adapter_rate_limit","message":"Busy.","retry_after_seconds":7}';
   const failure = await failureOf(answerOf(`echo '${line}'`));
   assert.deepEqual([failure.code, failure.message, failure.retryAfterSeconds], ["adapter_rate_limit", "Busy.", 7]);
+  const later = await failureOf(answerOf(`echo '${line.replace("7", "7.5")}'`));
+  assert.deepEqual([later.code, later.retryAfterSeconds], ["adapter_rate_limit", 8]);
+  const never = await failureOf(answerOf(`echo '${line.replace("7", "-7")}'`));
+  assert.equal(never.code, "adapter_protocol");
 });
 
 test("an exit code other than 0 fails the answer; the standard error is for the log alone", async () => {

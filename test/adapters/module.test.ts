@@ -270,6 +270,18 @@ test("a wait that is no number of seconds is not told", async () => {
   }
 });
 
+test("a part of a second is waited for as a whole one", async () => {
+  for (const [retryAfterSeconds, told] of [
+    [0.2, 1],
+    [3.5, 4],
+  ]) {
+    const failure = await failureOf(() => {
+      throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds });
+    });
+    assert.equal(failure.retryAfterSeconds, told);
+  }
+});
+
 test("a context window that is no number is told of", () => {
   const adapter = guardAdapter({ async *stream() {}, contextWindow: () => Number.NaN });
   assert.throws(() => adapter.contextWindow?.("m"), { code: "adapter_protocol" });

@@ -2,7 +2,7 @@
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { finishes } from "../../core/turn.ts";
-import { tellableCodes } from "../failures.ts";
+import { tellableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields, parseJson } from "../json.ts";
 
 export function createLineReader(): (line: string, deltas: Delta[]) => void {
@@ -56,7 +56,7 @@ const readers: ReadonlyMap<unknown, ReadLine> = new Map<unknown, ReadLine>(
     error(fields) {
       const code = choiceAt(fields, "code", tellableCodes) ?? "adapter_error";
       const message = requireText(fields, "message");
-      throw new GatewayError(code, message, { retryAfterSeconds: countAt(fields, "retry_after_seconds") });
+      throw new GatewayError(code, message, { retryAfterSeconds: secondsAt(fields, "retry_after_seconds") });
     },
   }),
 );
@@ -87,6 +87,12 @@ function countAt(fields: Fields, key: string): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (isCount(value)) return value;
   throw misfit(fields, key, "a whole number");
+}
+
+function secondsAt(fields: Fields, key: string): number | undefined {
+  const value = fields[key];
+  if (value === undefined || value === null) return undefined;
+  return toWholeSeconds(value) ?? raise(misfit(fields, key, "a number of seconds"));
 }
 
 function choiceAt<Choice extends string>(fields: Fields, key: string, allowed: readonly Choice[]): Choice | undefined {

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import { finishes, type Turn, type Usage } from "../../core/turn.ts";
-import { tellableCodes } from "../failures.ts";
+import { tellableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
 export function guardAdapter(adapter: Adapter): Adapter {
@@ -204,7 +204,7 @@ function toFailure(thrown: unknown): GatewayError {
   if (thrown instanceof Error && "code" in thrown) {
     const code = tellableCodes.find((known) => known === thrown.code);
     const seconds = "retryAfterSeconds" in thrown ? thrown.retryAfterSeconds : undefined;
-    const retryAfterSeconds = isCount(seconds) ? seconds : undefined;
+    const retryAfterSeconds = toWholeSeconds(seconds);
     // A GatewayError of another copy of the package is none of ours by its class.
     if (code !== undefined) return new GatewayError(code, thrown.message, { retryAfterSeconds, cause: thrown });
   }
