@@ -261,6 +261,18 @@ test("a module that never comes to the end of its closing is not waited for", as
   await closing;
 });
 
+test("a module that never comes to the end of its list or its count is not waited for either", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const never = () => new Promise<never>(() => {});
+  const adapter = guardAdapter({ async *stream() {}, models: never, countTokens: never });
+  const { signal } = new AbortController();
+  for (const pending of [adapter.models?.(), adapter.countTokens?.(turn, signal)]) {
+    const late = assert.rejects(async () => pending, { code: "adapter_timeout", message: /did not answer within 5 s/ });
+    context.mock.timers.tick(5_000);
+    await late;
+  }
+});
+
 test("a wait that is no number of seconds is not told", async () => {
   for (const retryAfterSeconds of [-3, Number.NaN, Number.POSITIVE_INFINITY, "7"]) {
     const failure = await failureOf(() => {

@@ -14,19 +14,22 @@ export function guardAdapter(adapter: Adapter): Adapter {
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must give a number of tokens"),
     models: guardCall(adapter.models?.bind(adapter), isNames, "models must give a list of names"),
-    close: adapter.close && (() => closeInTime(adapter)),
+    close: adapter.close && (async () => inTime(adapter.close?.(), "close")),
   };
 }
 
-/** A reload and the end of the gateway wait for it, so it must not be for ever. */
-const closingMs = 5_000;
+/** A reload, the end of the gateway and whoever asks for a list wait for it, so it must not be for ever. */
+const patienceMs = 5_000;
 
-async function closeInTime(adapter: Adapter): Promise<void> {
+async function inTime<Value>(pending: PromiseLike<Value> | undefined, what: string): Promise<Value | undefined> {
   const late = Promise.withResolvers<never>();
-  const why = new Error(`The adapter's module did not close within ${closingMs / 1000} s.`);
-  const timer = setTimeout(late.reject, closingMs, why);
+  const why = new GatewayError(
+    "adapter_timeout",
+    `The adapter's module did not ${what} within ${patienceMs / 1000} s.`,
+  );
+  const timer = setTimeout(late.reject, patienceMs, why);
   try {
-    await Promise.race([adapter.close?.(), late.promise]);
+    return await Promise.race([pending, late.promise]);
   } finally {
     clearTimeout(timer);
   }
@@ -106,7 +109,7 @@ function guardCall<Arguments extends unknown[], Result>(
   if (call === undefined) return undefined;
   return async (...given) => {
     try {
-      const found = (await call(...given)) ?? (undefined as Result);
+      const found = (await inTime(call(...given), "answer")) ?? (undefined as Result);
       if (isAbsent(found) || fits(found)) return found;
       throw unfit(what, found);
     } catch (thrown) {
