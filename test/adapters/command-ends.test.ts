@@ -138,6 +138,16 @@ test("what a program leaves behind ends with it", async (context) => {
   await answer;
 });
 
+test("an answer is whole when its program is gone, though something that has left its group holds the output open", async () => {
+  const held = `{ detached: true, stdio: ["ignore", "inherit", "inherit"] }`;
+  const launch = `require("node:child_process").spawn("sleep", ["60"], ${held})`;
+  const script = `const left = ${launch}; left.unref(); console.log("x".repeat(300_000), left.pid)`;
+  const adapter = createCommand({ argv: [node, "-e", script], idle_timeout_ms: 10_000 }, environment);
+  const [said = "", left] = textOf(await collect(adapter, turnOf("Hello"))).split(" ");
+  process.kill(Number(left));
+  assert.equal(said.length, 300_000);
+});
+
 test("a gateway that closes ends its programs", async (context) => {
   const { path, connected } = await listen(context);
   const adapter = createCommand({ argv: stubborn(path) }, environment);

@@ -29,8 +29,8 @@ export interface Program {
 /** From the request to end to the end itself. */
 const graceMs = 2_000;
 const maxKeptErrorBytes = 2_048;
-/** What it wrote on its standard error before it ended comes by then. */
-const maxErrorDelayMs = 500;
+/** What it wrote before it ended comes by then. */
+const maxDelayMs = 500;
 
 /** An abort of the signal ends the program at once, a passed deadline asks it to end first. */
 export function startProgram(launch: Launch, limits: ProgramLimits, signal: AbortSignal): Program {
@@ -44,6 +44,10 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   let errorTail = Buffer.alloc(0);
   let killer: NodeJS.Timeout | undefined;
   let wake: (() => void) | undefined;
+  let isPulled = false;
+  let lastCall: NodeJS.Timeout | undefined;
+  let lastLook: NodeJS.Immediate | undefined;
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
 
   const watch = createWatch(limits.totalMs, (limit, limitMs) => {
     stop(new GatewayError("adapter_timeout", toLateness(limit, limitMs), toDetails(`adapter_${limit}_timeout`)));
@@ -71,7 +75,22 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
 
   /** The number of a group that is gone may be another's by now. */
   function send(order: NodeJS.Signals): void {
-    if (child.exitCode === null && child.signalCode === null) signalGroup(child, order);
+    if (!hasExited()) signalGroup(child, order);
+  }
+
+  /** What has left the group may hold the output open for ever, so its end is not waited for when the program is gone. */
+  function expectEnd(): void {
+    clearTimeout(lastCall);
+    clearImmediate(lastLook);
+    if (!isPulled || !hasExited()) return;
+    // Timers come before pipes: who was held up itself has not yet read what came meanwhile.
+    lastCall = setTimeout(() => (lastLook = setImmediate(endOutput)), maxDelayMs).unref();
+  }
+
+  function endOutput(): void {
+    if (!isPulled) return;
+    child.stdout.destroy();
+    wake?.();
   }
 
   /** Time counts only while somebody waits for the program. */
@@ -107,8 +126,8 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     signalGroup(child, "SIGKILL");
     clearTimeout(killer);
     gone.resolve();
-    // What has left the group may hold this one open for ever.
-    setTimeout(() => child.stderr.destroy(), maxErrorDelayMs).unref();
+    expectEnd();
+    setTimeout(() => child.stderr.destroy(), maxDelayMs).unref();
   });
   child.once("close", () => {
     closed = true;
@@ -128,8 +147,12 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   return {
     gone: gone.promise,
     async pull() {
+      const { stdout } = child;
       let bytes: Buffer | null = null;
-      await waitUntil(() => (bytes = child.stdout.read()) !== null || child.stdout.readableEnded || closed);
+      isPulled = true;
+      expectEnd();
+      await waitUntil(() => (bytes = stdout.read()) !== null || stdout.readableEnded || stdout.destroyed || closed);
+      isPulled = false;
       return bytes === null ? undefined : count(bytes);
     },
     async finish() {
