@@ -9,13 +9,18 @@ const user = (content: string): Item => ({ type: "message", role: "user", conten
 const assistant = (content: string): Item => ({ type: "message", role: "assistant", content });
 const system = (content: string): Item => ({ type: "message", role: "system", content });
 const output = (callId: string): Item => ({ type: "tool-output", kind: "function", callId, output: "done" });
+const call = (callId: string): Item => ({ type: "tool-call", kind: "function", callId, name: "f", arguments: "" });
 const textOf = (item: Item): string =>
   item.type === "message" && typeof item.content === "string" ? item.content : item.type;
 
-/** A model that says `yes`, or calls a tool where it hears `CALL`. */
+const toolCall = (index: number) => ({ type: "tool-call", index, callId: `c${index + 1}`, name: "f" }) as const;
+
+/** A model that says `yes`, or calls a tool where it hears `CALL`, or two. */
 function createScene() {
   const { adapter, answer, gateway } = open(async function* ({ items }) {
-    if (textOf(items.at(-1)!) === "CALL") yield [{ type: "tool-call", index: 0, callId: "c1", name: "f" }];
+    const asked = textOf(items.at(-1)!);
+    if (asked === "CALL") yield [toolCall(0)];
+    else if (asked === "CALL TWO") yield [toolCall(0), toolCall(1)];
     else yield say("yes");
   });
   return {
@@ -23,10 +28,12 @@ function createScene() {
     async see(items: readonly Item[], rest: object = {}) {
       const reply = await answer({ items, ...rest }, { hint: "previousId" in rest ? undefined : "kitchen" });
       await drain(reply);
-      const seen = adapter.turns
-        .at(-1)!
-        .items.map((item) => (item.type === "message" && typeof item.content !== "string" ? "yes" : textOf(item)));
-      return { ...reply.about, seen };
+      const shown = adapter.turns.at(-1)!.items;
+      const seen = shown.map((item) =>
+        item.type === "message" && typeof item.content !== "string" ? "yes" : textOf(item),
+      );
+      const outputs = shown.flatMap((item) => (item.type === "tool-output" ? [item.callId] : []));
+      return { ...reply.about, seen, outputs };
     },
   };
 }
@@ -94,11 +101,21 @@ test("a system message never stands between a call and its output", async () => 
 test("nor between outputs that the caller shows with one amid them", async () => {
   const { see } = createScene();
   await see([user("CALL")]);
-  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: "" };
-  await see([user("CALL"), call, output("c1"), user("two")]);
-  const items = [user("CALL"), call, system("AMID"), output("c1"), user("two"), assistant("yes"), user("three")];
+  await see([user("CALL"), call("c1"), output("c1"), user("two")]);
+  const items = [user("CALL"), call("c1"), system("AMID"), output("c1"), user("two"), assistant("yes"), user("three")];
   const seen = ["CALL", "tool-call", "tool-output", "AMID", "two", "yes", "three"];
   assert.deepEqual((await see(items)).seen, seen);
+});
+
+test("and outputs that the caller shows with one amid them keep their order", async () => {
+  const { see } = createScene();
+  const asked = [user("CALL TWO"), call("c1"), call("c2"), output("c1")];
+  await see(asked.slice(0, 1));
+  await see([...asked, output("c2"), user("two")]);
+  const last = await see([...asked, system("AMID"), output("c2"), user("two"), assistant("yes"), user("three")]);
+  const given = ["tool-call", "tool-call", "tool-output", "tool-output"];
+  assert.deepEqual(last.seen, ["CALL TWO", ...given, "AMID", "two", "yes", "three"]);
+  assert.deepEqual(last.outputs, ["c1", "c2"]);
 });
 
 test("a system message that is sent with every request of a session is kept once", async () => {
@@ -122,6 +139,20 @@ test("a system message that is sent with every request of a session is kept once
   await see([...items, user("four"), assistant("yes"), user("five")].with(0, system("T")));
   assert.deepEqual(await kept(), ["S", "T"]);
   assert.deepEqual((await see([user("six")], { conversationId: session })).seen.slice(-3), ["five", "yes", "six"]);
+});
+
+test("one with other fields, another name or another role is another one", async () => {
+  const said = { type: "message", role: "system", content: "S" } as const;
+  const named = { ...said, name: "house" };
+  const marked = { ...named, extra: { dialect: "chat", fields: { cache_control: { type: "ephemeral" } } } } as const;
+  const instructions: readonly Item[] = [said, named, marked, { ...marked, role: "developer" }];
+  const { adapter, answer } = open([say("yes")]);
+  const send = async (...items: readonly Item[]) => drain(await answer({ items }, { hint: "kitchen" }));
+  for (const own of instructions) {
+    await send(own, user("one"));
+    await send(user("two"));
+    assert.deepEqual(adapter.turns.at(-1)!.items[0], own);
+  }
 });
 
 test("a system message that is still sent outlasts the turn with which it was kept", async () => {
