@@ -66,7 +66,7 @@ export function withAmid(talk: readonly Item[], account: readonly Item[]): reado
     const at = next === shown.length ? talk.length : placeIn(remembered, next + late, inside, places.length);
     for (const each of talk.slice(told, at)) seen.push(each);
     seen.push(item);
-    told = Math.max(told, at);
+    told = at;
   }
   return seen.concat(talk.slice(told));
 }
