@@ -260,6 +260,15 @@ test("an output whose call nobody has made is refused behind a known history too
   await assert.rejects(say([...talk("one"), output("c9")]), { code: "tool_call_mismatch", param: "messages" });
 });
 
+test("a call that nobody has answered is left out behind a known history too", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  const unheard = [user("two"), assistant("re: two"), user("three")];
+  const { history, seen } = await say([...talk("one"), ...unheard.toSpliced(1, 0, called("x"))]);
+  assert.equal(history, "forked");
+  assert.deepEqual(seen, [...talk("one"), ...unheard]);
+});
+
 test("a system message is no part of the match, and the request's own applies", async () => {
   const say = createScene();
   await say([system("be brief"), user("one")]);
