@@ -114,7 +114,7 @@ async function meet(
   return { isWhole, history, path, isVerbatim, account, ...divide(named, end, known) };
 }
 
-interface ReadTwin extends Twin {
+interface ReadTwin extends Pick<Twin, "hasChildren"> {
   readonly path: Path;
 }
 
@@ -139,8 +139,8 @@ async function chooseTwin(
     if (path.tip?.id !== id) continue;
     if (!isSameSteering(path.steering, steering)) isClear = false;
     if (!isSameSteering(path.steering, own)) continue;
-    if (!hasChildren) return { id, hasChildren, path };
-    best ??= { id, hasChildren, path };
+    if (!hasChildren) return { hasChildren, path };
+    best ??= { hasChildren, path };
   }
   return best ?? (own.length > 0 || isClear ? newest : undefined);
 }
