@@ -85,7 +85,7 @@ test("a response that is being made cannot be steered: its client is told so at 
   client.create({ stream_id: "a" });
   const { response } = await client.next();
   while ((await client.next()).type !== "response.output_text.delta");
-  client.create({ input: 'What is "response.steer"?' });
+  client.create({ input: "response.steer" });
   const steer = { previous_response_id: response?.id, input: "and this" };
   client.send({ type: "response.steer", ...steer });
   client.send({ type: "response.steer", ...steer, previous_response_id: "resp_other" });

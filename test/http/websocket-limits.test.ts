@@ -55,14 +55,17 @@ test("a GET without an upgrade is not allowed, and other upgrades are not heard"
 
 test("an upgrade that is not well-formed is refused in the one error shape", async (context) => {
   const address = await createBox(context, []).listen();
-  const socket = connect(Number(new URL(address).port), "127.0.0.1");
-  context.after(() => socket.destroy());
-  socket.write(
-    `GET /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`,
-  );
-  let text = "";
-  for await (const chunk of socket) text += String(chunk);
-  assert.match(text, /^HTTP\/1\.1 400 .*"code":"malformed_http"/s);
+  const key = "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  for (const fields of ["connection: upgrade\r\n", `connection: close\r\n${key}`]) {
+    const socket = connect(Number(new URL(address).port), "127.0.0.1");
+    context.after(() => socket.destroy());
+    socket.write(
+      `GET /v1/responses HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nupgrade: websocket\r\n${fields}\r\n`,
+    );
+    let text = "";
+    for await (const chunk of socket) text += String(chunk);
+    assert.match(text, /^HTTP\/1\.1 400 .*"code":"malformed_http"/s);
+  }
 });
 
 test("an upgrade behind a request that is still being answered ends the connection, and the turn with it", async (context) => {
@@ -265,18 +268,54 @@ test("a gateway that is shut down lets responses end, refuses what waits, and cl
   const address = await box.listen();
   const idle = await dial(context, address);
   const busy = await dial(context, address);
-  busy.create();
-  busy.create();
-  await started.promise;
+  for (let sent = 0; sent < 10; sent++) busy.create();
+  await Promise.all([started.promise, busy.heardOut()]);
   const closing = box.close();
   assert.equal((await idle.closed).code, 1001);
   assert.deepEqual(idle.heard, []);
   release.resolve();
   assert.equal(textOf(await busy.answer()), "ab");
-  const refused = await busy.next();
-  assert.deepEqual([refused.status, refused.error?.code], [503, "draining"]);
+  for (let refused = 0; refused < 8; refused++) {
+    const { status, error } = await busy.next();
+    assert.deepEqual([status, error?.code], [503, "draining"]);
+  }
+  assert.equal((await busy.next()).error?.code, "session_busy", "what had no room is told so still");
   assert.equal((await busy.closed).code, 1001);
   await closing;
+});
+
+test("what waits is not answered to a client that has said goodbye", async (context) => {
+  const release = Promise.withResolvers<void>();
+  const box = createBox(context, async function* () {
+    await release.promise;
+    yield say("hi");
+  });
+  const address = await box.listen();
+  const [leaving, other] = [await dial(context, address), await dial(context, address)];
+  for (let sent = 0; sent < 2; sent++) leaving.create();
+  await leaving.heardOut();
+  // It does not hear the gateway's own goodbye, so that the connection is not over yet.
+  leaving.socket.pause();
+  leaving.socket.close();
+  await other.heardOut();
+  release.resolve();
+  while (!box.logged.some(({ message }) => message === "request")) await new Promise(setImmediate);
+  await other.heardOut();
+  assert.equal(box.adapter.turns.length, 1);
+  leaving.socket.terminate();
+});
+
+test("a client that makes the gateway write, and does not read, is cut off", async (context) => {
+  const box = createBox(context, [], { limits: { maxUnsentBytes: 1000 } });
+  const client = await dial(context, await box.listen());
+  client.socket.on("error", () => {}).pause();
+  const steer = { type: "response.steer", input: "x".repeat(1_000_000) };
+  for (let sent = 0; sent < 100 && client.socket.readyState === WebSocket.OPEN; sent++) {
+    client.send(steer);
+    await new Promise(setImmediate);
+  }
+  client.socket.resume();
+  assert.equal((await client.closed).code, 1006);
 });
 
 test("a response that outlives the shutdown is called off and told so", async (context) => {
