@@ -61,8 +61,8 @@ export function createWebSockets(current: () => Terms): WebSockets {
       reply.hijack();
       upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
         request.isUpgraded = true;
-        // What breaks the protocol is closed by the library with the code that says so.
-        socket.on("error", () => void (socket.readyState === socket.OPEN && socket.terminate()));
+        // What breaks the protocol is closed by the library with the code that says so, before it tells of it.
+        socket.on("error", () => {});
         const connection = openConnection(current, socket, request);
         connections.set(connection, request.token.owner);
         socket.once("close", () => connections.delete(connection));
