@@ -156,6 +156,21 @@ test("when the caller shall come back later it is told the soonest time", async 
   assert.deepEqual([error?.code, error?.retryAfterSeconds], ["adapter_rate_limit", 7]);
 });
 
+test("so it is by a lane that rests, and who says no time is the last to be waited for", async () => {
+  const resting = lane("second", [{ fail: failure("adapter_error") }], { breaker: { failures: 1, openMs: 5_000 } });
+  const limited = [failure("adapter_rate_limit"), failure("adapter_rate_limit", 30)];
+  const acts = limited.map((fail) => ({ fail }));
+  const house = open([lane("main", acts, { fallback: ["second"] }), resting]);
+  assert.equal((await hear(house)).error, limited[0], "the second lane has failed, and says nothing of a time");
+  const { error } = await hear(house);
+  assert.deepEqual([error?.code, error?.retryAfterSeconds], ["overloaded", 5]);
+  const vague = open([
+    lane("main", [{ fail: failure("adapter_rate_limit") }], { fallback: ["second"] }),
+    lane("second", [{ fail: failure("adapter_rate_limit", 9) }]),
+  ]);
+  assert.equal((await hear(vague)).error?.retryAfterSeconds, 9);
+});
+
 test("a failure after the first word is told as it is", async () => {
   const acts = [{ say: ["a"], fail: failure("adapter_error") }];
   const main = lane("main", acts, { fallback: ["second"], retry: {}, breaker: { failures: 1 } });
@@ -189,6 +204,22 @@ test("what is left out is told of the lane that answers only", async () => {
   const leftOut: Remark = { type: "left-out", what: "tool web_search" };
   assert.deepEqual((await hear(open([plain]), toTurn([search]))).remarks, [leftOut]);
   assert.deepEqual(plain.turns[0]?.settings.tools, []);
+});
+
+test("what an adapter tells after its first word is told at once", async () => {
+  const heard: unknown[] = [];
+  const leftOut: Remark = { type: "left-out", what: "picture" };
+  const adapter: Adapter = {
+    async *stream(_turn, _signal, tell) {
+      yield [{ type: "text", text: "a" }];
+      tell?.(leftOut);
+      yield [{ type: "text", text: "b" }];
+    },
+  };
+  const { route } = open([{ ...lane("main", []), adapter }]);
+  const listen = (remark: Remark) => void heard.push(remark);
+  for await (const batch of route.stream(toTurn(), new AbortController().signal, listen)) heard.push(...batch);
+  assert.deepEqual(heard.slice(1), [{ type: "text", text: "a" }, leftOut, { type: "text", text: "b" }]);
 });
 
 test("an adapter that closes badly does not keep the others open, and its failure is told", async () => {

@@ -76,9 +76,31 @@ test("a message without words, for fields that the adapter cannot read, is left 
   const carrier: Item = { type: "message", role: "assistant", content: "", extra };
   const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" };
   const said: Item = { type: "message", role: "assistant", content: "So.", extra };
-  const turn = toTurn({}, [carrier, call, said]);
+  const blanks: readonly Item[] = [
+    { type: "message", role: "assistant", content: "" },
+    { type: "message", role: "user", content: "", extra },
+  ];
+  const turn = toTurn({}, [carrier, call, said, ...blanks]);
   assert.equal(fit(turn, "chat").turn, turn);
-  assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said] }, remarks: [] });
+  assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said, ...blanks] }, remarks: [] });
+});
+
+test("settings that an item changes are changed for an adapter that does not know it, unless its caller speaks another dialect", () => {
+  const fields = { type: "configuration_update" };
+  const update: Item = {
+    type: "other",
+    extra: { dialect: "responses", fields },
+    updates: { reasoningEffort: "low" },
+  };
+  const effortOf = (asked: Dialect | undefined, speaks: Dialect): string | undefined => {
+    const native = asked && { dialect: asked, fields: {} };
+    const items: Item[] = [update, { type: "message", role: "user", content: "hi" }];
+    return fit(toTurn({ reasoningEffort: "high", native }, items), speaks).turn.settings.reasoningEffort;
+  };
+  assert.equal(effortOf("responses", "chat"), "low");
+  assert.equal(effortOf(undefined, "chat"), "low");
+  assert.equal(effortOf("chat", "chat"), "high");
+  assert.equal(effortOf("responses", "responses"), "high");
 });
 
 test("a tool that the adapter does not know is left out and told", () => {
@@ -101,6 +123,9 @@ test("when no tool is left there is no choice left either", () => {
 test("a forced function stays when other tools are left out", () => {
   const choice = { type: "tool", name: "weather" } as const;
   assert.deepEqual(fit(toTurn({ tools: [search, weather], toolChoice: choice })).turn.settings.toolChoice, choice);
+  const strange: Tool = { type: "other", extra: { dialect: "chat", fields: { type: "strange" } } };
+  const forced = toTurn({ tools: [search, strange], toolChoice: { type: "tool", name: "web_search" } });
+  assert.deepEqual(fit(forced, "responses").turn.settings.toolChoice, forced.settings.toolChoice);
 });
 
 test("a choice that forces a tool which the adapter does not know is refused by the tool's name", () => {
@@ -119,6 +144,8 @@ test("a call that is required cannot be left out", () => {
   assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
   const tools = [weather, search];
   assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "web_search") })), refusal);
+  const none = { ...refusal, message: /\(none that is given\)/ };
+  assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "other") })), none);
 });
 
 test("tools that are not allowed never reach the adapter", () => {
