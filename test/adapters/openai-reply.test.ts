@@ -35,6 +35,18 @@ test("an error within an answer of status 200 tells a status only if it names on
   assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
 });
 
+test("an error is one by its kind alone, and an answer is none for having a message", () => {
+  const failure = failureIn({ object: "error", message: "Broken.", type: "InternalServer" });
+  assert.equal(failure.message, "The upstream failed: Broken.");
+  const choices = [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }];
+  assert.equal(deltasOf({ choices, message: "ok", code: 0 }).length, 2);
+});
+
+test("content that is written as a list of parts is their texts", () => {
+  const content = [{ type: "text", text: "H" }, { type: "reference", ids: [1] }, null, { type: "text", text: "i" }];
+  assert.deepEqual(deltasOf(chunk({ content }))[0], { type: "text", text: "Hi", logprobs: undefined });
+});
+
 test("notes on a text are told behind it, those that come early too, in whatever form a server writes them", () => {
   const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
   const note = (url: string) => ({ type: "url_citation", url_citation: fields(url) });
@@ -201,6 +213,15 @@ test("what is added to a call before its name waits for it, the newest of each f
   );
 });
 
+test("what is added to a call behind its name is told as it comes", () => {
+  const piece = (fields: object) => chunk({ tool_calls: ["none", { index: 0, ...fields }] });
+  const extra = { dialect: "chat", fields: { seal: "s" } };
+  assert.deepEqual(deltasOf(piece({ id: "c", function: { name: "f" } }), piece({ seal: "s" })), [
+    { type: "tool-call", index: 0, callId: "c", name: "f", kind: "function" },
+    { type: "tool-extra", index: 0, extra },
+  ]);
+});
+
 test("thousands of fields before a call's name are read soon", () => {
   const fields = Array.from({ length: 10_000 }, (_, at) => chunk({ tool_calls: [{ index: 0, [`field${at}`]: at }] }));
   const start = worked();
@@ -250,6 +271,15 @@ test("an answer that ends while one of its choices is open has broken off", () =
   reader.check();
   reader.end();
   assert.throws(() => reader.check(), { code: "adapter_protocol" });
+});
+
+test("choices that say with their last words why they end may have more to say", () => {
+  const reader = createReplyReader((text) => text, undefined, 2);
+  const choices = [0, 1].map((index) => ({ index, delta: { content: "Hi" }, finish_reason: "stop" }));
+  reader.read([Buffer.from(`data: ${JSON.stringify({ choices })}\n\n`)]);
+  assert.equal(reader.isWhole(), false);
+  reader.end();
+  reader.check();
 });
 
 test("choices without numbers are counted as they stand", () => {

@@ -120,6 +120,17 @@ test("the settings of a caller of another dialect are written in chat's words", 
   });
 });
 
+test("chances are asked for without others beside them, and a format that is no grammar stays as it is", () => {
+  const format = { type: "text" };
+  const written = asked([hello], { topLogprobs: 0, tools: [{ type: "custom", name: "shell", format }] });
+  assert.deepEqual(written, {
+    model: "model-1",
+    messages: [{ role: "user", content: "Hello" }],
+    logprobs: true,
+    tools: [{ type: "custom", custom: { name: "shell", format } }],
+  });
+});
+
 test("without tools nothing is said about choosing them", () => {
   const settings = { toolChoice: { type: "auto" }, parallelToolCalls: true, format: { type: "json" } } as const;
   assert.deepEqual(asked([hello], settings), {

@@ -210,6 +210,45 @@ test("the call of a hosted tool is told whole when it is done, and events that n
   assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [searched, hi, messageEnd, stop]);
 });
 
+test("what calls on the caller goes by its call's id or its own, and what answers it is of its tools", () => {
+  const cases = [
+    [
+      { type: "mcp_approval_request", id: "a1", call_id: "c1" },
+      { side: "model", id: "a1" },
+    ],
+    [
+      { type: "computer_call", id: "a1", call_id: "c1" },
+      { side: "model", id: "c1" },
+    ],
+    [
+      { type: "computer_call_output", id: "a1", call_id: "c1" },
+      { side: "tools", id: "c1" },
+    ],
+  ] as const;
+  for (const [fields, exchange] of cases) {
+    const [told] = wholeOf(response([fields]));
+    assert.deepEqual(told, { type: "other", extra: { dialect: "responses", fields }, exchange });
+  }
+});
+
+test("what a server adds to a call goes with it, and again where it has changed when the call is done", () => {
+  const call = item.call("c1", "add", "{}");
+  const extra = (seal: string) => ({ dialect: "responses", fields: { seal } });
+  const begun = { type: "tool-call", index: 0, callId: "c1", name: "add", kind: "function", extra: extra("a") };
+  const written = { type: "tool-arguments", index: 0, text: "{}" };
+  for (const [seal, more] of [
+    ["a", []],
+    ["b", [{ type: "tool-extra", index: 0, extra: extra("b") }]],
+  ] as const) {
+    const [first, ...rest] = deltasOf(
+      itemAdded(0, { ...call, seal: "a" }),
+      itemDone(0, { ...call, seal }),
+      completed([]),
+    );
+    assert.deepEqual([first, ...rest.slice(0, -1)], [begun, ...more, written]);
+  }
+});
+
 test("a note that comes before its text is told behind it, with all that follow it and in their order", () => {
   const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
   const note = (url: string) => ({ type: "url_citation", ...fields(url) });
@@ -313,6 +352,8 @@ test("an answer that is cut off says at which limit", () => {
     const cut = response([], { status: "incomplete", incomplete_details: { reason } });
     assert.deepEqual(deltasOf(responseEvent("incomplete", { response: cut })), [{ type: "finish", reason: finish }]);
     assert.deepEqual(wholeOf(cut), [{ type: "finish", reason: finish }]);
+    const half = { ...item.message("Hi"), status: "incomplete" };
+    assert.deepEqual(wholeOf({ ...cut, output: [half] }), [hi, { type: "finish", reason: finish }]);
   }
 });
 

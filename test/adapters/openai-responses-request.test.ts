@@ -127,6 +127,12 @@ test("the settings of a caller of another dialect are written in this wire's wor
   });
 });
 
+test("chances are asked for without others beside them, and a length of words without a form", () => {
+  const { include, top_logprobs, text } = asked([hello], { topLogprobs: 0, verbosity: "low" });
+  assert.deepEqual([include, top_logprobs], [["message.output_text.logprobs"], undefined]);
+  assert.deepEqual(text, { verbosity: "low" });
+});
+
 test("a tool choice is written by name, and one that cannot be kept is refused", () => {
   const tools = [
     { type: "function", name: "add" },

@@ -248,6 +248,9 @@ test("a server that streams, or does not, whatever it was asked for, is understo
   const stop = { type: "finish", reason: "stop" };
   assert.deepEqual(await answerTo(whole({ content: "Hi" }), true), [hi, stop]);
   assert.deepEqual(await answerTo(answerEvents(chunk({ content: "Hi" }), chunk({}, "stop")), false), [hi, stop]);
+  const body = JSON.stringify({ choices: [{ index: 0, message: { content: "Hi" }, finish_reason: "stop" }] });
+  for (const type of ["Application/JSON ;charset=utf-8", "application/vnd.house+json"])
+    assert.deepEqual(await answerTo(answerAs(type, body)), [hi, stop], type);
 });
 
 test("a stream may end without [DONE] once it has said why, and may not break off before", async () => {
@@ -303,6 +306,7 @@ test("a bad request keeps the upstream's message, param and code", async () => {
 test("errors in other shapes, or in none, are read as far as they go", async () => {
   assert.equal((await failureOf(answerJson({ error: "No." }, 400))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: "No." }, 422))).message, "No.");
+  assert.equal((await failureOf(answerJson({ detail: [{ loc: ["body"], msg: "No." }, {}] }, 422))).message, "No.");
   assert.equal((await failureOf(answerJson([{ error: { message: "No." } }], 404))).message, "No.");
   const html = await failureOf((_, response) => void response.writeHead(502).end("<html>secret page</html>"));
   assert.equal(html.message, "The upstream failed with status 502.");
@@ -365,6 +369,8 @@ test("an answer that is no chat completion is a protocol error that quotes nothi
     assert.equal(failure.code, "adapter_protocol");
     assert.doesNotMatch(failure.message, /private/);
   }
+  for (const type of ["private words", "private/".repeat(20)])
+    assert.match((await failureOf(answerAs(type, "{}"))).message, /answered with no content type that we know/);
 });
 
 test("an abort closes the upstream's socket at once, in the middle of a stream too", async () => {
@@ -399,11 +405,15 @@ test("a whole answer has a time limit and a size limit, a stream has neither", a
 });
 
 test("the models are those that the upstream lists", async () => {
-  await using both = await startBoth(answerJson({ object: "list", data: [{ id: "a" }, { id: "b" }, {}] }));
+  await using both = await startBoth(answerJson({ object: "list", data: [{ id: "a" }, { id: "b" }, {}, null] }));
   assert.deepEqual(await both.adapter.models?.(), ["a", "b"]);
   assert.equal(both.server.received[0]?.path, "/v1/models");
   both.server.script = answerJson({ error: { message: "no" } }, 500);
   await assert.rejects(both.adapter.models!(), { code: "adapter_error" });
+  for (const none of [{ hello: 1 }, null]) {
+    both.server.script = answerJson(none);
+    await assert.rejects(both.adapter.models!(), { code: "adapter_protocol" });
+  }
 });
 
 test("every option says what it is for", () => {
