@@ -163,6 +163,15 @@ test("a session whose clients send their history begins a new thread for a reque
   assert.deepEqual((await say([...talk("hello"), user("more")])).seen, [...talk("hello"), user("more")]);
 });
 
+test("but the output of a tool goes on with the call that waits for it", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("CALL")]);
+  const { seen, history } = await say([output("c1")]);
+  assert.equal(history, "continued");
+  assert.deepEqual(seen, [...talk("one"), user("CALL"), called("c1"), output("c1")]);
+});
+
 test("a blank answer is an answer: what was asked before it is not asked again", async () => {
   for (const hint of [undefined, { hint: "header:x-session-id:kitchen", hintsAtTalk: true }]) {
     const say = createScene(hint);
@@ -217,6 +226,18 @@ test("nor are several, however they are cut into messages", async () => {
   );
 });
 
+test("who asks something else after an answer without a word is asked nothing less", async () => {
+  const say = createScene();
+  await say([user("Look. BLANK")]);
+  const others = ["Where", "isthatx", "now?"].map(user);
+  const { seen, history } = await say(others);
+  assert.equal(history, "continued");
+  assert.deepEqual(
+    seen.filter((item) => item.type === "message"),
+    [user("Look. BLANK"), ...others],
+  );
+});
+
 test("who shows the end of its history is known by it, though an answer before that was blank", async () => {
   const say = createScene({ hint: "header:x-session-id:kitchen", hintsAtTalk: true });
   await say([user("one")]);
@@ -254,19 +275,39 @@ test("tool calls and their outputs are matched like words, whatever their ids ar
   assert.deepEqual(seen, [user("CALL"), called("c1"), { ...output("c1") }]);
 });
 
+test("a call that is shown with other arguments is another one", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("CALL")]);
+  const other: Item = { type: "tool-call", kind: "function", callId: "c1", name: "f", arguments: '{"a":1}' };
+  const shown = [...talk("one"), user("CALL"), other, output("c1")];
+  const { history, seen } = await say(shown);
+  assert.equal(history, "forked");
+  assert.deepEqual(seen, shown);
+});
+
 test("an output whose call nobody has made is refused behind a known history too", async () => {
   const say = createScene();
   await say([user("one")]);
   await assert.rejects(say([...talk("one"), output("c9")]), { code: "tool_call_mismatch", param: "messages" });
 });
 
-test("a call that nobody has answered is left out behind a known history too", async () => {
-  const say = createScene();
-  await say([user("one")]);
-  const unheard = [user("two"), assistant("re: two"), user("three")];
-  const { history, seen } = await say([...talk("one"), ...unheard.toSpliced(1, 0, called("x"))]);
-  assert.equal(history, "forked");
-  assert.deepEqual(seen, [...talk("one"), ...unheard]);
+/** A call that only its dialect knows. */
+const command: Item = {
+  type: "other",
+  extra: { dialect: "responses", fields: { type: "shell_call", call_id: "x" } },
+  exchange: { side: "model", id: "x" },
+};
+
+test("a call that nobody has answered is left out behind a known history too, one of a dialect's own as well", async () => {
+  for (const open of [called("x"), command]) {
+    const say = createScene();
+    await say([user("one")]);
+    const unheard = [user("two"), assistant("re: two"), user("three")];
+    const { history, seen } = await say([...talk("one"), ...unheard.toSpliced(1, 0, open)]);
+    assert.equal(history, "forked");
+    assert.deepEqual(seen, [...talk("one"), ...unheard]);
+  }
 });
 
 test("a system message is no part of the match, and the request's own applies", async () => {
@@ -353,6 +394,25 @@ test("a call that was left open can still be answered after an earlier turn was 
   const { seen, history } = await send(output("ours-2"));
   assert.equal(history, "continued");
   assert.deepEqual(seen, [user("two"), called("ours-2"), output("ours-2"), user("three")]);
+});
+
+test("a call whose output was deleted goes with it, for whoever goes on from a later turn by its name", async () => {
+  const { send, gateway, answer, adapter } = createCaller();
+  await send(user("one"));
+  const { id } = await send(output("ours-1"));
+  const { id: previousId } = await send(user("two"));
+  await gateway.forget("ann", id);
+  await assert.rejects(answer({ previousId, items: [user("three")] }), { code: "tool_call_mismatch" });
+  await Array.fromAsync((await answer({ previousId, items: [output("ours-2")] })).events);
+  assert.deepEqual(adapter.turns.at(-1)?.items, [user("one"), user("two"), called("ours-2"), output("ours-2")]);
+});
+
+test("an answer that was cut off can be gone on from by its name", async () => {
+  const { answer, adapter } = open([[{ type: "text", text: "half" }], [{ type: "finish", reason: "length" }]]);
+  const cut = await answer();
+  await Array.fromAsync(cut.events);
+  await Array.fromAsync((await answer({ previousId: cut.about.id, items: [user("go on")] })).events);
+  assert.equal(adapter.turns.at(-1)?.items.length, 3);
 });
 
 test("an output is kept under the id that its call is kept by, after an earlier turn was deleted too", async () => {

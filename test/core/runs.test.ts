@@ -113,6 +113,21 @@ const differences: readonly [string, readonly Item[], readonly Item[]][] = [
     [{ type: "message", role: "user", content: [{ type: "file", fileId: "a" }] }],
     [{ type: "message", role: "user", content: [{ type: "file", fileId: "b" }] }],
   ],
+  [
+    "an image that was uploaded",
+    [{ type: "message", role: "user", content: [{ type: "image", fileId: "a" }] }],
+    [{ type: "message", role: "user", content: [{ type: "image", fileId: "b" }] }],
+  ],
+  [
+    "a file somewhere else",
+    [{ type: "message", role: "user", content: [{ type: "file", url: "a" }] }],
+    [{ type: "message", role: "user", content: [{ type: "file", url: "b" }] }],
+  ],
+  [
+    "a file that is sent along",
+    [{ type: "message", role: "user", content: [{ type: "file", data: "a", name: "x" }] }],
+    [{ type: "message", role: "user", content: [{ type: "file", data: "b", name: "x" }] }],
+  ],
   ["the same sentence said twice", [user("a"), assistant("x"), user("a")], [user("a"), assistant("x")]],
 ];
 
