@@ -7,7 +7,7 @@ import type { Event } from "../../src/core/event.ts";
 import type { Gateway } from "../../src/core/gateway.ts";
 import { interrupted } from "../../src/core/frame/replay.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { say } from "../scripted.ts";
+import { say, type Script } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
 
 suite("a request with an idempotency key", () => {
@@ -156,11 +156,14 @@ suite("a request with an idempotency key", () => {
     const { adapter, answer, gateway, setTime } = open([say("secret")]);
     await drain(await answer({ keep: "no" }, { key }));
     setTime(25 * 3_600_000);
+    await drain(await answer({ keep: "no" }, { key }));
+    assert.equal(adapter.turns.length, 2);
+    setTime(50 * 3_600_000);
     gateway.forgetOld();
     // Only the clock goes back.
     setTime(0);
     await drain(await answer({ keep: "no" }, { key }));
-    assert.equal(adapter.turns.length, 2);
+    assert.equal(adapter.turns.length, 3);
   });
 
   test("that must not be stored is gone from memory when newer ones need the room", async () => {
@@ -366,24 +369,29 @@ suite("a turn in the background", () => {
     assert.equal(await statusOf(hasty.gateway, other.id), "failed");
   });
 
-  test("whose log grows too long forgets its beginning, and says so", async () => {
-    const gate = Promise.withResolvers<void>();
-    const said = Promise.withResolvers<void>();
-    const { answer, gateway } = open(
-      async function* () {
-        for (let count = 0; count < 100; count++) yield say("word ");
+  test("whose log grows too long, in events or in size, forgets its beginning, and says so", async () => {
+    const fields = { type: "picture", data: "x".repeat(5_000) };
+    const picture: readonly Delta[] = [{ type: "other", extra: { dialect: "responses", fields } }];
+    for (const [words, limits] of [
+      [say("word "), { maxEvents: 20 }],
+      [say("word "), { maxCharacters: 2_000 }],
+      [picture, { maxCharacters: 100_000 }],
+    ] as const) {
+      const gate = Promise.withResolvers<void>();
+      const said = Promise.withResolvers<void>();
+      const script: Script = async function* () {
+        for (let count = 0; count < 100; count++) yield words;
         said.resolve();
         await gate.promise;
-      },
-      createMemoryStore(),
-      { maxEvents: 20 },
-    );
-    const reply = await answer({ background: true });
-    await said.promise;
-    assert.equal(await codeOf(drain(reply)), "events_expired");
-    gate.resolve();
-    while ((await statusOf(gateway, reply.about.id)) === "running") await new Promise(setImmediate);
-    assert.equal(await statusOf(gateway, reply.about.id), "completed");
+      };
+      const { answer, gateway } = open(script, createMemoryStore(), limits);
+      const reply = await answer({ background: true });
+      await said.promise;
+      assert.equal(await codeOf(drain(reply)), "events_expired");
+      gate.resolve();
+      while ((await statusOf(gateway, reply.about.id)) === "running") await new Promise(setImmediate);
+      assert.equal(await statusOf(gateway, reply.about.id), "completed");
+    }
   });
 });
 
