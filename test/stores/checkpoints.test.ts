@@ -15,7 +15,7 @@ const newFile = createFiles();
 const limits = { lookMs: 1, minPages: 20, maxPages: 100, restMs: 60_000 };
 
 /** A file with one table, and writes that go through a group. */
-function open(file: string, { restMs } = limits) {
+function open(file: string, wanted: Parameters<typeof createCheckpoints>[3] = {}) {
   const database = openDatabase(file);
   database.exec("CREATE TABLE IF NOT EXISTS pages (number INTEGER PRIMARY KEY, bytes BLOB)");
   const warnings: string[] = [];
@@ -24,7 +24,7 @@ function open(file: string, { restMs } = limits) {
     warnings.push(message);
     warned.resolve(message);
   };
-  const checkpoints = createCheckpoints(database, file, warn, { ...limits, restMs });
+  const checkpoints = createCheckpoints(database, file, warn, { ...limits, ...wanted });
   const group = createGroup(database, checkpoints);
   const insert = database.prepare("INSERT INTO pages (bytes) VALUES (randomblob(20000))");
   const readLog = database.prepare("PRAGMA wal_checkpoint(NOOP)");
@@ -72,6 +72,25 @@ describe("the log of the SQLite store", () => {
       await Promise.all([store.checkpoints.emptyLog(), store.checkpoints.emptyLog()]);
       assert.equal(statSync(`${file}-wal`).size, 0);
     }
+    await store.close();
+  });
+
+  test("is neither taken over nor emptied while it may not be on the disk", async () => {
+    const file = newFile();
+    let isOnDisk = false;
+    const trust = () => assert.ok(isOnDisk);
+    const store = open(file, { trust });
+    const threads: Worker[] = [];
+    const countThread = (thread: Worker) => void threads.push(thread);
+    process.on("worker", countThread);
+    for (let count = 0; count < 2 * limits.minPages; count += 1) await store.write();
+    await store.checkpoints.emptyLog();
+    process.off("worker", countThread);
+    assert.deepEqual(threads, []);
+    assert.ok(store.logLength() > 2 * limits.minPages);
+    isOnDisk = true;
+    await store.checkpoints.emptyLog();
+    assert.equal(statSync(`${file}-wal`).size, 0);
     await store.close();
   });
 

@@ -42,6 +42,23 @@ test("a group undoes the whole tick when the database fails for a reason that is
   database.close();
 });
 
+test("a group keeps the neighbours of entries that are wrong in themselves", async () => {
+  const database = new DatabaseSync(":memory:");
+  database.exec("CREATE TABLE entries (number INTEGER PRIMARY KEY, bytes BLOB)");
+  const group = createGroup(database, unhurried);
+  const values = ["1, ''", "1, 'again'", "2, zeroblob(2000000000)", "'three', ''", "4, ''"];
+  const outcomes = await Promise.allSettled(
+    values.map((each) => group.add(() => database.exec(`INSERT INTO entries VALUES (${each})`))),
+  );
+  const kept = ["fulfilled", "rejected", "rejected", "rejected", "fulfilled"];
+  assert.deepEqual(
+    outcomes.map(({ status }) => status),
+    kept,
+  );
+  assert.equal(database.prepare("SELECT count(*) AS count FROM entries").get()?.count, 2);
+  database.close();
+});
+
 test("a group tells of its works in their order, once they are durable and before anyone hears of them", async () => {
   const database = new DatabaseSync(":memory:");
   database.exec("CREATE TABLE entries (name TEXT PRIMARY KEY)");
