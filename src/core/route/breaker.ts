@@ -60,7 +60,7 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
     } else if (outcome === "failed") {
       lastWhy = why;
       const wasOpen = opensUntil !== undefined;
-      if (++failures < maxFailures && !wasOpen) return;
+      if (++failures < maxFailures) return;
       change(now().getTime() + openMs);
       if (!wasOpen) witness?.rests(why);
     } else if (opensUntil !== undefined) {
