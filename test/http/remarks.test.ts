@@ -69,6 +69,19 @@ test("what a turn over a connection left out stands in the log, and in the heade
   assert.deepEqual(await remarksOfKept(address, frames.at(-1)?.response?.id), [tried, warning]);
 });
 
+test("what was changed is told too, in words that a header can carry and no more of them than it may", async (context) => {
+  const address = await createBox(context, async function* (_turn, _signal, tell) {
+    tell({ type: "changed", what: "max_tokens", to: "16" });
+    tell({ type: "left-out", what: `tool é\n${"x".repeat(2_000)}` });
+    yield say("hi");
+  }).listen();
+  const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+  const answer = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body });
+  const told = answer.headers.get("x-portico-warning") ?? "";
+  assert.match(told, /^max_tokens changed to 16, tool \?\?x+$/);
+  assert.equal(told.length, 1_000);
+});
+
 test("a failure over a connection carries the headers that it would have over HTTP", async (context) => {
   const box = createBox(context, async function* (_turn, _signal, tell): AsyncGenerator<readonly Delta[]> {
     tell({ type: "tried", adapter: "main", code: "adapter_timeout" });
