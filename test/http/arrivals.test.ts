@@ -201,6 +201,17 @@ suite("bodies on their way", () => {
     assert.deepEqual(await slow.closed, { code: 1013, reason: "overloaded" });
   });
 
+  test("a frame that is all there counts no more, however many there were", async (context) => {
+    const limits = { maxArrivingBytes: 300_000 };
+    const address = await createBox(context, [say("hi")], { limits }).listen();
+    const clients = [await dial(context, address), await dial(context, address)];
+    for (const client of [...clients, ...clients]) {
+      client.create({ input: "x".repeat(200_000) });
+      const answer = await Promise.race([client.answer(), client.closed.then(() => [])]);
+      assert.equal(textOf(answer), "hi");
+    }
+  });
+
   test("a connection that gives way is over, whether its client answers or not", async (context) => {
     const settings = { webSocket: { enabled: true, maxConnections: 2, maxMinutes: 60 } };
     const limits = { maxArrivingBytes: 300_000 };
