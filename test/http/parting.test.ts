@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
-import { test } from "node:test";
+import { suite, test } from "node:test";
 import { createServer } from "../../src/http/server.ts";
 
 const requests = [
@@ -12,26 +12,32 @@ const requests = [
   { name: "headers without an end", sent: "GET / HTTP/1.1\r\n", status: 408, headersTimeoutMs: 50 },
 ];
 
-for (const { name, sent, status, headersTimeoutMs = 60_000 } of requests) {
-  test(`${name} leaves no connection behind, though its sender keeps it open`, { timeout: 20_000 }, async (context) => {
-    const app = createServer({
-      headersTimeoutMs,
-      newRequestId: () => "req_1",
-      isUpgrade: () => false,
-      fail: () => assert.fail("nothing gets this far"),
-    });
-    await app.listen({ port: 0, host: "127.0.0.1" });
-    const { port } = app.server.address() as AddressInfo;
-    const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-    context.after(() => {
-      client.destroy();
-      return app.close();
-    });
-    const [socket] = await once(app.server, "connection");
-    const closed = once(socket, "close");
-    client.write(sent);
-    const [answer] = await once(client, "data");
-    assert.match(String(answer), new RegExp(`^HTTP/1\\.1 ${status} `));
-    await closed;
-  });
-}
+suite("whoever was answered on the bare socket", { concurrency: true }, () => {
+  for (const { name, sent, status, headersTimeoutMs = 60_000 } of requests) {
+    test(
+      `${name} leaves no connection behind, though its sender keeps it open`,
+      { timeout: 20_000 },
+      async (context) => {
+        const app = createServer({
+          headersTimeoutMs,
+          newRequestId: () => "req_1",
+          isUpgrade: () => false,
+          fail: () => assert.fail("nothing gets this far"),
+        });
+        await app.listen({ port: 0, host: "127.0.0.1" });
+        const { port } = app.server.address() as AddressInfo;
+        const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+        context.after(() => {
+          client.destroy();
+          return app.close();
+        });
+        const [socket] = await once(app.server, "connection");
+        const closed = once(socket, "close");
+        client.write(sent);
+        const [answer] = await once(client, "data");
+        assert.match(String(answer), new RegExp(`^HTTP/1\\.1 ${status} `));
+        await closed;
+      },
+    );
+  }
+});
