@@ -63,5 +63,5 @@ export async function findGiven(name: string, given: GivenAdapters): Promise<Ada
 /** Each of them once, and all of them, whichever fails. */
 export async function closeGiven(given: GivenAdapters): Promise<void> {
   const { guardAdapter } = await import("./adapters/module/guard.ts");
-  await closeAll(Array.from(new Set(Object.values(given)), guardAdapter));
+  await closeAll(Array.from(new Set(Object.values(given)), (adapter) => guardAdapter(adapter)));
 }

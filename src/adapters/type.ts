@@ -25,3 +25,13 @@ export function defineAdapter<Options extends ObjectSchema>(
 export function milliseconds(description: string, value: number) {
   return { type: "integer", minimum: 1, maximum: 2_147_483_647, default: value, description } as const;
 }
+
+/** How long an answer may take, for kinds that others speak through: a server, a program, a file of the operator's. */
+export const answerTimeouts = {
+  first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer.", 120_000),
+  idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
+  total_timeout_ms: milliseconds(
+    "The longest that a whole answer may take, silent or not. Streams have no such limit.",
+    600_000,
+  ),
+} as const;

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
 import { adapterOptions } from "../../src/adapters/index.ts";
@@ -253,6 +254,50 @@ test("a module that tidies up badly changes nothing of how its answer ended", as
   assert.equal(thrown.code, "adapter_error");
 });
 
+const lateAnswers = [
+  { limit: "first_byte", stream: true, told: [], says: /said nothing within 30 ms \(first_byte_timeout_ms\)/ },
+  { limit: "idle", stream: true, told: ["one"], says: /said nothing within 40 ms \(idle_timeout_ms\)/ },
+  { limit: "total", stream: false, told: ["one"], says: /did not end its answer within 50 ms \(total_timeout_ms\)/ },
+] as const;
+
+for (const { limit, stream, told, says } of lateAnswers) {
+  test(`a module that passes its limit '${limit}' is told to stop, and not waited for`, async () => {
+    const stopped = Promise.withResolvers<void>();
+    const stuck: Adapter = {
+      async *stream(_turn, signal) {
+        signal.addEventListener("abort", () => stopped.resolve());
+        for (const text of told) yield [{ type: "text", text }];
+        await new Promise(() => {});
+      },
+    };
+    const adapter = guardAdapter(stuck, { firstByteMs: 30, idleMs: 40, totalMs: 50 });
+    const heard: unknown[] = [];
+    const late = (async () => {
+      for await (const batch of adapter.stream({ ...turn, stream }, new AbortController().signal)) heard.push(...batch);
+    })();
+    await assert.rejects(late, { code: "adapter_timeout", wireCode: `adapter_${limit}_timeout`, message: says });
+    await stopped.promise;
+    assert.deepEqual(
+      heard,
+      told.map((text) => ({ type: "text", text })),
+    );
+  });
+}
+
+test("the time that a caller takes to read is not a module's silence", async () => {
+  const stream = async function* () {
+    yield [{ type: "text" as const, text: "one" }];
+    yield [{ type: "text" as const, text: "two" }];
+  };
+  const adapter = guardAdapter({ stream }, { firstByteMs: 20, idleMs: 20, totalMs: 20 });
+  let heard = 0;
+  for await (const batch of adapter.stream({ ...turn, stream: true }, new AbortController().signal)) {
+    heard += batch.length;
+    await wait(60);
+  }
+  assert.equal(heard, 2);
+});
+
 test("a module that never comes to the end of its closing is not waited for", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const adapter = guardAdapter({ async *stream() {}, close: () => new Promise<void>(() => {}) });
@@ -383,6 +428,9 @@ test("paths of adapters start from the config file", async () => {
   assert.deepEqual(config.adapters["mine"]?.options, {
     path: "/etc/portico/adapters/mine.ts",
     options: { path: "its/own" },
+    first_byte_timeout_ms: 120_000,
+    idle_timeout_ms: 120_000,
+    total_timeout_ms: 600_000,
   });
   assert.equal(config.adapters["agent"]?.options["cwd"], "/srv/agent");
   assert.equal(config.adapters["other"]?.options["cwd"], "/etc/portico");

@@ -1,6 +1,6 @@
 /** The options of the ai-sdk adapter. */
 import { defaultMaxBytes } from "../media/limits.ts";
-import { milliseconds } from "../type.ts";
+import { answerTimeouts, milliseconds } from "../type.ts";
 
 export const options = {
   type: "object",
@@ -50,11 +50,6 @@ export const options = {
         },
       },
     },
-    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer's body.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
-    total_timeout_ms: milliseconds(
-      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
-      600_000,
-    ),
+    ...answerTimeouts,
   },
 } as const;

@@ -1,5 +1,5 @@
 /** The options of the command adapter. */
-import { milliseconds } from "../type.ts";
+import { answerTimeouts } from "../type.ts";
 
 const defaultEnv = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"];
 
@@ -44,12 +44,7 @@ export const options = {
       description:
         "What it writes on its standard output: text, or deltas as JSON Lines; auto: its first line decides.",
     },
-    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
-    total_timeout_ms: milliseconds(
-      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
-      600_000,
-    ),
+    ...answerTimeouts,
     max_output_bytes: {
       type: "integer",
       minimum: 1024,

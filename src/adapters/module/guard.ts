@@ -4,12 +4,21 @@ import { inspect } from "node:util";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import { finishes, type Turn, type Usage } from "../../core/turn.ts";
+import { createWatch, type Limit } from "../http/watch.ts";
 import { tellableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
-export function guardAdapter(adapter: Adapter): Adapter {
+/** How long it may take: until its first batch, from one to the next, and for a whole answer. */
+interface AnswerLimits {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+/** Without limits it may take as long as it likes. */
+export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
   return {
-    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell),
+    stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limits),
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
     countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must give a number of tokens"),
@@ -46,44 +55,65 @@ function readWindow(adapter: Adapter, model: string): number | undefined {
   }
 }
 
-/** A turn that is called off ends at once, also when the adapter does not heed the signal. */
+/** A turn that is called off or takes too long ends at once, also when the adapter does not heed the signal. */
 async function* guardStream(
   adapter: Adapter,
   turn: Turn,
   signal: AbortSignal,
   tell: Tell | undefined,
+  limits: AnswerLimits | undefined,
 ): AsyncGenerator<readonly Delta[], void, void> {
   if (signal.aborted) throw callerLeft();
+  const { firstByteMs = Infinity, idleMs = Infinity, totalMs } = limits ?? {};
+  const inner = new AbortController();
+  let why: GatewayError | undefined;
   let interrupt: ((why: GatewayError) => void) | undefined;
+
+  function cut(reason: GatewayError): void {
+    why ??= reason;
+    interrupt?.(why);
+    inner.abort();
+  }
 
   /** One promise for each step: a race against one that lasts as long as the stream would keep every step until its end. */
   function wait<Value>(pending: Value | PromiseLike<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       interrupt = reject;
       Promise.resolve(pending).then(resolve, reject);
-      if (signal.aborted) leave();
+      if (why !== undefined) reject(why);
     });
   }
 
-  const leave = () => interrupt?.(callerLeft());
+  const watch = createWatch(turn.stream ? undefined : totalMs, (limit, limitMs) => cut(toLateness(limit, limitMs)));
+  const leave = () => cut(callerLeft());
   signal.addEventListener("abort", leave);
   let batches: AsyncIterator<unknown> | undefined;
   try {
-    batches = iterate(adapter.stream(turn, signal, tell));
+    batches = iterate(adapter.stream(turn, inner.signal, tell));
+    watch.enter("first_byte", firstByteMs);
     for (;;) {
       const next = await wait(batches.next());
       if (next.done === true) {
         batches = undefined;
         return;
       }
+      watch.rest();
       yield checkBatch(next.value, turn.settings.choices);
+      watch.enter("idle", idleMs);
     }
   } catch (thrown) {
-    throw signal.aborted ? callerLeft() : toFailure(thrown);
+    throw why ?? toFailure(thrown);
   } finally {
+    watch.stop();
     signal.removeEventListener("abort", leave);
     if (batches !== undefined) void dismiss(batches);
   }
+}
+
+function toLateness(limit: Limit, limitMs: number): GatewayError {
+  const what = limit === "total" ? "did not end its answer" : "said nothing";
+  const message = `Timed out: the adapter's module ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
+  return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }
 
 /** Nobody waits for its cleaning up: it may be stuck, and what it throws has nobody left to hear it. */

@@ -1,4 +1,5 @@
 /** The options of the module adapter. */
+import { answerTimeouts } from "../type.ts";
 
 export const options = {
   type: "object",
@@ -16,5 +17,6 @@ export const options = {
       default: {},
       description: "What the file's function is called with.",
     },
+    ...answerTimeouts,
   },
 } as const;

@@ -1,6 +1,6 @@
 /** The options of the openai adapter. */
 import { baseUrlPattern } from "../http/target.ts";
-import { milliseconds } from "../type.ts";
+import { answerTimeouts, milliseconds } from "../type.ts";
 
 export const options = {
   type: "object",
@@ -81,12 +81,7 @@ export const options = {
         "loopback addresses and unix sockets are then never proxied.",
     },
     connect_timeout_ms: milliseconds("The longest wait for a connection.", 5_000),
-    first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer's body.", 120_000),
-    idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
-    total_timeout_ms: milliseconds(
-      "The longest that a whole answer may take, silent or not. Streams have no such limit.",
-      600_000,
-    ),
+    ...answerTimeouts,
     max_response_bytes: {
       type: "integer",
       minimum: 1024,
