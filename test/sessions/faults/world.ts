@@ -260,7 +260,8 @@ function script({ id, items }: Turn): readonly (readonly Delta[])[] {
 
 function toItems(said: readonly Delta[]): readonly Item[] {
   const text = said.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
-  const written = said.map((delta) => (delta.type === "tool-arguments" ? delta.text : "")).join("");
+  // A call that is made without arguments has none.
+  const written = said.map((delta) => (delta.type === "tool-arguments" ? delta.text : "")).join("") || "{}";
   const calls = said.flatMap((delta): Item[] =>
     delta.type === "tool-call"
       ? [{ type: "tool-call", kind: "function", callId: delta.callId ?? "", name: delta.name, arguments: written }]
