@@ -4,6 +4,7 @@ import { shownSuffix } from "./conversation/address.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
 import type { Event } from "./event.ts";
 import { type Item, isSteering } from "./item.ts";
+import { bringIntoForce } from "./place/force.ts";
 import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
 import { noConversation, noPrevious, type Place } from "./place/place.ts";
 import { isSameSteering } from "./place/steering.ts";
@@ -90,7 +91,7 @@ export function toTurn(
 /** Clients send their system messages with every request: those that are in force in a session's thread are not kept again. */
 function toInput({ by, input, path }: Place): readonly Item[] {
   const own = by === "hint" ? input.filter(isSteering) : [];
-  if (own.length === 0 || !isSameSteering(own, path.steering)) return input;
+  if (own.length === 0 || !isSameSteering(bringIntoForce(path.steering, own), path.steering)) return input;
   return input.filter((item) => !isSteering(item));
 }
 

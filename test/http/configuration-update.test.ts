@@ -59,6 +59,49 @@ test("a configuration update holds over what the requests say until another repl
   );
 });
 
+test("in a session a configuration update and instructions leave each other alone, and updates add up", async (context) => {
+  const message = { role: "assistant", content: "{}" };
+  const upstream = await startUpstream(
+    answerJson({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }),
+  );
+  context.after(() => upstream.close());
+  const { address } = await startGateway(context, {
+    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-model" } },
+  });
+  const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token, defaultHeaders: { "x-session-id": "s" } });
+  const system = (content: string) => ({ role: "system" as const, content });
+  const json = update({ text: { format: { type: "json_object" as const } } });
+  const requests = [
+    { input: [system("old"), say("one")] },
+    { input: [update({ reasoning: { effort: "low" } }), say("two")] },
+    { input: [json, say("three")] },
+    { input: [system("new"), say("four")] },
+    { input: [update({ reasoning: { effort: "high" } }), say("five")] },
+    { instructions: "once", input: "six" },
+    { input: "seven" },
+  ];
+  for (const request of requests) await client.responses.create({ model: "m", ...request });
+
+  type Body = { messages: { role: string; content: string }[]; reasoning_effort?: string; response_format?: object };
+  const seen = upstream.received.map(({ json: body }) => body as Body);
+  assert.deepEqual(
+    seen.map((body) => [
+      body.messages.filter(({ role }) => role === "system").map(({ content }) => content),
+      body.reasoning_effort,
+      body.response_format,
+    ]),
+    [
+      [["old"], undefined, undefined],
+      [["old"], "low", undefined],
+      [["old"], "low", { type: "json_object" }],
+      [["new"], "low", { type: "json_object" }],
+      [["new"], "high", { type: "json_object" }],
+      [["once"], "high", { type: "json_object" }],
+      [["new"], "high", { type: "json_object" }],
+    ],
+  );
+});
+
 test("a configuration update that cannot be read is refused by its path", async (context) => {
   const { address } = await startGateway(context, {});
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });

@@ -2,6 +2,7 @@
 import { withBeside } from "./beside.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
+import { bringIntoForce, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
 import { readStanding, withAmid } from "./steering.ts";
@@ -21,7 +22,10 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
   const told = place.base.concat(place.input);
   if (by !== "hint") return checkTools((instead ?? talkOf(path, told)).concat(told), place, ask);
   const own = steering(place, ask);
-  if (place.isVerbatim === true) return own === path.steering && own.length > 0 ? own.concat(ask.items) : ask.items;
+  if (place.isVerbatim === true) {
+    const unsaid = own.filter((item) => !place.input.includes(item));
+    return unsaid.length > 0 ? unsaid.concat(ask.items) : ask.items;
+  }
   const { front, account, notes } = readStanding(own, ask.items);
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
   if (instead !== undefined || path.isAbridged || account !== undefined) {
@@ -65,10 +69,15 @@ function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, nex
   });
 }
 
-/** In a session the request's own system messages apply; if it has none, mostly the newest that a turn of the thread had. */
+/**
+ * In a session the request's own system messages apply; if it has none, mostly the newest that a turn of the thread had. Settings
+ * stay as the thread has changed them.
+ */
 function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): readonly Item[] {
   const own = input.filter(isSteering);
-  return own.length > 0 || settings.instructions !== undefined || showsAll === true ? own : path.steering;
+  if (showsAll === true) return own;
+  const before = settings.instructions === undefined ? path.steering : path.steering.filter(changesSettings);
+  return bringIntoForce(before, own);
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */

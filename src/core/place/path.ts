@@ -3,6 +3,7 @@
  * has to look through a long thread for it. A path grows with its thread and is not copied.
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
+import { bringIntoForce } from "./force.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn, Session, SessionStore } from "../store.ts";
 import { settledLength } from "./tools.ts";
@@ -87,7 +88,6 @@ export function extend(path: Path, turn: PathTurn): Path {
   }
   track.turns.push(turn);
   track.ends.push(track.talk.length);
-  const steering = turn.input.filter(isSteering);
   return {
     length: path.length + 1,
     tip: turn,
@@ -98,7 +98,7 @@ export function extend(path: Path, turn: PathTurn): Path {
     hasCalls,
     isPlain,
     hasBeside: path.hasBeside || turn.input.some((item) => !isSteering(item) && hasBeside(item)),
-    steering: steering.length > 0 ? steering : path.steering,
+    steering: bringIntoForce(path.steering, turn.input.filter(isSteering)),
     lastSide,
     track,
   };
