@@ -109,6 +109,7 @@ test("A turn that could not be told again is refused by its line and field.", as
   const said = (part: object) => ({ output: [{ type: "message", role: "assistant", content: [part] }] });
   const offered = (tool: object) => ({ input: [{ ...everyItem[9], tools: [tool] }] });
   const other = { type: "other", extra: { dialect: "responses", fields: {} } };
+  const updated = (updates: object) => ({ input: [{ ...other, updates }] });
   const wrong = (change: object) => ({ told: { ...told, ...change } });
   const cut = (index: number, kind: string, part: number, ...lengths: number[]) =>
     wrong({ pieces: pieces.with(index, [{ kind, part, lengths } as never]) });
@@ -138,6 +139,10 @@ test("A turn that could not be told again is refused by its line and field.", as
     ["input.0", offered({ type: "function", name: "f", parameters: [] })],
     ["input.0", offered({ ...other, search: { type: "function", name: "f", description: [] } })],
     ["input.0", offered({ ...other, group: { name: "g", tools: [{ ...other, group: { name: "h", tools: 5 } }] } })],
+    ["input.0", updated([])],
+    ["input.0", updated({ reasoningEffort: {} })],
+    ["input.0", updated({ format: 7 })],
+    ["input.0", updated({ format: { type: "schema", name: "n" } })],
     ["told.pieces.0.0.kind", cut(0, "zzz", 0, 1)],
     ["told.pieces.0.0.logprobs", wrong({ pieces: [[{ kind: "text", part: 0, lengths: [1], logprobs: 5 }]] })],
     ["told.pieces.0", cut(0, "text", 0, 1, 5)],

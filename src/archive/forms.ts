@@ -67,6 +67,17 @@ function toToolForm(groups: number): TSchema {
   ]);
 }
 
+const format = Type.Union([
+  Type.Object({ type: Type.Enum(["text", "json"]) }),
+  Type.Object({
+    type: Type.Literal("schema"),
+    name,
+    description: text,
+    schema: Type.Record(Type.String(), Type.Unknown()),
+    strict: flag,
+  }),
+]);
+
 /** What an answer is made of. */
 const outputItem = Type.Union([
   Type.Object({
@@ -96,6 +107,7 @@ const outputItem = Type.Union([
     extra,
     exchange: Type.Optional(Type.Object({ side: Type.Enum(["model", "tools"]), id: Type.String() })),
     tools: Type.Optional(tools),
+    updates: Type.Optional(Type.Object({ reasoningEffort: text, format: Type.Optional(format) })),
     words: Type.Optional(Type.String()),
     steers: flag,
   }),
