@@ -56,6 +56,8 @@ const frameworkErrors = new Map<unknown, Words>([
 
 /** Answers on the bare socket what is not a request at all. */
 export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
+  // Node tells of each piece that it cannot read: who was answered and still sends is only waited for.
+  if (socket.writableEnded && failure.code !== "ECONNRESET") return;
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
   answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
 }

@@ -13,6 +13,35 @@ const requests = [
 ];
 
 suite("whoever was answered on the bare socket", { concurrency: true }, () => {
+  test(
+    "who still sends what is no request is not cut off before it has read its answer",
+    { timeout: 20_000 },
+    async (context) => {
+      const app = createServer({
+        headersTimeoutMs: 60_000,
+        newRequestId: () => "req_1",
+        isUpgrade: () => false,
+        fail: () => assert.fail("nothing gets this far"),
+      });
+      await app.listen({ port: 0, host: "127.0.0.1" });
+      const { port } = app.server.address() as AddressInfo;
+      const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+      context.after(() => {
+        client.destroy();
+        return app.close();
+      });
+      client.write(`GET / HTTP/1.1\r\nx-long: ${"a".repeat(20_000)}`);
+      await once(app.server, "clientError");
+      client.write("a".repeat(20_000));
+      const [, socket] = await once(app.server, "clientError");
+      assert.equal(socket.destroyed, false);
+      client.end("a".repeat(20_000));
+      const [answer] = await once(client, "data");
+      assert.match(String(answer), /^HTTP\/1\.1 431 /);
+      await once(client, "close");
+    },
+  );
+
   for (const { name, sent, status, headersTimeoutMs = 60_000 } of requests) {
     test(
       `${name} leaves no connection behind, though its sender keeps it open`,
