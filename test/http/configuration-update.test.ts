@@ -102,6 +102,17 @@ test("in a session a configuration update and instructions leave each other alon
   );
 });
 
+test("who asks its first question again with other settings goes on with its conversation", async (context) => {
+  const { address } = await startGateway(context, {});
+  const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token, defaultHeaders: { "x-session-id": "s" } });
+  const ask = async (...items: OpenAI.Responses.ResponseInputItem[]) => {
+    const { response } = await client.responses.create({ model: "echo", input: [...items, say("one")] }).withResponse();
+    return response.headers.get("x-portico-history");
+  };
+  assert.equal(await ask({ role: "system", content: "short" }), "new");
+  assert.equal(await ask(update({ reasoning: { effort: "low" as const } })), "continued");
+});
+
 test("a configuration update that cannot be read is refused by its path", async (context) => {
   const { address } = await startGateway(context, {});
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });

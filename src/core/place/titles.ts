@@ -15,12 +15,13 @@ export function mayFollow(first: Ask<Item>, ask: Ask<Item>): boolean {
 
 /** Who asks the session's first question once more, under other instructions, does not go on with it. */
 export function asksAnew(path: Path, items: readonly Item[]): boolean {
-  if (path.length !== 1 || path.steering.length === 0) return false;
-  const own = items.filter(isSteering);
+  const before = path.steering.filter(isInstruction);
+  if (path.length !== 1 || before.length === 0) return false;
+  const own = items.filter(isInstruction);
   const asked = path.tip?.input.findLast(isQuestion);
   if (own.length === 0 || asked === undefined) return false;
   const isAsked = items.some((item) => isQuestion(item) && textOf([item]) === textOf([asked]));
-  return isAsked && !isAlike(textOf(own), textOf(path.steering));
+  return isAsked && !isAlike(textOf(own), textOf(before));
 }
 
 /**
@@ -34,6 +35,11 @@ export function isConversation({ items, settings }: Ask<Item>, { tip }: Path): b
 
 function instructionsOf({ items, settings: { instructions = "" } }: Ask<Item>): string {
   return `${instructions}\n${textOf(items.filter(isSteering))}`.trim();
+}
+
+/** Tools and settings that items bring along are no other instructions. */
+function isInstruction(item: Item): boolean {
+  return item.type === "message" && isSteering(item);
 }
 
 function isQuestion(item: Item): boolean {
