@@ -83,6 +83,21 @@ suite("a conversation made short", () => {
     assert.deepEqual([answer.status, answer.usage], ["completed", usage]);
   });
 
+  test("has neither the form nor the tools that items of the conversation bring", async () => {
+    const { talk, turns } = createScene(model);
+    const extra = { dialect: "responses", fields: { type: "configuration_update" } } as const;
+    const items: Item[] = [
+      { type: "other", extra, updates: { format: { type: "json" } }, steers: true },
+      { type: "other", extra, tools: [{ type: "function", name: "f" }], steers: true },
+      user("hi"),
+    ];
+    await talk({ items, compacts: true });
+    const [turn] = turns;
+    assert.equal(turn?.settings.format, undefined);
+    assert.deepEqual(turn?.settings.tools, []);
+    assert.deepEqual(turn?.items.slice(0, -1), [user("hi")]);
+  });
+
   test("is asked of the model after the whole conversation, in plain text and without tools", async () => {
     const { talk, turns } = createScene(model);
     await talk({

@@ -48,7 +48,7 @@ function toSummaryTurn(turn: Turn): Turn {
     maxOutputTokens: undefined,
     native: undefined,
   };
-  const items: Item[] = turn.items.filter(isAnswered(turn.items));
+  const items: Item[] = turn.items.filter(isAnswered(turn.items)).filter((item) => !bringsSettings(item));
   items.push({ type: "message", role: "user", content: prompt });
   return { ...turn, items, settings };
 }
@@ -57,6 +57,11 @@ function toSummaryTurn(turn: Turn): Turn {
 function isAnswered(items: readonly Item[]): (item: Item) => boolean {
   const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
   return (item) => item.type !== "tool-call" || answered.has(item.callId);
+}
+
+/** Tools and settings that stand among the items would come back with them. */
+function bringsSettings(item: Item): boolean {
+  return item.type === "other" && isSteering(item);
 }
 
 /** What is said about the answer rather than in it. */
