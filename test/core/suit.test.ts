@@ -85,7 +85,7 @@ test("a message without words, for fields that the adapter cannot read, is left 
   assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said, ...blanks] }, remarks: [] });
 });
 
-test("settings that an item changes are changed for an adapter that does not know it, unless its caller speaks another dialect", () => {
+test("settings that an item changes are changed for an adapter that does not know it, where its caller speaks that dialect", () => {
   const fields = { type: "configuration_update" };
   const update: Item = {
     type: "other",
@@ -98,7 +98,7 @@ test("settings that an item changes are changed for an adapter that does not kno
     return fit(toTurn({ reasoningEffort: "high", native }, items), speaks).turn.settings.reasoningEffort;
   };
   assert.equal(effortOf("responses", "chat"), "low");
-  assert.equal(effortOf(undefined, "chat"), "low");
+  assert.equal(effortOf(undefined, "chat"), "high");
   assert.equal(effortOf("chat", "chat"), "high");
   assert.equal(effortOf("responses", "responses"), "high");
 });

@@ -103,7 +103,7 @@ const ownWords: OwnWords = {
     },
     {
       param: "logit_bias",
-      isIdle: (value) => isObject(value) && Object.keys(value).length === 0,
+      isIdle: (value) => typeof value === "object" && Object.keys(value ?? {}).length === 0,
       why: "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
     },
   ],

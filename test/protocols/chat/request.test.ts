@@ -37,6 +37,7 @@ test("what only this dialect can honour is known: what the answer hangs on, and 
     [{ n: 2 }, ["n"], []],
     [{ logit_bias: { "50256": -100 }, prediction: { type: "content" } }, ["logit_bias"], ["prediction"]],
     [{ n: 1, logit_bias: {}, web_search_options: {} }, [], ["web_search_options"]],
+    [{ logit_bias: [] }, [], []],
     [{ n: null, logit_bias: null, web_search_options: null, prediction: null, context_management: [] }, [], []],
   ] as const;
   for (const [body, demanded, offered] of cases) {
