@@ -92,10 +92,10 @@ export function expectTurn(session: KnownSession, asked: readonly Item[]): Expec
     (said) => startsWith(script, said.script) && !isLineOfModel(script[said.script.length]),
   );
   const longest = Math.max(0, ...prefixes.map((said) => said.script.length));
-  const known = preferEnds(
-    session,
-    prefixes.filter((said) => said.script.length === longest),
-  );
+  const twins = prefixes.filter((said) => said.script.length === longest);
+  // What stands behind the history is new, and tells nothing of where it belongs.
+  const known = chooseTwin(session, twins, steeringOf(asked.slice(0, asked.findLastIndex(isOfModel) + 1)));
+  if (known === undefined && twins.length > 0) return place("foreign", undefined, 0);
   if (known !== undefined && longest === script.length) {
     return place(isEnd(session, known) ? "matched" : "forked", known, newFrom);
   }
@@ -334,6 +334,15 @@ function isEnd(session: KnownSession, said: Said): boolean {
 
 function preferEnds(session: KnownSession, candidates: readonly Said[]): Said | undefined {
   return candidates.findLast((said) => isEnd(session, said)) ?? candidates.at(-1);
+}
+
+/** Conversations of the same words are told apart by their system messages; who shows none with its history is given those of nobody else. */
+function chooseTwin(session: KnownSession, twins: readonly Said[], own: readonly string[]): Said | undefined {
+  const newest = preferEnds(session, twins);
+  const isIn = (said: Said, system: readonly string[]) => isDeepStrictEqual(inForceAt(said), system);
+  const ours = twins.filter((said) => isIn(said, own));
+  if (ours.length > 0) return preferEnds(session, ours);
+  return own.length > 0 || twins.every((said) => isIn(said, inForceAt(newest))) ? newest : undefined;
 }
 
 function startsWith(script: readonly string[], start: readonly string[]): boolean {
