@@ -2,7 +2,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { callerLeft, type GatewayError } from "../../core/errors.ts";
 import { toLateness } from "../http/failure.ts";
-import { createWatch } from "../http/watch.ts";
+import { createWatch } from "../watch.ts";
 import { checkPart, checkStream } from "./check.ts";
 import type { StreamPart } from "./spec.ts";
 

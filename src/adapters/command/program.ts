@@ -1,7 +1,7 @@
 /** Runs one program in a process group of its own: what it says waits to be pulled, and nothing of it is left behind. */
 import { basename } from "node:path";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
-import { type Limit, createWatch } from "../http/watch.ts";
+import { type Limit, createWatch } from "../watch.ts";
 import { type Launch, signalGroup, spawnGroup, toLaunchFailure } from "./launch.ts";
 
 interface ProgramLimits {

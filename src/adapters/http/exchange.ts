@@ -5,7 +5,7 @@ import { toLateness, toNetworkFailure } from "./failure.ts";
 import type { Route } from "./route.ts";
 import type { Target } from "./target.ts";
 import type { UpstreamOptions, UpstreamRequest, UpstreamResponse } from "./upstream.ts";
-import { createWatch } from "./watch.ts";
+import { createWatch } from "../watch.ts";
 
 /** Bytes that nobody has pulled; above it the socket is not read any further. */
 const maxQueuedBytes = 64 * 1024;

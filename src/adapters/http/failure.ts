@@ -1,6 +1,6 @@
 /** Says what went wrong on the way to an upstream, in words that name its address and never a secret. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Limit } from "./watch.ts";
+import type { Limit } from "../watch.ts";
 
 /** A failure of the network, as something the caller may read. */
 export function toNetworkFailure(error: Error, address: string): GatewayError {

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import { finishes, type Turn, type Usage } from "../../core/turn.ts";
-import { createWatch, type Limit } from "../http/watch.ts";
+import { createWatch, type Limit } from "../watch.ts";
 import { tellableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
