@@ -1,6 +1,6 @@
 /** Items that change settings for the rest of a conversation, before a model that speaks chat only. */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
 import { startGateway, token } from "../gateway.ts";
 import { answerJson, startUpstream } from "../upstream.ts";
@@ -13,7 +13,8 @@ const format = {
 const update = (fields: object) => ({ type: "configuration_update" as const, ...fields });
 const say = (content: string) => ({ role: "user" as const, content });
 
-test("a configuration update holds over what the requests say until another replaces it, and leaves nothing in the talk", async (context) => {
+/** A gateway before a model that always says the same. */
+async function startBoth(context: TestContext) {
   const message = { role: "assistant", content: "{}" };
   const upstream = await startUpstream(
     answerJson({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }),
@@ -22,6 +23,11 @@ test("a configuration update holds over what the requests say until another repl
   const { address } = await startGateway(context, {
     adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-model" } },
   });
+  return { upstream, address };
+}
+
+test("a configuration update holds over what the requests say until another replaces it, and leaves nothing in the talk", async (context) => {
+  const { upstream, address } = await startBoth(context);
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });
   const request = { model: "m", reasoning: { effort: "medium" } } as const;
 
@@ -60,14 +66,7 @@ test("a configuration update holds over what the requests say until another repl
 });
 
 test("in a session a configuration update and instructions leave each other alone, and updates add up", async (context) => {
-  const message = { role: "assistant", content: "{}" };
-  const upstream = await startUpstream(
-    answerJson({ id: "c", choices: [{ index: 0, message, finish_reason: "stop" }] }),
-  );
-  context.after(() => upstream.close());
-  const { address } = await startGateway(context, {
-    adapters: { model: { type: "openai", base_url: `${upstream.url}/v1`, api_key: "sk-model" } },
-  });
+  const { upstream, address } = await startBoth(context);
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token, defaultHeaders: { "x-session-id": "s" } });
   const system = (content: string) => ({ role: "system" as const, content });
   const json = update({ text: { format: { type: "json_object" as const } } });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
-import { suite, test } from "node:test";
+import { suite, test, type TestContext } from "node:test";
 import { createServer } from "../../src/http/server.ts";
 
 const requests = [
@@ -17,19 +17,7 @@ suite("whoever was answered on the bare socket", { concurrency: true }, () => {
     "who still sends what is no request is not cut off before it has read its answer",
     { timeout: 20_000 },
     async (context) => {
-      const app = createServer({
-        headersTimeoutMs: 60_000,
-        newRequestId: () => "req_1",
-        isUpgrade: () => false,
-        fail: () => assert.fail("nothing gets this far"),
-      });
-      await app.listen({ port: 0, host: "127.0.0.1" });
-      const { port } = app.server.address() as AddressInfo;
-      const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-      context.after(() => {
-        client.destroy();
-        return app.close();
-      });
+      const { app, client } = await connectTo(context);
       client.write(`GET / HTTP/1.1\r\nx-long: ${"a".repeat(20_000)}`);
       await once(app.server, "clientError");
       client.write("a".repeat(20_000));
@@ -42,24 +30,12 @@ suite("whoever was answered on the bare socket", { concurrency: true }, () => {
     },
   );
 
-  for (const { name, sent, status, headersTimeoutMs = 60_000 } of requests) {
+  for (const { name, sent, status, headersTimeoutMs } of requests) {
     test(
       `${name} leaves no connection behind, though its sender keeps it open`,
       { timeout: 20_000 },
       async (context) => {
-        const app = createServer({
-          headersTimeoutMs,
-          newRequestId: () => "req_1",
-          isUpgrade: () => false,
-          fail: () => assert.fail("nothing gets this far"),
-        });
-        await app.listen({ port: 0, host: "127.0.0.1" });
-        const { port } = app.server.address() as AddressInfo;
-        const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
-        context.after(() => {
-          client.destroy();
-          return app.close();
-        });
+        const { app, client } = await connectTo(context, headersTimeoutMs);
         const [socket] = await once(app.server, "connection");
         const closed = once(socket, "close");
         client.write(sent);
@@ -70,3 +46,21 @@ suite("whoever was answered on the bare socket", { concurrency: true }, () => {
     );
   }
 });
+
+/** A server without a gateway, and a client that ends its side when it likes. */
+async function connectTo(context: TestContext, headersTimeoutMs = 60_000) {
+  const app = createServer({
+    headersTimeoutMs,
+    newRequestId: () => "req_1",
+    isUpgrade: () => false,
+    fail: () => assert.fail("nothing gets this far"),
+  });
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const { port } = app.server.address() as AddressInfo;
+  const client = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+  context.after(() => {
+    client.destroy();
+    return app.close();
+  });
+  return { app, client };
+}
