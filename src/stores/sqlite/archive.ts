@@ -1,5 +1,4 @@
 /** The operator's view of the SQLite store: lists its sessions, and writes out what it holds page by page. */
-import type { StatementSync } from "node:sqlite";
 import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
@@ -8,6 +7,7 @@ import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isThere } from "./search.ts";
 import { inSteps, turnBytes } from "./size.ts";
+import type { Statement } from "./statement.ts";
 import { type Told, createTold } from "./told.ts";
 
 export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
@@ -72,16 +72,16 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     }
   }
 
-  function readValues(statement: StatementSync): readonly Uint8Array[] {
+  function readValues(statement: Statement): readonly Uint8Array[] {
     return (read(() => statement.all()) as { value: Uint8Array }[]).map(({ value }) => value);
   }
 
-  function readNumber(statement: StatementSync): number {
+  function readNumber(statement: Statement): number {
     return (read(() => statement.get()) as { number: number }).number;
   }
 
   function* readPages<Row extends { readonly number: number }>(
-    statement: StatementSync,
+    statement: Statement,
     last: number,
   ): Generator<readonly Row[]> {
     let page: readonly Row[];
@@ -184,45 +184,43 @@ function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-function prepareArchive({ database }: Ground) {
-  const readNumbered = database.prepare(`
+function prepareArchive({ prepare }: Ground) {
+  const readNumbered = prepare(
+    `
     SELECT ${turnColumns} FROM turns
-    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isThere} ORDER BY rowid`);
-  readNumbered.setReturnArrays(true);
+    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isThere} ORDER BY rowid`,
+    "arrays",
+  );
   return {
-    findSeal: database.prepare("SELECT value FROM meta WHERE key = 'secret:seal'"),
-    findForeignSeals: database.prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
-    lastSession: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
-    lastTurn: database.prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
-    findActivity: database.prepare(
-      "SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0",
-    ),
+    findSeal: prepare("SELECT value FROM meta WHERE key = 'secret:seal'"),
+    findForeignSeals: prepare("SELECT value FROM meta WHERE key GLOB 'foreign_seal:*' ORDER BY key"),
+    lastSession: prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
+    lastTurn: prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
+    findActivity: prepare("SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0"),
     // From each owner to the next one: there are few, and they may have a million sessions.
-    listOwners: database.prepare(`
+    listOwners: prepare(`
       WITH RECURSIVE owners (owner) AS (
         SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0
         UNION ALL
         SELECT (SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0 AND owner > owners.owner)
         FROM owners WHERE owner IS NOT NULL
       ) SELECT owner FROM owners WHERE owner IS NOT NULL`),
-    findNamed: database.prepare("SELECT id FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0"),
-    listNamed: database.prepare(
-      toListing("sqlite_autoindex_sessions_1", "AND id IN (SELECT value FROM json_each($ids))"),
-    ),
-    listAll: database.prepare(toListing("sessions_by_activity", "")),
-    listOfOwner: database.prepare(toListing("sessions_by_owner", "AND owner = $owner")),
-    readSessions: database.prepare(`
+    findNamed: prepare("SELECT id FROM sessions WHERE owner = ? AND hint = ? AND deleted = 0"),
+    listNamed: prepare(toListing("sqlite_autoindex_sessions_1", "AND id IN (SELECT value FROM json_each($ids))")),
+    listAll: prepare(toListing("sessions_by_activity", "")),
+    listOfOwner: prepare(toListing("sessions_by_owner", "AND owner = $owner")),
+    readSessions: prepare(`
       SELECT ${sessionColumns} FROM sessions WHERE rowid > ? AND rowid <= ? AND deleted = 0
       ORDER BY rowid LIMIT ${pageSize}`),
-    readSession: database.prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
-    sizeTurns: database.prepare(`
+    readSession: prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
+    sizeTurns: prepare(`
       SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
       WHERE turns.rowid > ? AND turns.rowid <= ? AND ${isThere}
       ORDER BY turns.rowid LIMIT ${pageSize}`),
-    numbersOf: database.prepare(`
+    numbersOf: prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}
       ORDER BY rowid`),
-    sizeNumbered: database.prepare(`
+    sizeNumbered: prepare(`
       SELECT rowid AS number, ${turnBytes} AS bytes FROM turns
       WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY rowid`),
     readNumbered,

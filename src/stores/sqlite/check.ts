@@ -5,8 +5,11 @@ import { storeClosed } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { onceForAll } from "./once.ts";
 
-export function createFileCheck({ database, group, now }: Ground, checkFile: () => void): SessionStore["check"] {
-  const write = database.prepare(`
+export function createFileCheck(
+  { database, prepare, group, now }: Ground,
+  checkFile: () => void,
+): SessionStore["check"] {
+  const write = prepare(`
     INSERT INTO meta (key, value) VALUES ('checked', zeroblob(?)) ON CONFLICT (key) DO UPDATE SET value = excluded.value`);
   const lookAtFile = onceForAll(checkFile);
   return createCheck({

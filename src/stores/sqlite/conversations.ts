@@ -7,17 +7,15 @@ import type { Removal } from "./removal.ts";
 import { addRow, toRow } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { database, group, read } = ground;
-  const addSession = database.prepare(`
+  const { prepare, group, read } = ground;
+  const addSession = prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
-  const addTurn = database.prepare(addRow);
-  const readConversation = database.prepare(
+  const addTurn = prepare(addRow);
+  const readConversation = prepare(
     "SELECT created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
   );
-  const updateMetadata = database.prepare(
-    "UPDATE sessions SET metadata = ? WHERE id = ? AND owner = ? AND deleted = 0",
-  );
-  const replaceItems = database.prepare("UPDATE turns SET input = ?, output = ?, gap = 1 WHERE id = ?");
+  const updateMetadata = prepare("UPDATE sessions SET metadata = ? WHERE id = ? AND owner = ? AND deleted = 0");
+  const replaceItems = prepare("UPDATE turns SET input = ?, output = ?, gap = 1 WHERE id = ?");
 
   return {
     async createSession({ id, owner, createdAt, metadata }, shown) {

@@ -10,10 +10,10 @@ import { inSteps, maxStep } from "./size.ts";
 /** Takes a turn out of the tree, in the group; a tip moves to the one before it, or to another. Tells the ids of all that changed. */
 export type RemoveTurn = (owner: string, turnId: string, tip?: string) => readonly string[] | undefined;
 
-export function createTurnRemoval({ database }: Ground, removal: Removal): RemoveTurn {
-  const findPlace = database.prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
-  const hasTwoChildren = database.prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
-  const moveTip = database.prepare(
+export function createTurnRemoval({ prepare }: Ground, removal: Removal): RemoveTurn {
+  const findPlace = prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+  const hasTwoChildren = prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
+  const moveTip = prepare(
     "UPDATE sessions SET tip = coalesce((SELECT id FROM turns WHERE id = ?), ?) WHERE id = ? AND tip = ?",
   );
   function removeTurn(owner: string, turnId: string, tip?: string): readonly string[] | undefined {
@@ -33,9 +33,9 @@ export function createDeletion(
   removal: Removal,
   removeTurn: RemoveTurn,
 ): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
-  const { database, group, recent, read } = ground;
+  const { prepare, group, recent, read } = ground;
   // Children came later than their parents, so the newest go first.
-  const listBelow = database.prepare(`
+  const listBelow = prepare(`
     WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
     SELECT id, bytes FROM tree WHERE id <> $id ORDER BY number DESC`);
 

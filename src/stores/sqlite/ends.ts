@@ -18,8 +18,8 @@ export interface Ends {
   findLeft(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
 }
 
-export function createEnds({ database }: Ground): Ends {
-  const statements = prepareEnds(database);
+export function createEnds(ground: Ground): Ends {
+  const statements = prepareEnds(ground);
 
   /** What a turn that is about to go follows, if that is old too and nothing else follows it. */
   function findBefore({ id, parent }: LeftTurn, before: number): LeftTurn | undefined {
@@ -73,27 +73,27 @@ const isBeside = `${isFollowable} AND ${isThere}
 /** What came to nothing does not follow anything. */
 const isNext = "next.status <> 'failed' AND next.status <> 'cancelled'";
 
-function prepareEnds(database: Ground["database"]) {
+function prepareEnds({ prepare }: Ground) {
   const listed = "SELECT value FROM json_each(?)";
   return {
-    note: database.prepare(
+    note: prepare(
       "INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns WHERE id = ? AND session IS NOT NULL",
     ),
     // The plus keeps the planner from walking through all that is in sessions.
-    noteParents: database.prepare(`
+    noteParents: prepare(`
       INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns
       WHERE +session IS NOT NULL AND id IN (SELECT parent FROM turns WHERE id IN (${listed}))`),
-    forget: database.prepare("DELETE FROM ends WHERE created = ? AND turn = ?"),
-    forgetAll: database.prepare(
+    forget: prepare("DELETE FROM ends WHERE created = ? AND turn = ?"),
+    forgetAll: prepare(
       `DELETE FROM ends WHERE (created, turn) IN (SELECT created, id FROM turns WHERE id IN (${listed}))`,
     ),
-    findOld: database.prepare(`
+    findOld: prepare(`
       SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isBeside} AND ${isLeaf} AS is_left
       FROM ends LEFT JOIN turns ON turns.id = ends.turn
       WHERE ends.created < ? AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = ends.turn AND next.status = 'running')
       ORDER BY ends.created, ends.turn LIMIT ?`),
-    findBefore: database.prepare(`
+    findBefore: prepare(`
       SELECT id, parent, ${turnBytes} AS bytes FROM turns
       WHERE id = ? AND +session IS NOT NULL AND created < ? AND ${isBeside} AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND next.id <> ? AND ${isNext})`),

@@ -6,11 +6,13 @@ import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
 import { onceForAll } from "./once.ts";
 import { type Recent, createRecent } from "../recent.ts";
+import { type Prepare, createPrepare } from "./statement.ts";
 import type { Sync } from "./sync.ts";
 import { cannotRead } from "./trouble.ts";
 
 export interface Ground {
   readonly database: DatabaseSync;
+  readonly prepare: Prepare;
   readonly checkpoints: Checkpoints;
   readonly group: Group;
   readonly recent: Recent;
@@ -41,11 +43,11 @@ export function createGround(
   now: () => Date,
   maxRecentSize?: number,
 ): Ground {
-  const version = database.prepare("PRAGMA data_version");
-  const readMeta = database.prepare("SELECT value FROM meta WHERE key = ?");
-  const addMeta = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)");
+  const prepare = createPrepare(database);
+  const version = prepare("PRAGMA data_version", "arrays");
+  const readMeta = prepare("SELECT value FROM meta WHERE key = ?");
+  const addMeta = prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)");
   const recent = createRecent(maxRecentSize);
-  version.setReturnArrays(true);
 
   const readHintKey = () => readSecretAt("hint_key");
   const readVersion = () => (version.get() as unknown as [number])[0];
@@ -94,7 +96,7 @@ export function createGround(
       // It comes first when the log is trusted again.
     }
   }
-  function prepare(): void {
+  function beforeWriting(): void {
     checkFile();
     sync?.trust();
     settle();
@@ -102,8 +104,9 @@ export function createGround(
   }
   return {
     database,
+    prepare,
     checkpoints,
-    group: createGroup(database, checkpoints, sync?.whenOnDisk, prepare, now),
+    group: createGroup(database, checkpoints, sync?.whenOnDisk, beforeWriting, now),
     recent,
     now,
     hashHint: (owner, hint) => hashHint(owner, hint),

@@ -141,26 +141,26 @@ function toStaged(record: ArchiveRecord): TurnRow | SessionRow | readonly string
   return [id, owner, hint ?? null, tip ?? null, resends ? 1 : 0, json, created, updated, hourOf(updated)];
 }
 
-function prepareImport({ database }: Ground) {
+function prepareImport({ prepare }: Ground) {
   return {
-    hasHints: database.prepare("SELECT 1 FROM sessions WHERE hint IS NOT NULL LIMIT 1"),
-    adoptKey: database.prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),
-    addMeta: database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)"),
-    isOwnSeal: database.prepare("SELECT 1 FROM meta WHERE key = 'secret:seal' AND value = ?"),
-    ownerOfSession: database.prepare("SELECT owner FROM sessions WHERE id = ?"),
-    findSession: database.prepare("SELECT hint FROM sessions WHERE id = ?"),
-    setHint: database.prepare("UPDATE sessions SET hint = ? WHERE id = ? AND owner = ?"),
-    isTaken: database.prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
-    ownerOfTurn: database.prepare("SELECT owner FROM turns WHERE id = ?"),
-    addSession: database.prepare(`
+    hasHints: prepare("SELECT 1 FROM sessions WHERE hint IS NOT NULL LIMIT 1"),
+    adoptKey: prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),
+    addMeta: prepare("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)"),
+    isOwnSeal: prepare("SELECT 1 FROM meta WHERE key = 'secret:seal' AND value = ?"),
+    ownerOfSession: prepare("SELECT owner FROM sessions WHERE id = ?"),
+    findSession: prepare("SELECT hint FROM sessions WHERE id = ?"),
+    setHint: prepare("UPDATE sessions SET hint = ? WHERE id = ? AND owner = ?"),
+    isTaken: prepare("SELECT 1 FROM sessions WHERE owner = ? AND hint = ?"),
+    ownerOfTurn: prepare("SELECT owner FROM turns WHERE id = ?"),
+    addSession: prepare(`
       INSERT INTO sessions (id, owner, hint, tip, resends, metadata, created, updated, active)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`),
-    addTurn: database.prepare(addRow),
-    dropTip: database.prepare(`
+    addTurn: prepare(addRow),
+    dropTip: prepare(`
       UPDATE sessions SET tip = NULL WHERE id = ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = sessions.tip)`),
-    setTip: database.prepare(`
+    setTip: prepare(`
       UPDATE sessions SET tip = ? WHERE id = ? AND tip IS NULL AND owner = (SELECT owner FROM turns WHERE turns.id = ?)`),
-    findStrayTip: database.prepare(`
+    findStrayTip: prepare(`
       SELECT sessions.tip FROM sessions JOIN turns ON turns.id = sessions.tip
       WHERE sessions.id = ? AND turns.owner <> sessions.owner`),
   };

@@ -112,28 +112,27 @@ export function createKeeping(
   };
 }
 
-function prepareKeeping({ database }: Ground) {
-  const readRunning = database.prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND status = 'running'`);
-  readRunning.setReturnArrays(true);
+function prepareKeeping({ prepare }: Ground) {
+  const readRunning = prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND status = 'running'`, "arrays");
   const changed = turnColumns.replace("id, owner, ", "").replaceAll(/\w+/g, "$& = ?");
   return {
-    listRunning: database.prepare(
+    listRunning: prepare(
       "SELECT id, created FROM turns INDEXED BY running_turns WHERE status = 'running' ORDER BY rowid",
     ),
     readRunning,
-    addTurn: database.prepare(addRow),
-    replaceRunning: database.prepare(`
+    addTurn: prepare(addRow),
+    replaceRunning: prepare(`
       UPDATE turns SET rowid = (SELECT max(rowid) + 1 FROM turns), ${changed}
       WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`),
-    addSession: database.prepare(
+    addSession: prepare(
       "INSERT OR IGNORE INTO sessions (id, owner, hint, tip, resends, created, updated, active) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
-    touchSession: database.prepare(
+    touchSession: prepare(
       "UPDATE sessions SET tip = coalesce(?, tip), resends = max(resends, ?), updated = ? WHERE id = ?",
     ),
     // A statement of its own, as an UPDATE writes every index of the columns that it names.
-    moveHour: database.prepare("UPDATE sessions SET active = ? WHERE id = ? AND active <> ?"),
-    keepKey: database.prepare(`
+    moveHour: prepare("UPDATE sessions SET active = ? WHERE id = ? AND active <> ?"),
+    keepKey: prepare(`
       INSERT INTO keys (owner, hash, fingerprint, turn, created) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (owner, hash) DO UPDATE SET
         fingerprint = excluded.fingerprint, turn = excluded.turn, created = excluded.created`),

@@ -13,23 +13,23 @@ interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   turnsAround(turnId: string, last: number): readonly { readonly number: number; readonly id: string }[];
 }
 
-export function createLoose({ database, read }: Ground): Loose {
-  const find = database.prepare("SELECT 1 FROM turns WHERE id = ? AND session IS NULL");
-  const findRoot = database.prepare(
+export function createLoose({ prepare, read }: Ground): Loose {
+  const find = prepare("SELECT 1 FROM turns WHERE id = ? AND session IS NULL");
+  const findRoot = prepare(
     "SELECT created, rowid AS number FROM turns WHERE id = ? AND session IS NULL AND parent IS NULL",
   );
-  const listRoots = database.prepare(`
+  const listRoots = prepare(`
     SELECT rowid AS number, id, owner, created FROM turns INDEXED BY loose_roots
     WHERE session IS NULL AND parent IS NULL AND (created, rowid) < ($created, $number)
     ORDER BY created DESC, rowid DESC LIMIT ${pageSize}`);
-  const findAnyRoot = database.prepare(
+  const findAnyRoot = prepare(
     "SELECT 1 FROM turns INDEXED BY loose_roots WHERE session IS NULL AND parent IS NULL LIMIT 1",
   );
-  const measure = database.prepare(`
+  const measure = prepare(`
     WITH RECURSIVE ${toTree("id = $id")} SELECT count(*) AS turns, max(created) AS updated, (
       SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE id = $id) AS input
     FROM tree`);
-  const around = database.prepare(`
+  const around = prepare(`
     WITH RECURSIVE ${toTree("id = $id")}, before (number, id, parent) AS (
       SELECT rowid, id, parent FROM turns WHERE id = $id
       UNION ALL

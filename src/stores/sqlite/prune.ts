@@ -189,41 +189,39 @@ interface Leaf {
   readonly bytes: number;
 }
 
-function preparePrune({ database }: Ground) {
+function preparePrune({ prepare }: Ground) {
   return {
-    findIdle: database.prepare(`
+    findIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_activity
       WHERE deleted = 0 AND active <= ? AND updated < ? ORDER BY active, updated LIMIT ?`),
-    findCrowded: database.prepare(`
+    findCrowded: prepare(`
       SELECT owner, count(*) AS count FROM sessions INDEXED BY sessions_by_owner
       WHERE deleted = 0 GROUP BY owner HAVING count(*) > ?`),
-    findLongestIdle: database.prepare(`
+    findLongestIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_owner
       WHERE deleted = 0 AND owner = ? ORDER BY active, updated, rowid LIMIT ?`),
-    findFailed: database.prepare(`
+    findFailed: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns INDEXED BY failed_turns
       WHERE status IN ('failed', 'cancelled') AND created < ?
         AND NOT EXISTS (SELECT 1 FROM turns AS child WHERE child.parent = turns.id)
       ORDER BY created LIMIT ?`),
-    findRoots: database.prepare(`
+    findRoots: prepare(`
       SELECT rowid AS number, created FROM turns INDEXED BY loose_roots
       WHERE session IS NULL AND parent IS NULL AND created < $before AND (created, rowid) > ($created, $number)
       ORDER BY created, rowid LIMIT $limit`),
     // Children came later than their parents, so the newest go first.
-    readTree: database.prepare(`
+    readTree: prepare(`
       WITH RECURSIVE ${toTree("rowid = ?")} SELECT id, created, status, bytes FROM tree ORDER BY number DESC`),
-    findNewest: database.prepare("SELECT ifnull(max(rowid), 0) AS newest FROM turns"),
-    parentsBehind: database.prepare(
-      "SELECT parent FROM turns WHERE rowid > ? AND session IS NULL AND parent IS NOT NULL",
-    ),
-    isFollowed: database.prepare(`
+    findNewest: prepare("SELECT ifnull(max(rowid), 0) AS newest FROM turns"),
+    parentsBehind: prepare("SELECT parent FROM turns WHERE rowid > ? AND session IS NULL AND parent IS NOT NULL"),
+    isFollowed: prepare(`
       SELECT 1 FROM turns WHERE session IS NULL AND parent IN (SELECT value FROM json_each($ids))
         AND id NOT IN (SELECT value FROM json_each($ids)) LIMIT 1`),
-    removeKeys: database.prepare(`
+    removeKeys: prepare(`
       DELETE FROM keys WHERE (owner, hash) IN (SELECT owner, hash FROM keys WHERE created < ? ORDER BY created LIMIT ?)`),
-    findPieces: database.prepare(`
+    findPieces: prepare(`
       SELECT rowid AS number, ${turnBytes} AS bytes FROM turns INDEXED BY pieces_by_end
       WHERE pieces IS NOT NULL AND ended < ? ORDER BY ended LIMIT ?`),
-    clearPieces: database.prepare("UPDATE turns SET pieces = NULL WHERE rowid IN (SELECT value FROM json_each(?))"),
+    clearPieces: prepare("UPDATE turns SET pieces = NULL WHERE rowid IN (SELECT value FROM json_each(?))"),
   };
 }

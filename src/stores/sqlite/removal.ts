@@ -37,28 +37,26 @@ interface Removed {
 
 const maxReturnedPages = 256;
 
-export function createRemoval({ database }: Ground, ends: Ends): Removal {
+export function createRemoval({ database, prepare }: Ground, ends: Ends): Removal {
   const statements = {
-    moveChildren: database.prepare(`
+    moveChildren: prepare(`
       UPDATE turns SET parent = (SELECT id FROM turns WHERE id = $heir), gap = 1
       WHERE parent IN (SELECT value FROM json_each($ids)) AND id NOT IN (SELECT value FROM json_each($ids))
       RETURNING id`),
-    loseTip: database.prepare(
-      "UPDATE sessions SET tip = NULL WHERE id = ? AND tip IN (SELECT value FROM json_each(?))",
-    ),
-    ofOwner: database.prepare("SELECT id FROM turns WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"),
-    removeTurns: database.prepare("DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))"),
-    mark: database.prepare(
+    loseTip: prepare("UPDATE sessions SET tip = NULL WHERE id = ? AND tip IN (SELECT value FROM json_each(?))"),
+    ofOwner: prepare("SELECT id FROM turns WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"),
+    removeTurns: prepare("DELETE FROM turns WHERE id IN (SELECT value FROM json_each(?))"),
+    mark: prepare(
       "UPDATE sessions SET deleted = 1, hint = NULL, tip = NULL WHERE id = ? AND owner = ? AND deleted = 0",
     ),
     // Children came later than their parents, so the newest go first. The index saves a walk through all turns.
-    newestOf: database.prepare(`
+    newestOf: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns WHERE rowid IN (
         SELECT rowid FROM turns INDEXED BY turns_by_digest WHERE session = ? ORDER BY rowid DESC LIMIT ?)
       ORDER BY rowid DESC`),
-    removeSession: database.prepare("DELETE FROM sessions WHERE id = ?"),
-    nextMarked: database.prepare("SELECT id FROM sessions INDEXED BY deleted_sessions WHERE deleted = 1 LIMIT 1"),
-    countFree: database.prepare("PRAGMA freelist_count"),
+    removeSession: prepare("DELETE FROM sessions WHERE id = ?"),
+    nextMarked: prepare("SELECT id FROM sessions INDEXED BY deleted_sessions WHERE deleted = 1 LIMIT 1"),
+    countFree: prepare("PRAGMA freelist_count"),
   };
 
   function countFree(): number {

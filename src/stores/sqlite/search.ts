@@ -99,16 +99,12 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   };
 }
 
-export function createShelf({ database, hashHint }: Ground): Shelf {
+export function createShelf({ prepare, hashHint }: Ground): Shelf {
   const session = "SELECT id, owner, tip, resends FROM sessions WHERE deleted = 0";
-  const findSession = database.prepare(`${session} AND owner = ? AND hint = ?`);
-  const readSession = database.prepare(`${session} AND id = ?`);
-  const canFollow = database.prepare(
-    `SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isThere}`,
-  );
-  const isRunning = database.prepare(
-    `SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`,
-  );
+  const findSession = prepare(`${session} AND owner = ? AND hint = ?`);
+  const readSession = prepare(`${session} AND id = ?`);
+  const canFollow = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isThere}`);
+  const isRunning = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`);
   return {
     canFollow: (owner, turnId) => canFollow.get(turnId, owner) !== undefined,
     isRunning: (owner, turnId) => isRunning.get(turnId, owner) !== undefined,
@@ -153,42 +149,41 @@ interface KeyRow {
  * Finds turns by what was said. Each names its index, as the planner could as well walk through the whole session. Rows
  * are numbered as they arrive, so the largest number is the newest.
  */
-function prepareSearch({ database }: Ground) {
-  const findTurn = database.prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+function prepareSearch({ prepare }: Ground) {
+  const findTurn = prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isThere}`, "arrays");
   // Whole rows go through the recursion, from the tip to the root: one look-up a turn. Rows as arrays cost a seventh less.
-  const readPath = database.prepare(`
+  const readPath = prepare(
+    `
     WITH RECURSIVE path AS (
       SELECT ${pathColumns} FROM turns WHERE id = ? AND ${isThere}
       UNION ALL
       SELECT ${pathColumns.replaceAll(/\w+/g, "turns.$&")} FROM path JOIN turns ON turns.id = path.parent
-    ) SELECT * FROM path`);
-  findTurn.setReturnArrays(true);
-  readPath.setReturnArrays(true);
+    ) SELECT * FROM path`,
+    "arrays",
+  );
   const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
   return {
     findTurn,
     readPath,
     // The second half runs only when the first found nothing.
-    findByDigest: database.prepare(`
+    findByDigest: prepare(`
       SELECT * FROM (SELECT id, 0 AS has_children ${twins} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
       UNION ALL
       SELECT * FROM (SELECT id, 1 AS has_children ${twins} ORDER BY rowid DESC LIMIT 1)
       LIMIT 1`),
-    findTwins: database.prepare(
-      `SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT ${maxTwins}`,
-    ),
+    findTwins: prepare(`SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT ${maxTwins}`),
     // The rows of json_each come in the order of the list, so that the search ends at the first hit.
-    findKnownDigest: database.prepare(`
+    findKnownDigest: prepare(`
       SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted
       WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE digest = wanted.value AND session = ?)
       ORDER BY wanted.rowid LIMIT 1`),
-    findByExchange: database.prepare(`
+    findByExchange: prepare(`
       SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
       ORDER BY rowid DESC LIMIT ${maxTwins}`),
-    countThreads: database.prepare(`
+    countThreads: prepare(`
       SELECT count(*) AS count FROM (
         SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),
-    findKey: database.prepare(`
+    findKey: prepare(`
       SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
       WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),
   };
