@@ -223,9 +223,11 @@ function ask(address: string, sent: Record<string, string>, body: object = chat)
   return fetch(`${address}/v1/chat/completions`, { method: "POST", headers: sent, body: JSON.stringify(body) });
 }
 
-/** So many spans, as soon as they are there, in the order in which they began. */
+/** So many spans, as soon as they are there, in the order in which they began: of one millisecond, a request before what it asks for. */
 async function spans(count: number) {
   while (exporter.getFinishedSpans().length < count) await new Promise((resolve) => void setImmediate(resolve));
   const toNumber = ([seconds, nanoseconds]: readonly [number, number]) => seconds * 1e9 + nanoseconds;
-  return exporter.getFinishedSpans().toSorted((one, other) => toNumber(one.startTime) - toNumber(other.startTime));
+  return exporter
+    .getFinishedSpans()
+    .toSorted((one, other) => toNumber(one.startTime) - toNumber(other.startTime) || one.kind - other.kind);
 }
