@@ -23,14 +23,8 @@ const {
 );
 
 function start(args: readonly string[], tests: readonly string[], output: "inherit" | "pipe") {
-  const options = [
-    "--import",
-    "./test/compiled.ts",
-    "--test",
-    "--test-timeout=120000",
-    "--test-reporter=spec",
-    ...args,
-  ];
+  const imports = ["./test/compiled.ts", "./test/unfollowed.ts"].map((file) => `--import=${file}`);
+  const options = [...imports, "--test-timeout=120000", "--test-reporter=spec", ...args];
   const child = spawn(process.execPath, [...options, ...tests.toSorted()], {
     cwd: root,
     stdio: ["ignore", output, "inherit"],
@@ -39,8 +33,8 @@ function start(args: readonly string[], tests: readonly string[], output: "inher
   return { ended, told: child.stdout === null ? undefined : buffer(child.stdout) };
 }
 
-const inTurn = ["--test-concurrency=1"];
-const sharing = Object.values(shared).map((tests) => start(["--test-isolation=none"], tests, "pipe"));
+const inTurn = ["--test", "--test-concurrency=1"];
+const sharing = Object.values(shared).map((tests) => start(["test/shared.ts"], tests, "pipe"));
 const quiet = [...sharing, start(inTurn, redis, "pipe")];
 const running = [...quiet, start(inTurn, apart, "inherit")];
 const codes = await Promise.all(running.map(({ ended }) => ended));
