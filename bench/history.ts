@@ -155,7 +155,7 @@ function printTable(rows: readonly Row[]): void {
     ["reading", ({ again }) => again.reading],
     ["comparing", ({ again }) => again.comparing],
     ["writing", ({ again }) => again.writing],
-    ["what a session adds beside", ({ added }) => added],
+    ["what else a session adds", ({ added }) => added],
     ["between", ({ between }) => between.map(format).join(" and ")],
     ["only new items", ({ delta }) => delta],
     ["look-up", ({ lookUp }) => lookUp],
