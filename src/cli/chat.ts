@@ -19,10 +19,10 @@ import { type Terminal, toPath } from "./terminal.ts";
 const usualSession = "terminal";
 
 export const chat: Command = {
-  summary: "Talk to the gateway, in a session that others can share.",
+  summary: "Talk to the gateway, in a session that other clients can share.",
   usage: "chat [--session NAME] [--model NAME] [--url URL] [--token-file FILE] [--config FILE]",
   options: {
-    session: { value: "NAME", summary: `The session to go on with. Default: ${usualSession}.` },
+    session: { value: "NAME", summary: `The session to continue. Default: ${usualSession}.` },
     model: {
       value: "NAME",
       summary:
@@ -34,10 +34,10 @@ export const chat: Command = {
   },
   notes: [
     "Talks to the gateway at the configured address, if it has the configured store. If none answers there, or both endpoints are off, it opens the gateway in this process, without a listener, for as long as the conversation lasts.",
-    "NAME is what other clients send as X-Session-Id, so that they go on with the same conversation, and it with theirs.",
+    "NAME is what other clients send as X-Session-Id: they continue the same conversation, and this continues theirs.",
     "",
-    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D ends, Ctrl-C stops an answer, `/help` says so.",
-    "From a pipe it answers line after line and ends: with 1 if an answer failed.",
+    "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer, `/help` lists these.",
+    "Piped input is answered line by line; exits with 1 if an answer failed.",
   ],
   async run({ options }, terminal, house) {
     const session = readSession(options["session"] ?? usualSession);

@@ -9,10 +9,10 @@ export const check: Command = {
   usage: "check [--config FILE]",
   options: configOption,
   notes: [
-    "Prints the effective configuration as JSON on the standard output, warnings and problems on the standard error.",
-    "What came through a reference is shown as it is written: ${NAME}, or the name of its file.",
-    "Makes every adapter on trial: a program, a file or a package that is missing is a problem too.",
-    "Exits with 0 when the gateway would start with it, else with 1.",
+    "Prints the effective configuration as JSON on standard output, warnings and problems on standard error.",
+    "A value from a reference is shown as written: ${NAME}, or the name of its file.",
+    "Creates every adapter on trial: a missing program, file or package is a problem too.",
+    "Exits with 0 if the gateway would start with it, else with 1.",
   ],
   async run({ options }, terminal, house) {
     const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, house);

@@ -6,17 +6,17 @@ import { type Finding, formatFinding, ok, problemWith, warning } from "./doctor/
 import { configOption, readSettings } from "./settings.ts";
 
 export const doctor: Command = {
-  summary: "Look for what would stand in the way, and say how to mend it.",
+  summary: "Diagnose problems, and say how to fix them.",
   usage: "doctor [--offline] [--config FILE]",
   options: {
-    offline: { summary: "Do not ask the adapters' servers whether they are there." },
+    offline: { summary: "Do not contact the adapters' servers." },
     ...configOption,
   },
   notes: [
-    "Looks at the configuration, the folders, the store, the port, a running gateway and the adapters.",
+    "Checks the configuration, the folders, the store, the port, a running gateway and the adapters.",
     "Changes nothing that is kept, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
     "An adapter's server is asked for its list of models, with the adapter's own key.",
-    "Exits with 1 when there is a problem, else with 0.",
+    "Exits with 1 if there is a problem, else with 0.",
   ],
   async run({ options, flags }, terminal, house) {
     const findings = await examine(readSettings(options, terminal, house), flags.has("offline"));

@@ -11,7 +11,7 @@ export const init: Command = {
   usage: "init [FILE]",
   options: {},
   maxPositionals: 1,
-  notes: ["FILE is ./portico.json when absent. A file that exists is never overwritten."],
+  notes: ["FILE is ./portico.json when absent. An existing file is never overwritten."],
   async run({ positionals }, terminal) {
     const name = positionals[0] ?? "portico.json";
     const file = toPath(name, terminal);

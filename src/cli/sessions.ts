@@ -8,6 +8,6 @@ import { remove } from "./sessions/remove.ts";
 import { show } from "./sessions/show.ts";
 
 export const sessions: Group = {
-  summary: "List, show, export, import, delete or prune what is kept.",
+  summary: "List, show, export, import, delete or prune stored sessions.",
   commands: { list, show, export: exportSessions, import: importSessions, delete: remove, prune },
 };

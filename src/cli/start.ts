@@ -21,9 +21,9 @@ export const start: Command = {
     port: { value: "NUMBER", summary: "Listen on this port instead of gateway.http.port." },
   },
   notes: [
-    "Without a config file both endpoints and the console are on at 127.0.0.1:8600, and a token is made on the first run.",
-    "SIGINT and SIGTERM let running turns end; another one after a moment stops at once.",
-    "SIGHUP reads the configuration again: new requests see all of it, or, if anything is wrong, none. What needs a new start, such as another port, waits until running turns have ended. At a terminal SIGHUP stops, as its window was closed.",
+    "Without a config file, both endpoints and the console are on at 127.0.0.1:8600, and the first run generates a token.",
+    "SIGINT and SIGTERM let running turns finish; a second signal after a moment stops at once.",
+    "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway, because it means that the window was closed.",
   ],
   async run({ options }, terminal, house) {
     // Whoever has just started it may send a signal at once.

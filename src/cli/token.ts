@@ -9,9 +9,9 @@ import { configOption, readSettings } from "./settings.ts";
 const make: Command = {
   summary: "Make a token, with its digest and its config line.",
   usage: "token make [--name NAME]",
-  options: { name: { value: "NAME", summary: "The owner of what is made with it. Default: my-app." } },
+  options: { name: { value: "NAME", summary: "The owner of what it creates. Default: my-app." } },
   notes: [
-    "The token goes to the client and is kept nowhere else; the line goes into gateway.http.tokens, and holds only the digest.",
+    "The token goes to the client and is stored nowhere else; the line goes into gateway.http.tokens, and holds only the digest.",
   ],
   async run({ options }, terminal) {
     const name = options["name"] ?? "my-app";
@@ -25,14 +25,14 @@ const make: Command = {
 };
 
 const hashToken: Command = {
-  summary: "Print the digest of a token from the standard input.",
+  summary: "Print the digest of a token from standard input.",
   usage: "token hash",
   options: {},
   // More would tell the token on the screen again; it is refused below.
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [
     "The digest is what `sha256` holds in gateway.http.tokens.",
-    "A token is never an argument: the shell would remember it, and other users could see it.",
+    "A token is never an argument: it would end up in the shell history, and other users could see it.",
   ],
   async run({ positionals }, terminal) {
     if (positionals.length > 0) {
@@ -51,12 +51,12 @@ const hashToken: Command = {
 };
 
 const rotate: Command = {
-  summary: "Put a new token in the place of the generated one.",
+  summary: "Replace the generated token.",
   usage: "token rotate [--config FILE]",
   options: configOption,
   notes: [
-    "Without a config file the token is kept in the data folder, and is changed there.",
-    "A config file is never changed: you are told on the standard error what to change in it, and it exits with 1.",
+    "Without a config file, the token is in the data folder, and is replaced there.",
+    "A config file is never changed: standard error says what to change in it, and the command exits with 1.",
   ],
   async run({ options }, terminal, house) {
     const { config } = await readSettings(options, terminal, house);
@@ -73,7 +73,7 @@ Sessions stay: they belong to the owner, not to the token.`);
 };
 
 export const token: Group = {
-  summary: "Make a token, digest one, or change one.",
+  summary: "Make, hash or rotate a token.",
   commands: { make, hash: hashToken, rotate },
 };
 

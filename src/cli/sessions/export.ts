@@ -19,16 +19,15 @@ export const exportSessions: Command = {
   usage,
   options: {
     ...hintOptions,
-    out: { value: "FILE", summary: "A new file, readable by you alone, in place of the standard output." },
+    out: { value: "FILE", summary: "A new file, readable only by you, instead of standard output." },
     ...configOption,
   },
   maxPositionals: 1,
   notes: [
     ...wantedNotes,
-    "An archive holds what was said, the key by which hints are recognised, and those that open what clients carry:",
-    "keep it as secret as the store.",
-    "`portico sessions import` takes it in again, here or on another machine.",
-    "Of a store that is damaged, what could be read before the damage stays, without the end that makes it an archive.",
+    "An archive holds what was said, the key that identifies hints, and the keys that open what clients carry: keep it as secret as the store.",
+    "`portico sessions import` imports it, here or on another machine.",
+    "From a damaged store, what can be read before the damage is written, without the end line of a complete archive.",
   ],
   async run(given, terminal, house) {
     const { out, user, hint, owner } = given.options;

@@ -6,15 +6,15 @@ import { toPath } from "../terminal.ts";
 import { withStore } from "./open.ts";
 
 export const importSessions: Command = {
-  summary: "Take in what was exported.",
+  summary: "Import what was exported.",
   usage: "sessions import [FILE] [--config FILE]",
   options: configOption,
   maxPositionals: 1,
   notes: [
-    "Reads the standard input when FILE is absent or `-`.",
-    "A session or turn that is there already stays as it is. If a line is wrong, nothing is taken in.",
-    "A session whose hint another session has by now comes without it: delete that one and import again.",
-    "A gateway that runs on the store opens what clients carry from there within ten seconds.",
+    "Reads standard input if FILE is absent or `-`.",
+    "Existing sessions and turns stay as they are. If a line is invalid, nothing is imported.",
+    "If another session has a session's hint by now, it is imported without the hint: delete the other one and import again.",
+    "A gateway running on the store can open what clients carry from the archive within ten seconds.",
   ],
   async run(given, terminal, house) {
     const [name = "-"] = given.positionals;

@@ -17,8 +17,8 @@ export const list: Command = {
     "sessions list [--user NAME | --hint HINT | --outside] [--owner NAME] [--limit NUMBER] [--after ID] [--json] [--config FILE]",
   options: {
     ...hintOptions,
-    outside: { summary: "What is outside of sessions instead: each thread by its first turn, the youngest first." },
-    limit: { value: "NUMBER", summary: `At most so many. Default: ${usualLimit}.` },
+    outside: { summary: "Threads outside of sessions instead, each by its first turn, newest first." },
+    limit: { value: "NUMBER", summary: `At most this many. Default: ${usualLimit}.` },
     after: { value: "ID", summary: "Only those that come after this one in the list." },
     json: { summary: "As a JSON array." },
     ...configOption,

@@ -9,8 +9,8 @@ export const prune: Command = {
   usage: "sessions prune [--config FILE]",
   options: configOption,
   notes: [
-    "Deletes what gateway.sessions.ttl and max_sessions_per_owner no longer keep, and what idempotency_ttl and events_ttl do not.",
-    "A running gateway does it by itself, every gateway.sessions.prune_interval_ms.",
+    "Deletes what gateway.sessions.ttl, max_sessions_per_owner, idempotency_ttl and events_ttl no longer keep.",
+    "A running gateway does so by itself, every gateway.sessions.prune_interval_ms.",
   ],
   async run(given, terminal, house) {
     const prune = async ({ store, file, config }: Opened): Promise<number> => {

@@ -15,8 +15,8 @@ export const remove: Command = {
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [
     ...wantedNotes,
-    "With a turn outside of sessions goes all that follows it; what came before it stays.",
-    "The rows are gone and their space is given back. Nothing brings them back but an archive.",
+    "Deleting a turn outside of sessions deletes everything after it; what came before it stays.",
+    "The rows are gone and their space is freed. Only an archive can bring them back.",
   ],
   async run(given, terminal, house) {
     // One that is not there keeps none of the others.

@@ -14,11 +14,11 @@ export const show: Command = {
   usage,
   options: {
     ...hintOptions,
-    json: { summary: "As a JSON object; with a hint as an array of them." },
+    json: { summary: "As a JSON object; with a hint, as an array of them." },
     ...configOption,
   },
   maxPositionals: 1,
-  notes: [...wantedNotes, "Of a turn outside of sessions, what came before it and all that follows it is shown."],
+  notes: [...wantedNotes, "For a turn outside of sessions, shows what came before it and everything after it."],
   async run(given, terminal, house) {
     const find = readWish(given, usage);
     return withStore(given, terminal, house, async ({ store }) => {
