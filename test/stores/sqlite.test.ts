@@ -33,6 +33,14 @@ describe("the file of the SQLite store", () => {
     await second.close();
   });
 
+  test("is not written to when it is only opened and closed", async () => {
+    const file = newFile();
+    await createSqliteStore({ file }).close();
+    const before = readFileSync(file);
+    await createSqliteStore({ file }).close();
+    assert.deepEqual(readFileSync(file), before);
+  });
+
   test("is private to its user, and so are its folder and its log", async () => {
     const file = newFile();
     const store = createSqliteStore({ file });

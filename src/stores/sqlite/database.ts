@@ -1,5 +1,15 @@
 /** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
-import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
+import {
+  type Stats,
+  accessSync,
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { GatewayError, messageOf } from "../../core/errors.ts";
@@ -13,9 +23,10 @@ export function openDatabase(file: string): DatabaseSync {
     if (file !== ":memory:") prepareFile(file);
     const database = new DatabaseSync(file, { timeout: openingMs, enableForeignKeyConstraints: true });
     try {
+      if (isEmpty(database)) begin(database, file);
       database.exec(settings);
       migrate(database);
-      database.exec(`PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = ${busyMs}`);
+      database.exec(`PRAGMA busy_timeout = ${busyMs}`);
       return database;
     } catch (thrown) {
       database.close();
@@ -48,21 +59,38 @@ const openingMs = 10_000;
 const busyMs = 1_000;
 
 /**
- * - auto_vacuum comes first, as it holds only for a file without tables: freed pages can be given back later.
- * - synchronous=FULL: in WAL mode a commit has reached the disk when it returns. That is for the schema; once requests wait, the
- *   log is brought there beside them (sync.ts), and SQLite syncs it only where it begins anew or is taken over (NORMAL).
+ * - synchronous=NORMAL: the log is brought to the disk beside the requests (sync.ts), and SQLite does it only where the log begins
+ *   anew or is taken over. New tables may wait for the first turn, which is on the disk only with all that is before it in the log.
  * - wal_autocheckpoint: a thread of its own takes the log over, so that the requests go on meanwhile.
  * - secure_delete: what is deleted is overwritten. A deletion takes up to twice as long for it, a commit no longer.
  * - journal_size_limit: a WAL that grew behind a long read shrinks again after its checkpoint; what it has under load stays.
  */
 const settings = `
-  PRAGMA auto_vacuum = INCREMENTAL;
   PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = FULL;
+  PRAGMA synchronous = NORMAL;
   PRAGMA secure_delete = ON;
   PRAGMA wal_autocheckpoint = 0;
   PRAGMA journal_size_limit = 33554432;
 `;
+
+function isEmpty(database: DatabaseSync): boolean {
+  return database.prepare("PRAGMA page_count").get()?.["page_count"] === 0;
+}
+
+/**
+ * Only a file without tables can be set to give freed pages back later, and setting it again would write at each start. There is
+ * nothing yet that a journal could save; but SQLite throws the log of an empty file away, so this one must not be that for long.
+ */
+function begin(database: DatabaseSync, file: string): void {
+  database.exec("PRAGMA synchronous = OFF; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
+  if (file === ":memory:") return;
+  const descriptor = openSync(file, "r+");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
 
 function prepareFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
