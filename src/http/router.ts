@@ -52,7 +52,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
     if (route.needsNoBody !== true) checkLength(request);
   };
   const onRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    if (findRoute(request, [route]) === undefined) refuseUnrouted(undefined, routes, request, reply);
+    if (!isFilled(request)) refuseUnrouted(undefined, routes, request, reply);
     check(request);
     done();
   };
@@ -61,7 +61,7 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   }
   const allowed = Object.keys(route.methods);
   const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
-    refuseUnrouted(findRoute(request, [route]), routes, request, reply);
+    refuseUnrouted(isFilled(request) ? route : undefined, routes, request, reply);
   const refused = methodNames.filter((method) => !allowed.includes(method));
   if (sockets !== undefined) {
     app.route({
@@ -79,7 +79,12 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   app.route({ ...common, method: refused, onRequest: refuse, handler: () => undefined });
 }
 
-/** The route at a request's path, whatever its method: Fastify knows the usual methods only, and takes a slash too many for none. */
+/** A place for any name is not filled by none, as where a path ends with a slash; Fastify does not mind. */
+function isFilled({ params }: FastifyRequest): boolean {
+  return Object.entries(params as object).every(([name, value]) => name === "*" || value !== "");
+}
+
+/** The route at the path of a request that Fastify has none for, whatever its method: Fastify knows the usual methods only. */
 export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
   return routeAt(readPath(request), routes);
 }
@@ -89,13 +94,12 @@ function routeAt(place: string, routes: readonly Route[]): Route | undefined {
   return routes.find(({ path }) => {
     const wanted = path.split("/");
     const isLongEnough = wanted.at(-1) === "*" ? segments.length >= wanted.length : segments.length === wanted.length;
-    return isLongEnough && wanted.every((name, index) => name === segments[index] || isFilled(name, segments[index]));
+    return isLongEnough && wanted.every((name, index) => fits(name, segments[index]));
   });
 }
 
-/** A place for any name is not filled by none, as where a path ends with a slash. */
-function isFilled(name: string, segment: string | undefined): boolean {
-  return name === "*" || (name.startsWith(":") && segment !== "");
+function fits(name: string, segment: string | undefined): boolean {
+  return name === segment || name === "*" || (name.startsWith(":") && segment !== "");
 }
 
 /** Answers what Fastify has found no route for: a known path has other methods, and any other path is unknown. */

@@ -189,6 +189,13 @@ test("a target that names the host is that of its path, in the log too", async (
   assert.deepEqual(paths, [chat, chat, chat, "/v1/responses", "/v1/nope", "/"]);
 });
 
+test("a letter that is written as its code is the same letter", async (context) => {
+  const address = await createBox(context, [say("hello")]).listen();
+  const body = JSON.stringify({ ...hello, model: "m" });
+  assert.equal((await sendTo(address, "/v1/%63hat/completions", "POST", body)).status, 200);
+  assert.match((await sendTo(address, "/v1/%63hat/completions", "PUT")).text, /not allowed on \/v1\/chat\/completions/);
+});
+
 test("an idempotency key that was used for one deployment is not good for another", async (context) => {
   const box = createBox(context, [say("hello")]);
   const address = await box.listen();
