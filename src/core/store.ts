@@ -29,7 +29,7 @@ export interface SessionStore extends Search, Keeping, Conversations, Archive {
 /** How a request finds its place. */
 export interface Search {
   findSession(owner: string, hint: string): Promise<Session | undefined>;
-  readSession(sessionId: string): Promise<Session | undefined>;
+  readSession(sessionId: string): Promise<Conversation | undefined>;
   findTurn(owner: string, turnId: string): Promise<StoredTurn | undefined>;
   /** The turns from the root to this one, in the order in which they were said, without what was told beside the items. */
   readPath(turnId: string): Promise<Path>;
@@ -97,8 +97,7 @@ export interface Keeping {
 /** Sessions as things that callers handle by name. */
 export interface Conversations {
   /** Makes a session without a hint, with what is said in it already as a turn of status `shown`. */
-  createSession(session: Conversation, shown?: StoredTurn): Promise<void>;
-  readConversation(owner: string, sessionId: string): Promise<Conversation | undefined>;
+  createSession(session: Omit<Conversation, "tip" | "resends">, shown?: StoredTurn): Promise<void>;
   /** False: the owner has no such session. */
   updateMetadata(owner: string, sessionId: string, metadata: Metadata): Promise<boolean>;
   /** Puts other items into a turn that is kept, and marks it as having a gap. False: the turn is gone. */
@@ -138,12 +137,9 @@ export interface Session {
 }
 
 /** A session as its owner handles it. */
-export interface Conversation {
-  readonly id: string;
-  readonly owner: string;
+export interface Conversation extends Session {
   readonly createdAt: Date;
   readonly metadata: Metadata;
-  readonly tip: string | undefined;
 }
 
 export type Metadata = Readonly<Record<string, string>>;

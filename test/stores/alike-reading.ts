@@ -37,9 +37,8 @@ export async function searchSession(world: World, { pick }: Chance): Promise<voi
   if (session !== undefined) await searchOne(world, session);
 }
 
-async function searchOne({ ask }: World, { id, owner }: World["sessions"][number]): Promise<void> {
+async function searchOne({ ask }: World, { id }: World["sessions"][number]): Promise<void> {
   await ask(`read the session ${id}`, (store) => store.readSession(id));
-  await ask(`read the conversation ${id}`, (store) => store.readConversation(owner, id));
   await ask(`count the threads of ${id}`, (store) => store.countThreads(id));
   for (const some of [digests, digests.slice(2)]) {
     await ask(`look for ${some.join(" or ")} in ${id}`, (store) => store.findByDigest(id, some));

@@ -111,12 +111,8 @@ export function describeResends(it: It): void {
       const turn = makeTurn({ session: first!.session, parent: first!.id });
       const move = { ...toMove(turn, first!.id, otherwise), resends: true };
       assert.equal(await store.commit({ turns: [turn], session: move }), otherwise === "branch");
-      assert.deepStrictEqual(await store.readSession(first!.session!), {
-        id: first!.session,
-        owner: "alice",
-        tip: second!.id,
-        resends: otherwise === "branch",
-      });
+      const { tip, resends } = (await store.readSession(first!.session!)) ?? {};
+      assert.deepEqual([tip, resends], [second!.id, otherwise === "branch"]);
     }
   });
 

@@ -115,7 +115,7 @@ export const fullTold: Told = {
 
 export function makeConversation(wanted: Partial<Conversation>): Conversation {
   const createdAt = new Date("2026-02-03T04:00:00.000Z");
-  return { id: newSessionId(), owner: "alice", createdAt, metadata: {}, tip: undefined, ...wanted };
+  return { id: newSessionId(), owner: "alice", createdAt, metadata: {}, tip: undefined, resends: false, ...wanted };
 }
 
 /** Commits a turn that makes a session of its own, under a hint of its own. */

@@ -336,7 +336,6 @@ describe("the file of the SQLite store after deletions", () => {
     const { session, id } = thread[0]!;
     assert.equal(await store.findSession("alice", "hint"), undefined);
     assert.equal(await store.readSession(session!), undefined);
-    assert.equal(await store.readConversation("alice", session!), undefined);
     assert.equal(await store.findTurn("alice", id), undefined);
     assert.deepEqual(await readTurns(store, id), []);
     assert.deepEqual(await store.listSessions({ limit: 10 }), []);

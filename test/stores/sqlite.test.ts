@@ -146,6 +146,8 @@ describe("the file of the SQLite store", () => {
       owner: "alice",
       tip: old.id,
       resends: false,
+      createdAt: new Date(1),
+      metadata: {},
     });
     assert.deepStrictEqual(await readTurns(store, old.id), [root, old]);
     assert.equal(await store.countThreads(sessionId), 1);
@@ -171,8 +173,8 @@ describe("the file of the SQLite store", () => {
     const store = createSqliteStore({ file, now: () => new Date(2_000) });
     assert.deepStrictEqual(await readTurns(store, old.id), [root, old]);
     assert.equal((await store.findTurn("alice", root.id))?.told, undefined);
-    const conversation = { id: root.session!, owner: "alice", createdAt: new Date(1), metadata: {}, tip: old.id };
-    assert.deepStrictEqual(await store.readConversation("alice", root.session!), conversation);
+    const session = await store.readSession(root.session!);
+    assert.deepEqual([session?.createdAt, session?.metadata], [new Date(1), {}]);
     const told = makeTurn({ told: fullTold });
     await store.commit({ turns: [told], key: { key: "key", fingerprint: "print" } });
     assert.deepStrictEqual(await store.findTurn("alice", told.id), told);

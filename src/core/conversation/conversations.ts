@@ -57,7 +57,8 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
   const { store, queue, chain, limits, now } = parts;
 
   async function read(owner: string, conversationId: string): Promise<Conversation> {
-    return (await store.readConversation(owner, conversationId)) ?? unknownConversation(conversationId);
+    const conversation = await store.readSession(conversationId);
+    return conversation?.owner === owner ? conversation : unknownConversation(conversationId);
   }
 
   async function take(owner: string, { items }: Addition): Promise<readonly Item[]> {
@@ -81,7 +82,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       const items = await take(owner, addition);
       const id = parts.newSessionId();
       const shown = items.length === 0 ? undefined : toAdded({ id, owner }, noPath, addition.turnId, items);
-      const conversation = { id, owner, createdAt: now(), metadata, tip: shown?.id };
+      const conversation = { id, owner, createdAt: now(), metadata, tip: shown?.id, resends: false };
       await store.createSession(conversation, shown);
       return conversation;
     },

@@ -14,13 +14,6 @@ export function createConversations(shelves: Shelves): Conversations {
       shelves.putSession({ id, owner, tip, metadata, createdAt, ...unused });
       if (shown !== undefined) shelves.addTurn(shown);
     },
-    async readConversation(owner, sessionId) {
-      checkOpen();
-      const session = sessions.get(sessionId);
-      if (session?.owner !== owner) return undefined;
-      const { id, createdAt, metadata, tip } = session;
-      return { id, owner, createdAt, metadata, tip };
-    },
     async updateMetadata(owner, sessionId, metadata) {
       checkOpen();
       const session = sessions.get(sessionId);

@@ -6,7 +6,7 @@ import type { Shelf } from "../verdict.ts";
 import type { Shelves } from "./shelves.ts";
 
 export function createSearch(shelves: Shelves, shelf: Shelf): Search {
-  const { turns, paths, checkOpen, listed } = shelves;
+  const { turns, sessions, paths, checkOpen, listed } = shelves;
 
   function get(turnId: string): PathTurn | undefined {
     const turn = turns.get(turnId);
@@ -25,7 +25,10 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
     },
     async readSession(sessionId) {
       checkOpen();
-      return shelf.readSession(sessionId);
+      const found = sessions.get(sessionId);
+      if (found === undefined) return undefined;
+      const { hint: _hint, updatedAt: _updatedAt, ...session } = found;
+      return session;
     },
     async findTurn(owner, turnId) {
       checkOpen();

@@ -1,16 +1,14 @@
 /** Where the memory store puts things, with everything by which they are found again. */
 import { randomBytes } from "node:crypto";
-import type { KeptKey, Metadata, Session, StoredTurn } from "../../core/store.ts";
+import type { Conversation, KeptKey, Session, StoredTurn } from "../../core/store.ts";
 import { createKeyedHash } from "../hash.ts";
 import { createPaths, withoutTold } from "../paths.ts";
 import { storeClosed } from "../refusals.ts";
 import { type Shelf, isFollowable } from "../verdict.ts";
 
-export interface KeptSession extends Session {
+export interface KeptSession extends Conversation {
   /** The hint's keyed hash, in base64url. */
   readonly hint: string | undefined;
-  readonly metadata: Metadata;
-  readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 

@@ -2,7 +2,6 @@
 import type { Conversations } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { rejectKept } from "./keeping.ts";
-import { toList, toText } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { toParts } from "./turn.ts";
 
@@ -14,18 +13,6 @@ export function createConversations(ground: Ground): Conversations {
       await ground
         .write(scripts.createSession, [...args, ...parts])
         .catch((thrown) => rejectKept(thrown, [{ id }, ...(shown === undefined ? [] : [shown])]));
-    },
-    async readConversation(owner, sessionId) {
-      const fields = ["owner", "created", "metadata", "tip"];
-      const [of, created, metadata, tip] = toList(await ground.send("HMGET", ground.key(`s:${sessionId}`), ...fields));
-      if (of !== owner) return undefined;
-      return {
-        id: sessionId,
-        owner,
-        createdAt: new Date(Number(created)),
-        metadata: JSON.parse(toText(metadata) ?? "{}"),
-        tip: toText(tip),
-      };
     },
     async updateMetadata(owner, sessionId, metadata) {
       return (await ground.write(scripts.updateMetadata, [sessionId, owner, JSON.stringify(metadata)])) === 1;

@@ -69,7 +69,17 @@ export function createSearch(ground: Ground): Search {
       });
     },
     async readSession(sessionId) {
-      return toSession(sessionId, await ground.send("HMGET", ground.key(`s:${sessionId}`), "owner", "tip", "resends"));
+      const fields = ["owner", "tip", "resends", "created", "metadata"];
+      const found = toList(await ground.send("HMGET", ground.key(`s:${sessionId}`), ...fields));
+      const session = toSession(sessionId, found);
+      const [created, metadata] = found.slice(3);
+      return (
+        session && {
+          ...session,
+          createdAt: new Date(Number(created)),
+          metadata: JSON.parse(toText(metadata) ?? "{}"),
+        }
+      );
     },
     async findTurn(owner, turnId) {
       const [changes, turn] = toList(await ground.read(scripts.findTurn, turnId, owner));

@@ -7,13 +7,10 @@ import type { Removal } from "./removal.ts";
 import { addRow, toRow } from "../row.ts";
 
 export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { prepare, group, read } = ground;
+  const { prepare, group } = ground;
   const addSession = prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = prepare(addRow);
-  const readConversation = prepare(
-    "SELECT created, metadata, tip FROM sessions WHERE id = ? AND owner = ? AND deleted = 0",
-  );
   const updateMetadata = prepare("UPDATE sessions SET metadata = ? WHERE id = ? AND owner = ? AND deleted = 0");
   const replaceItems = prepare("UPDATE turns SET input = ?, output = ?, gap = 1 WHERE id = ?");
 
@@ -25,18 +22,6 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
         addSession.run(id, owner, shown?.id ?? null, time, time, hourOf(time), JSON.stringify(metadata));
         if (row !== undefined) addTurn.run(...row);
       });
-    },
-    async readConversation(owner, sessionId) {
-      const row = read(() => readConversation.get(sessionId, owner)) as ConversationRow | undefined;
-      if (row === undefined) return undefined;
-      const { created, metadata, tip } = row;
-      return {
-        id: sessionId,
-        owner,
-        createdAt: new Date(created),
-        metadata: JSON.parse(metadata),
-        tip: tip ?? undefined,
-      };
     },
     async updateMetadata(owner, sessionId, metadata) {
       const json = JSON.stringify(metadata);
@@ -50,10 +35,4 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
       });
     },
   };
-}
-
-interface ConversationRow {
-  readonly created: number;
-  readonly metadata: string;
-  readonly tip: string | null;
 }

@@ -1,6 +1,14 @@
 /** How a request finds its place in the SQLite store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session, type Twin } from "../../core/store.ts";
+import {
+  type Conversation,
+  type FoundTurn,
+  maxTwins,
+  type PathTurn,
+  type Search,
+  type Session,
+  type Twin,
+} from "../../core/store.ts";
 import type { Shelf } from "../verdict.ts";
 import type { Ground } from "./ground.ts";
 import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
@@ -58,7 +66,10 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       });
     },
     async readSession(sessionId) {
-      return read(() => shelf.readSession(sessionId));
+      return read(() => {
+        const row = statements.readSession.get(sessionId);
+        return row && toConversation(sessionId, row as unknown as ConversationRow);
+      });
     },
     async findTurn(owner, turnId) {
       const row = read(() => statements.findTurn.get(turnId, owner)) as TurnRow | undefined;
@@ -125,6 +136,13 @@ function toSession(row: unknown): Session | undefined {
   );
 }
 
+type ConversationRow = [owner: string, tip: string | null, resends: number, created: number, metadata: string];
+
+function toConversation(id: string, [owner, tip, resends, created, metadata]: ConversationRow): Conversation {
+  const session = { id, owner, tip: tip ?? undefined, resends: resends === 1 };
+  return { ...session, createdAt: new Date(created), metadata: JSON.parse(metadata) };
+}
+
 interface TwinRow {
   readonly id: string;
   readonly has_children: number;
@@ -163,6 +181,10 @@ function prepareSearch({ prepare }: Ground) {
   );
   const twins = "FROM turns INDEXED BY turns_by_digest WHERE digest = $digest AND session = $session";
   return {
+    readSession: prepare(
+      "SELECT owner, tip, resends, created, metadata FROM sessions WHERE id = ? AND deleted = 0",
+      "arrays",
+    ),
     findTurn,
     readPath,
     // The second half runs only when the first found nothing.
