@@ -15,11 +15,12 @@ const usualIntervalMs = 10_000;
 
 /** Looks into the store at once, and again and again. */
 export async function openKeyring(
-  store: Pick<SessionStore, "secret" | "foreignSeals">,
+  store: Pick<SessionStore, "sealKeys">,
   intervalMs = usualIntervalMs,
 ): Promise<Keyring> {
-  const secret = await store.secret("seal");
-  const look = async () => createSeal(secret, await store.foreignSeals());
+  // Even a store that has lost it, and made another one since, has given out what was sealed with the first.
+  const [own] = await store.sealKeys();
+  const look = async () => createSeal(toBytes(own), (await store.sealKeys()).map(toBytes));
   let current = await look();
   const renew = async () => {
     current = await look();
@@ -31,4 +32,8 @@ export async function openKeyring(
     renew,
     close: () => clearInterval(timer),
   };
+}
+
+function toBytes(key: string): Buffer {
+  return Buffer.from(key, "base64url");
 }

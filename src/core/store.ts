@@ -16,11 +16,6 @@ export interface SessionStore extends Search, Keeping, Conversations, Archive {
   claim(): Promise<void>;
   /** The other gateways, where several may work on the store at once. */
   readonly neighbours?: Neighbours | undefined;
-  /**
-   * A secret of 32 bytes that lives in the store: made when it is first asked for, the same ever after. The one called `seal` goes
-   * into archives; a store that has none yet takes over the one that comes with an archive.
-   */
-  secret(name: string): Promise<Uint8Array>;
   /** Throws `store_unavailable` when turns cannot be kept now. */
   check(): Promise<void>;
   close(): Promise<void>;
@@ -122,8 +117,11 @@ export interface Archive {
    * it again if nobody else has it now, and one without a tip has that of the archive. All of it, or nothing.
    */
   importRecords(records: AsyncIterable<ArchiveRecord>): Promise<TakenIn>;
-  /** Secrets that came with archives: what was sealed with them elsewhere can be opened here, and nothing is sealed with them. */
-  foreignSeals(): Promise<readonly Uint8Array[]>;
+  /**
+   * Secrets of 32 bytes that live in the store, in base64url. The first one seals, and is made when it is first asked for, unless an
+   * archive has brought one before; the others came with archives, and only open what was sealed elsewhere.
+   */
+  sealKeys(): Promise<readonly [own: string, ...foreign: string[]]>;
 }
 
 /** The conversations of one owner under one hint. */

@@ -19,10 +19,6 @@ export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions
     ...createKeeping(shelves, shelf),
     ...createConversations(shelves),
     ...createArchive(shelves),
-    async secret(name) {
-      shelves.checkOpen();
-      return shelves.secret(name);
-    },
     async claim() {
       shelves.checkOpen(); // nobody else can reach it
     },

@@ -13,7 +13,6 @@ import { createKeeping } from "./redis/keeping.ts";
 import { type LeaseTimes, createLease } from "./redis/lease.ts";
 import { createNeighbours } from "./redis/neighbours.ts";
 import { createDeletion, createPrune } from "./redis/removal.ts";
-import { readSecret } from "./redis/schema.ts";
 import { scripts } from "./redis/scripts.ts";
 import { createSearch } from "./redis/search.ts";
 import { cannotOpen } from "./redis/trouble.ts";
@@ -75,9 +74,6 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
       ...createConversations(ground),
       ...createArchive(ground, search.readPath),
       importRecords: createImport(ground),
-      async secret(name) {
-        return Buffer.from(await readSecret(ground.send, ground.key, `secret:${name}`), "base64url");
-      },
       async claim() {
         await lease.claim(connection);
         await neighbours.open();

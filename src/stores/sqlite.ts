@@ -58,9 +58,6 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     ...createConversations(ground, removal),
     ...createArchive(ground),
     importRecords: createImport(ground, removal, ends),
-    async secret(name) {
-      return ground.group.add(() => ground.readSecret(name));
-    },
     async claim() {
       unlock ??= lockFile(file);
     },

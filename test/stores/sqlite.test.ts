@@ -239,13 +239,13 @@ describe("the file of the SQLite store", () => {
     const first = createSqliteStore({ file });
     const turn = makeTurn({ status: "running" });
     await first.begin(turn, { key, fingerprint: "print" });
-    const secret = await first.secret("seal");
+    const secret = await first.sealKeys();
     for (const name of [file, `${file}-wal`]) assert.ok(!readFileSync(name).includes(key), name);
     await first.close();
     assert.ok(!readFileSync(file).includes(key));
     const second = createSqliteStore({ file });
     assert.equal((await second.findKey("alice", key))?.turnId, turn.id);
-    assert.deepEqual(await second.secret("seal"), secret);
+    assert.deepEqual(await second.sealKeys(), secret);
     assert.equal(await second.endRunning({ code: "draining", message: "" }, new Date()), 1);
     await second.close();
   });

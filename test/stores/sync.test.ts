@@ -186,7 +186,7 @@ test("a key is on the disk before anything is sealed with it", async (context) =
     fdatasync(log, done);
   });
   const store = createSqliteStore({ file: newFile() });
-  await store.secret("seal");
+  await store.sealKeys();
   assert.equal(syncs, 1);
   await store.close();
 });

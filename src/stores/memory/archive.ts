@@ -1,4 +1,5 @@
 /** The operator's view of the memory store. */
+import { randomBytes } from "node:crypto";
 import type { Archive, ArchiveRecord, StoredTurn, TakenIn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
 import { brokenArchive, checkPlace, mixedOwners, noSession, otherKey } from "../refusals.ts";
@@ -15,9 +16,7 @@ export function createArchive(shelves: Shelves): Archive {
     const outside = wanted === undefined ? [] : around(wanted);
     if (wanted !== undefined && outside.length === 0 && !sessions.has(wanted)) throw noSession(wanted);
     const told = [...sessions.keys()].filter((id) => wanted === undefined || id === wanted);
-    const own = shelves.secrets.get("seal");
-    const sealKeys = [...(own === undefined ? [] : [own]), ...listForeignSeals()].map(toBase64);
-    yield { type: "store", hintKey: toBase64(shelves.hintKey()), sealKeys };
+    yield { type: "store", hintKey: Buffer.from(shelves.hintKey()).toString("base64url"), sealKeys: listSealKeys() };
     for (const id of told) {
       checkOpen();
       const session = sessions.get(id);
@@ -33,17 +32,8 @@ export function createArchive(shelves: Shelves): Archive {
     }
   }
 
-  function listForeignSeals(): readonly Uint8Array[] {
-    return [...shelves.foreignSeals].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, secret]) => secret);
-  }
-
-  function addSeals(sealKeys: readonly string[]): void {
-    for (const sealKey of sealKeys) {
-      const theirs = Buffer.from(sealKey, "base64url");
-      const own = shelves.secrets.get("seal");
-      if (own === undefined) shelves.secrets.set("seal", theirs);
-      else if (!theirs.equals(own)) shelves.foreignSeals.set(sealKey, theirs);
-    }
+  function listSealKeys(): readonly string[] {
+    return [...shelves.sealKeys.slice(0, 1), ...shelves.sealKeys.slice(1).toSorted()];
   }
 
   function firstTurnOf(sessionId: string): StoredTurn | undefined {
@@ -60,7 +50,7 @@ export function createArchive(shelves: Shelves): Archive {
     const hints = new Map<string, string>();
     const tips: (readonly [sessionId: string, tip: string])[] = [];
     let key = shelves.hintKey();
-    let sealKeys: readonly string[] = [];
+    let newSealKeys: readonly string[] = [];
     let isSameKey = false;
     for (const [index, record] of records.entries()) {
       if ((index === 0) !== (record.type === "store")) {
@@ -71,7 +61,7 @@ export function createArchive(shelves: Shelves): Archive {
           const theirs = Buffer.from(record.hintKey, "base64url");
           isSameKey = theirs.equals(key) || !isBound;
           if (isSameKey) key = theirs;
-          sealKeys = record.sealKeys ?? [];
+          newSealKeys = record.sealKeys ?? [];
           break;
         }
         case "session": {
@@ -107,7 +97,7 @@ export function createArchive(shelves: Shelves): Archive {
       }
     }
     shelves.adoptKey(key);
-    addSeals(sealKeys);
+    for (const each of newSealKeys) if (!shelves.sealKeys.includes(each)) shelves.sealKeys.push(each);
     for (const turn of newTurns.values()) shelves.addTurn(turn);
     for (const session of newSessions.values()) shelves.putSession({ ...session, hint: undefined, tip: undefined });
     for (const [sessionId, tip] of tips) giveTip(sessionId, tip);
@@ -161,13 +151,11 @@ export function createArchive(shelves: Shelves): Archive {
       checkOpen();
       return takeIn(gathered);
     },
-    async foreignSeals() {
+    async sealKeys() {
       checkOpen();
-      return listForeignSeals();
+      if (shelves.sealKeys.length === 0) shelves.sealKeys.push(randomBytes(32).toString("base64url"));
+      const [own = "", ...foreign] = listSealKeys();
+      return [own, ...foreign];
     },
   };
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString("base64url");
 }

@@ -19,8 +19,8 @@ export function createShelves(now: () => Date) {
   const sessions = new Map<string, KeptSession>();
   const sessionIds = new Map<string, string>();
   const keys = new Map<string, KeptKey>();
-  const secrets = new Map<string, Uint8Array>();
-  const foreignSeals = new Map<string, Uint8Array>();
+  /** The secrets of seals, in base64url: the first is the store's own. */
+  const sealKeys: string[] = [];
   const paths = createPaths();
   /** Ids of turns, in the order in which they came; and the names of the keys of a turn. */
   const lists = new Map<string, Set<string>>();
@@ -51,8 +51,7 @@ export function createShelves(now: () => Date) {
     paths,
     sessions,
     keys,
-    secrets,
-    foreignSeals,
+    sealKeys,
     now,
     listed: inList,
     hasChildren,
@@ -65,11 +64,6 @@ export function createShelves(now: () => Date) {
       enlist(name, "keys", kept.turnId);
     },
     sessionUnder: (owner: string, hint: string) => sessionIds.get(JSON.stringify([owner, hint])),
-    secret(name: string): Uint8Array {
-      const secret = secrets.get(name) ?? randomBytes(32);
-      secrets.set(name, secret);
-      return secret;
-    },
     hintKey: () => hintKey,
     adoptKey(key: Uint8Array): void {
       hintKey = key;

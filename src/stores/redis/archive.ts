@@ -6,6 +6,7 @@ import { noLoose, noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { listLoose, walkLoose } from "./loose.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
+import { readSecret } from "./schema.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
@@ -140,8 +141,8 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
       return (await send("EXISTS", key("loose"))) === 1;
     },
     exportRecords,
-    async foreignSeals() {
-      return (await readForeignSeals()).map((secret) => Buffer.from(secret, "base64url"));
+    async sealKeys() {
+      return [await readSecret(send, key, "secret:seal"), ...(await readForeignSeals())];
     },
   };
 }

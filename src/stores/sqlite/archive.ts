@@ -25,7 +25,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     const isOutside = wanted !== undefined && isLoose(wanted);
     const isKnown = wanted === undefined || isOutside || read(() => statements.readSession.get(wanted)) !== undefined;
     if (!isKnown) throw noSession(wanted);
-    const sealKeys = [...readValues(statements.findSeal), ...readValues(statements.findForeignSeals)].map(toBase64);
+    const sealKeys = [...readKeys(statements.findSeal), ...readKeys(statements.findForeignSeals)];
     yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
     const told = createTold();
     try {
@@ -72,8 +72,8 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     }
   }
 
-  function readValues(statement: Statement): readonly Uint8Array[] {
-    return (read(() => statement.all()) as { value: Uint8Array }[]).map(({ value }) => value);
+  function readKeys(statement: Statement): readonly string[] {
+    return (read(() => statement.all()) as { value: Uint8Array }[]).map(({ value }) => toBase64(value));
   }
 
   function readNumber(statement: Statement): number {
@@ -116,8 +116,9 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
       });
     },
     exportRecords,
-    async foreignSeals() {
-      return readValues(statements.findForeignSeals);
+    async sealKeys() {
+      const [own = toBase64(await ground.group.add(ground.readSealKey))] = readKeys(statements.findSeal);
+      return [own, ...readKeys(statements.findForeignSeals)];
     },
   };
 }

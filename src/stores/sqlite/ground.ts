@@ -32,7 +32,8 @@ export interface Ground {
   readHintKey(): Uint8Array;
   /** Hashes hints with the key that is in the file now. */
   rekey(): void;
-  readSecret(name: string): Uint8Array;
+  /** The store's own; made if there is none. */
+  readSealKey(): Uint8Array;
 }
 
 export function createGround(
@@ -129,6 +130,6 @@ export function createGround(
     freshenTogether: onceForAll(freshen),
     readHintKey,
     rekey,
-    readSecret: (name) => readSecretAt(`secret:${name}`),
+    readSealKey: () => readSecretAt("secret:seal"),
   };
 }
