@@ -35,10 +35,8 @@ export interface Search {
    * and of several the newest.
    */
   findByDigest(sessionId: string, digests: readonly string[]): Promise<FoundTurn | undefined>;
-  /** The turns of the session with this digest, at most `maxTwins`, the newest first. */
-  findTwins(sessionId: string, digest: string): Promise<readonly Twin[]>;
-  /** The ids of the newest turns of the session, at most `maxTwins`, that end with this exchange. */
-  findByExchange(sessionId: string, exchange: string): Promise<readonly string[]>;
+  /** The turns of the session that have this digest, or end with this exchange: at most `maxTwins`, the newest first. */
+  findTwins(sessionId: string, by: "digest" | "exchange", mark: string): Promise<readonly Twin[]>;
   /** How many threads the session has: turns that nothing follows. At most two are counted. */
   countThreads(sessionId: string): Promise<number>;
   /** What became of an earlier request of the owner with this idempotency key. */
@@ -203,7 +201,7 @@ export interface StoredFailure {
 /** So many turns that are alike are told. */
 export const maxTwins = 8;
 
-/** One of the turns before which, and in which, the same was said. */
+/** One of the turns in which the same was said, and before which, as far as that was asked for. */
 export interface Twin {
   readonly id: string;
   /** Something was said after it. */

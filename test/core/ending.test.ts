@@ -44,7 +44,7 @@ test("who shows the end of a long thread has no more of it looked at than is sho
   const { path, looks } = createThread(5_000);
   const store = {
     ...createMemoryStore(),
-    findByExchange: async () => ["resp_4999"],
+    findTwins: async () => [{ id: "resp_4999", hasChildren: false }],
     readPath: async () => path,
     countThreads: async () => 1,
   };

@@ -43,8 +43,10 @@ async function searchOne({ ask }: World, { id }: World["sessions"][number]): Pro
   for (const some of [digests, digests.slice(2)]) {
     await ask(`look for ${some.join(" or ")} in ${id}`, (store) => store.findByDigest(id, some));
   }
-  for (const each of digests) await ask(`look for all with ${each} in ${id}`, (store) => store.findTwins(id, each));
-  for (const each of exchanges) await ask(`look for ${each} in ${id}`, (store) => store.findByExchange(id, each));
+  for (const each of digests)
+    await ask(`look for all with ${each} in ${id}`, (store) => store.findTwins(id, "digest", each));
+  for (const each of exchanges)
+    await ask(`look for ${each} in ${id}`, (store) => store.findTwins(id, "exchange", each));
 }
 
 export async function list(world: World, { owner, choose }: Chance): Promise<void> {

@@ -4,6 +4,7 @@ import type { ArchiveRecord, StoredTurn } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import type { It } from "./contract-said.ts";
 import {
+  findByExchange,
   fullTold,
   gather,
   keepBelow,
@@ -86,7 +87,7 @@ export function describeDeletion(it: It): void {
     const child = await keepBelow(store, turn, { digest: newDigest() });
     await store.deleteTurn("alice", turn.id);
     assert.equal(await store.findByDigest(root!.session!, [marks.digest]), undefined);
-    assert.deepEqual(await store.findByExchange(root!.session!, marks.exchange), []);
+    assert.deepEqual(await findByExchange(store, root!.session!, marks.exchange), []);
     await store.deleteTurn("alice", root!.id);
     assert.deepStrictEqual(await readTurns(store, child.id), [{ ...child, parent: undefined, gap: true }]);
     assert.equal((await store.findByDigest(root!.session!, [child.digest!]))?.id, child.id);
@@ -113,7 +114,7 @@ export function describeDeletion(it: It): void {
     assert.equal(await store.readSession(sessionId), undefined);
     assert.equal(await store.findKey("alice", "key"), undefined);
     assert.equal(await store.findByDigest(sessionId, [keyed.digest!]), undefined);
-    assert.deepEqual(await store.findByExchange(sessionId, keyed.exchange!), []);
+    assert.deepEqual(await findByExchange(store, sessionId, keyed.exchange!), []);
     assert.equal(await store.countThreads(sessionId), 0);
     for (const { id } of [...thread, keyed]) {
       assert.equal(await store.findTurn("alice", id), undefined);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { SessionStore } from "../../src/core/store.ts";
 import {
+  findByExchange,
   keepBelow,
   keepThread,
   makePair,
@@ -171,7 +172,7 @@ export function describeSearch(it: It): void {
   it("tells the eight newest turns with one digest, the newest first, and whether anything follows them", async (store) => {
     const [root] = await keepThread(store, 1);
     const digest = newDigest();
-    const find = () => store.findTwins(root!.session!, digest);
+    const find = () => store.findTwins(root!.session!, "digest", digest);
     const twins: { id: string; hasChildren: boolean }[] = [];
     for (let count = 1; count <= 10; count += 1) {
       const twin = await keepBelow(store, root!, { digest });
@@ -180,8 +181,8 @@ export function describeSearch(it: It): void {
       twins.unshift({ id: twin.id, hasChildren });
       assert.deepStrictEqual(await find(), twins.slice(0, 8));
     }
-    assert.deepStrictEqual(await store.findTwins(root!.session!, newDigest()), []);
-    assert.deepStrictEqual(await store.findTwins(newSessionId(), digest), []);
+    assert.deepStrictEqual(await store.findTwins(root!.session!, "digest", newDigest()), []);
+    assert.deepStrictEqual(await store.findTwins(newSessionId(), "digest", digest), []);
   });
 
   it("finds by digest and by exchange only what was said in the session", async (store) => {
@@ -194,10 +195,10 @@ export function describeSearch(it: It): void {
     for (const { id, session } of [turn, other]) {
       assert.equal((await store.findByDigest(session!, [marks.digest]))?.id, id);
       assert.equal((await store.findByDigest(session!, [newDigest(), marks.digest]))?.id, id);
-      assert.deepEqual(await store.findByExchange(session!, marks.exchange), [id]);
+      assert.deepEqual(await findByExchange(store, session!, marks.exchange), [id]);
     }
     assert.equal(await store.findByDigest(newSessionId(), [marks.digest, marks.digest]), undefined);
-    assert.deepEqual(await store.findByExchange(newSessionId(), marks.exchange), []);
+    assert.deepEqual(await findByExchange(store, newSessionId(), marks.exchange), []);
   });
 
   it("finds both turns of a commit, and that the second follows the first", async (store) => {
@@ -207,7 +208,7 @@ export function describeSearch(it: It): void {
     const find = (digest: string | undefined) => store.findByDigest(turn.session!, [digest!]);
     assert.deepStrictEqual(await find(shown.digest), { id: shown.id, index: 0, hasChildren: true });
     assert.deepStrictEqual(await find(marked.digest), { id: turn.id, index: 0, hasChildren: false });
-    assert.deepEqual(await store.findByExchange(turn.session!, marked.exchange), [turn.id]);
+    assert.deepEqual(await findByExchange(store, turn.session!, marked.exchange), [turn.id]);
   });
 
   it("tells the eight newest turns that end with an exchange, the newest first", async (store) => {
@@ -217,7 +218,7 @@ export function describeSearch(it: It): void {
     for (let count = 1; count <= 10; count += 1) {
       ids.unshift((await keepBelow(store, root!, { exchange })).id);
       await keepBelow(store, root!, { exchange: newDigest() });
-      assert.deepEqual(await store.findByExchange(root!.session!, exchange), ids.slice(0, 8));
+      assert.deepEqual(await findByExchange(store, root!.session!, exchange), ids.slice(0, 8));
     }
   });
 

@@ -12,6 +12,7 @@ import { describeBackground, describeKeys } from "./contract-keeping.ts";
 import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
 import {
   everyItem,
+  findByExchange,
   fullTold,
   gather,
   keepThread,
@@ -49,7 +50,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       assert.deepEqual(await readTurns(store, newTurnId()), []);
       assert.equal(await store.findByDigest(newSessionId(), ["digest", "another"]), undefined);
       assert.equal(await store.findByDigest(newSessionId(), []), undefined);
-      assert.deepEqual(await store.findByExchange(newSessionId(), "exchange"), []);
+      assert.deepEqual(await findByExchange(store, newSessionId(), "exchange"), []);
       assert.equal(await store.countThreads(newSessionId()), 0);
     });
 
@@ -299,7 +300,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(store.findSession("alice", "hint"), unavailable);
       await assert.rejects(store.readPath(turn.id), unavailable);
       await assert.rejects(store.findByDigest("conv_1", ["digest"]), unavailable);
-      await assert.rejects(store.findByExchange("conv_1", "exchange"), unavailable);
+      await assert.rejects(store.findTwins("conv_1", "exchange", "exchange"), unavailable);
       await assert.rejects(store.countThreads("conv_1"), unavailable);
       await assert.rejects(store.check(), unavailable);
       await assert.rejects(store.findKey("alice", "key"), unavailable);

@@ -125,6 +125,11 @@ export async function keepSession(store: SessionStore, wanted: Partial<StoredTur
   return turn;
 }
 
+/** The ids of the newest turns of a session that end with an exchange. */
+export async function findByExchange(store: SessionStore, session: string, exchange: string): Promise<string[]> {
+  return (await store.findTwins(session, "exchange", exchange)).map(({ id }) => id);
+}
+
 /** Prunes until nothing more is to do. */
 export async function pruneAll(store: SessionStore, rules: PruneRules): Promise<Pruned & { readonly calls: number }> {
   let [sessions, turns, calls] = [0, 0, 0];

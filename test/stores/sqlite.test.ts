@@ -12,7 +12,17 @@ import { toRow } from "../../src/stores/row.ts";
 import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
 import { createFiles, look } from "./files.ts";
-import { fullTold, keepThread, makeTurn, newDigest, newSessionId, readTurns, toCreate, toMove } from "./making.ts";
+import {
+  findByExchange,
+  fullTold,
+  keepThread,
+  makeTurn,
+  newDigest,
+  newSessionId,
+  readTurns,
+  toCreate,
+  toMove,
+} from "./making.ts";
 
 const newFile = createFiles();
 
@@ -161,7 +171,7 @@ describe("the file of the SQLite store", () => {
       index: 1,
       hasChildren: false,
     });
-    assert.deepEqual(await store.findByExchange(sessionId, marks.exchange), [turn.id]);
+    assert.deepEqual(await findByExchange(store, sessionId, marks.exchange), [turn.id]);
     assert.equal((await store.readSession(sessionId))?.resends, true);
     await store.close();
     assert.equal(look(file, "SELECT user_version AS value FROM pragma_user_version"), newestVersion);
@@ -195,8 +205,8 @@ describe("the file of the SQLite store", () => {
     const store = createSqliteStore({ file });
     const turn = makeTurn({ session: root.session, parent: old.id, exchange });
     assert.equal(await store.commit({ turns: [turn] }), true);
-    assert.deepEqual(await store.findByExchange(root.session!, exchange), [turn.id, old.id]);
-    assert.deepEqual(await store.findByExchange(newSessionId(), exchange), []);
+    assert.deepEqual(await findByExchange(store, root.session!, exchange), [turn.id, old.id]);
+    assert.deepEqual(await findByExchange(store, newSessionId(), exchange), []);
     assert.deepStrictEqual(await readTurns(store, turn.id), [root, { ...old, exchange }, turn]);
     await store.close();
   });

@@ -98,8 +98,8 @@ async function findCandidates(
   history: readonly Run[],
 ): Promise<readonly string[]> {
   const exchange = chain.exchangeOf(session.id, history);
-  if (exchange !== undefined) return store.findByExchange(session.id, exchange);
-  return session.tip === undefined ? [] : [session.tip];
+  if (exchange === undefined) return session.tip === undefined ? [] : [session.tip];
+  return (await store.findTwins(session.id, "exchange", exchange)).map(({ id }) => id);
 }
 
 /** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. Who shows all shows no end. */

@@ -130,7 +130,7 @@ async function chooseTwin(
 ): Promise<ReadTwin | undefined> {
   const { steering, tip } = newest.path;
   if (isSameSteering(steering, own)) return newest;
-  const found = await store.findTwins(sessionId, tip?.digest ?? "");
+  const found = await store.findTwins(sessionId, "digest", tip?.digest ?? "");
   let best: ReadTwin | undefined;
   // Of more than these nobody knows what the others have.
   let isClear = found.length < maxTwins;

@@ -46,14 +46,10 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       }
       return undefined;
     },
-    async findTwins(sessionId, digest) {
+    async findTwins(sessionId, by, mark) {
       checkOpen();
-      const twins = [...listed("digest", sessionId, digest)].toReversed().slice(0, maxTwins);
+      const twins = [...listed(by, sessionId, mark)].toReversed().slice(0, maxTwins);
       return twins.map((id) => ({ id, hasChildren: shelves.hasChildren(id) }));
-    },
-    async findByExchange(sessionId, exchange) {
-      checkOpen();
-      return [...listed("exchange", sessionId, exchange)].toReversed().slice(0, maxTwins);
     },
     async countThreads(sessionId) {
       checkOpen();

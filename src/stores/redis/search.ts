@@ -1,6 +1,6 @@
 /** How a request finds its place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
-import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session, type Twin } from "../../core/store.ts";
+import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { type Reply, toList, toText } from "./script.ts";
 import { scripts } from "./scripts.ts";
@@ -52,14 +52,6 @@ export function createSearch(ground: Ground): Search {
     return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
   }
 
-  async function findAlike(sessionId: string, mark: string): Promise<readonly Twin[]> {
-    const alike = toList(await ground.read(scripts.findAlike, sessionId, mark, String(maxTwins)));
-    return alike.map((each) => {
-      const [id, hasChildren] = toList(each);
-      return { id: String(id), hasChildren: hasChildren === 1 };
-    });
-  }
-
   return {
     async findSession(owner, hint) {
       return ground.withHints(async (hash, key) => {
@@ -98,9 +90,13 @@ export function createSearch(ground: Ground): Search {
       }
       return undefined;
     },
-    findTwins: (sessionId, digest) => findAlike(sessionId, `d${digest}`),
-    async findByExchange(sessionId, exchange) {
-      return (await findAlike(sessionId, `x${exchange}`)).map(({ id }) => id);
+    async findTwins(sessionId, by, mark) {
+      const name = `${by === "digest" ? "d" : "x"}${mark}`;
+      const twins = toList(await ground.read(scripts.findTwins, sessionId, name, String(maxTwins)));
+      return twins.map((each) => {
+        const [id, hasChildren] = toList(each);
+        return { id: String(id), hasChildren: hasChildren === 1 };
+      });
     },
     async countThreads(sessionId) {
       return Math.min(Number(await ground.send("HGET", ground.key(`s:${sessionId}`), "ends")), 2);

@@ -33,8 +33,8 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   const statements = prepareSearch(ground);
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
-    const row = statements.findByDigest.get({ digest, session: sessionId }) as TwinRow | undefined;
-    return row && { ...toTwin(row), index };
+    const row = statements.findByDigest.get({ digest, session: sessionId });
+    return row && { ...toTwin(row as unknown as TwinRow), index };
   }
 
   function recall(turnId: string): Path | undefined {
@@ -91,13 +91,9 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
         return hit && findTurnWith(hit.digest, hit.place, sessionId);
       });
     },
-    async findTwins(sessionId, digest) {
-      const rows = read(() => statements.findTwins.all({ digest, session: sessionId })) as unknown as TwinRow[];
+    async findTwins(sessionId, by, mark) {
+      const rows = read(() => statements.findTwins[by].all(mark, sessionId)) as unknown as TwinRow[];
       return rows.map(toTwin);
-    },
-    async findByExchange(sessionId, exchange) {
-      const rows = read(() => statements.findByExchange.all(exchange, sessionId)) as { id: string }[];
-      return rows.map(({ id }) => id);
     },
     async countThreads(sessionId) {
       const row = read(() => statements.countThreads.get(sessionId)) as { count: number };
@@ -143,14 +139,15 @@ function toConversation(id: string, [owner, tip, resends, created, metadata]: Co
   return { ...session, createdAt: new Date(created), metadata: JSON.parse(metadata) };
 }
 
-interface TwinRow {
-  readonly id: string;
-  readonly has_children: number;
+type TwinRow = [id: string, hasChildren: number];
+
+function toTwin([id, hasChildren]: TwinRow): Twin {
+  return { id, hasChildren: hasChildren === 1 };
 }
 
-function toTwin({ id, has_children }: TwinRow): Twin {
-  return { id, hasChildren: has_children === 1 };
-}
+const toTwins = (mark: "digest" | "exchange") => `
+  SELECT id, NOT (${isLeaf}) FROM turns INDEXED BY turns_by_${mark}
+  WHERE ${mark} = ? AND session = ? ORDER BY rowid DESC LIMIT ${maxTwins}`;
 
 interface KnownRow {
   readonly digest: string;
@@ -188,20 +185,20 @@ function prepareSearch({ prepare }: Ground) {
     findTurn,
     readPath,
     // The second half runs only when the first found nothing.
-    findByDigest: prepare(`
-      SELECT * FROM (SELECT id, 0 AS has_children ${twins} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
+    findByDigest: prepare(
+      `
+      SELECT * FROM (SELECT id, 0 ${twins} AND ${isLeaf} ORDER BY rowid DESC LIMIT 1)
       UNION ALL
-      SELECT * FROM (SELECT id, 1 AS has_children ${twins} ORDER BY rowid DESC LIMIT 1)
-      LIMIT 1`),
-    findTwins: prepare(`SELECT id, NOT (${isLeaf}) AS has_children ${twins} ORDER BY rowid DESC LIMIT ${maxTwins}`),
+      SELECT * FROM (SELECT id, 1 ${twins} ORDER BY rowid DESC LIMIT 1)
+      LIMIT 1`,
+      "arrays",
+    ),
+    findTwins: { digest: prepare(toTwins("digest"), "arrays"), exchange: prepare(toTwins("exchange"), "arrays") },
     // The rows of json_each come in the order of the list, so that the search ends at the first hit.
     findKnownDigest: prepare(`
       SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted
       WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE digest = wanted.value AND session = ?)
       ORDER BY wanted.rowid LIMIT 1`),
-    findByExchange: prepare(`
-      SELECT id FROM turns INDEXED BY turns_by_exchange WHERE exchange = ? AND session = ?
-      ORDER BY rowid DESC LIMIT ${maxTwins}`),
     countThreads: prepare(`
       SELECT count(*) AS count FROM (
         SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),

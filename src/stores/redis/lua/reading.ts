@@ -50,7 +50,7 @@ return false
 `);
 
 /** The newest turns of a session that have a digest or an exchange, each with whether something follows it. */
-export const findAlike = look(String.raw`
+export const findTwins = look(String.raw`
 local list = call('HGET', P .. 'sd:' .. ARGV[1], ARGV[2])
 local alike = {}
 for number in string.gmatch(string.reverse(list or ''), '%d+') do
