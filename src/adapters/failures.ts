@@ -1,7 +1,7 @@
 /** Failures that every kind of adapter tells alike. */
 import { type ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Part } from "../core/item.ts";
-import { isCount, textAt } from "./json.ts";
+import { type Part, typeOf } from "../core/item.ts";
+import { isCount } from "./json.ts";
 
 export function brokenOff(): GatewayError {
   return new GatewayError(
@@ -14,7 +14,7 @@ export function brokenOff(): GatewayError {
 export function refusePart(part: Extract<Part, { type: "other" }>): never {
   throw new GatewayError(
     "unsupported_parameter",
-    `This gateway's adapter takes no content of type '${textAt(part.extra.fields, "type") ?? "unknown"}'. Leave that part out, or send it as text, an image, audio or a file.`,
+    `This gateway's adapter takes no content of type '${typeOf(part.extra)}'. Leave that part out, or send it as text, an image, audio or a file.`,
     { part },
   );
 }

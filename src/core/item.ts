@@ -124,6 +124,16 @@ export interface Extra {
 /** The wire languages that something opaque may be written in. */
 export type Dialect = "chat" | "responses";
 
+/** The fields of something that came in this dialect. */
+export function fieldsOf(extra: Extra | undefined, dialect: Dialect): Extra["fields"] | undefined {
+  return extra?.dialect === dialect ? extra.fields : undefined;
+}
+
+/** What its own dialect calls it. */
+export function typeOf({ fields }: Extra): string {
+  return typeof fields["type"] === "string" ? fields["type"] : "unknown";
+}
+
 /** All text of a content, parts joined. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;

@@ -1,9 +1,9 @@
 /** Writes tools and the choice among them; a tool that takes free text becomes a function with one string. */
 import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
+import { typeOf } from "../../core/item.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import { toFunction } from "../custom.ts";
 import { refuseChoice } from "../failures.ts";
-import { textAt } from "../json.ts";
 
 export interface WrittenTools {
   readonly tools?: LanguageModelV3FunctionTool[];
@@ -34,7 +34,7 @@ function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV
       return [{ type, name, description, inputSchema: parameters as JSONSchema7 }];
     }
     case "other":
-      leaveOut(`tool ${textAt(tool.extra.fields, "type") ?? "of an unknown type"}`);
+      leaveOut(`tool ${typeOf(tool.extra)}`);
       return [];
   }
 }
@@ -59,6 +59,6 @@ function writeChoice(
       if (tools.length > 0) return { type: choice.mode };
       return choice.mode === "required" ? refuseChoice("It requires a call, but allows no tool") : undefined;
     case "other":
-      return refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none`);
+      return refuseChoice(`A tool of type '${typeOf(choice.extra)}' is none`);
   }
 }

@@ -1,6 +1,6 @@
 /** Writes a turn for a program: as one JSON document, as the last user's text, and into the arguments that ask for it. */
 import { GatewayError } from "../../core/errors.ts";
-import { type Content, type Item, type Message, type Part, textOf } from "../../core/item.ts";
+import { type Content, type Item, type Message, type Part, textOf, typeOf } from "../../core/item.ts";
 import type { Tell } from "../../core/ports.ts";
 import type { Settings, Tool, ToolChoice, Turn } from "../../core/turn.ts";
 import { refuseChoice } from "../failures.ts";
@@ -119,7 +119,7 @@ function toAttachment(part: Extract<Part, { type: "image" | "audio" | "file" }>)
 }
 
 function kindOf(part: Part): string {
-  return part.type === "other" ? typeOf(part.extra.fields) : part.type;
+  return part.type === "other" ? typeOf(part.extra) : part.type;
 }
 
 function toTools(tools: readonly Tool[], leaveOut: LeaveOut): readonly object[] {
@@ -131,11 +131,7 @@ function toTools(tools: readonly Tool[], leaveOut: LeaveOut): readonly object[] 
 }
 
 function nameTool(tool: Tool): string {
-  return `tool ${tool.type === "other" ? typeOf(tool.extra.fields) : tool.name}`;
-}
-
-function typeOf(fields: Readonly<Record<string, unknown>>): string {
-  return typeof fields["type"] === "string" ? fields["type"] : "of an unknown type";
+  return `tool ${tool.type === "other" ? typeOf(tool.extra) : tool.name}`;
 }
 
 function toSettings(settings: Settings, leaveOut: LeaveOut): object {
@@ -158,6 +154,6 @@ function toSettings(settings: Settings, leaveOut: LeaveOut): object {
 
 function toChoice(choice: ToolChoice, leaveOut: LeaveOut): object | undefined {
   if (choice.type !== "other") return choice;
-  leaveOut(`tool choice ${typeOf(choice.extra.fields)}`);
+  leaveOut(`tool choice ${typeOf(choice.extra)}`);
   return undefined;
 }

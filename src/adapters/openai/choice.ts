@@ -1,10 +1,8 @@
 /** Writes which tools the model may or must call; a choice that cannot be kept is refused, never left out. */
-import type { Dialect } from "../../core/item.ts";
+import { type Dialect, fieldsOf, typeOf } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
 import { refuseChoice } from "../failures.ts";
-import { textAt } from "../json.ts";
-import { fieldsOf } from "./native.ts";
 
 /** How a wire spells a choice. */
 export interface ChoiceSpelling {
@@ -35,8 +33,7 @@ export function writeToolChoice(settings: Settings, offered: boolean, spelling: 
       return offered ? spelling.allow(choice.mode, choice.names.map(spell)) : undefined;
     case "other":
       return (
-        fieldsOf(choice.extra, spelling.dialect) ??
-        refuseChoice(`A tool of type '${textAt(choice.extra.fields, "type") ?? "unknown"}' is none`)
+        fieldsOf(choice.extra, spelling.dialect) ?? refuseChoice(`A tool of type '${typeOf(choice.extra)}' is none`)
       );
   }
 }

@@ -1,5 +1,5 @@
 /** What is opaque to us goes out only in the dialect it came in, and never what the gateway answers for itself. */
-import type { Dialect, Extra } from "../../core/item.ts";
+import { type Dialect, type Extra, fieldsOf } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import type { JsonObject } from "../json.ts";
 
@@ -16,11 +16,6 @@ export function commonSettings({ native }: Settings): JsonObject {
 }
 
 const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
-
-/** Fields of something that came in this dialect. */
-export function fieldsOf(extra: Extra | undefined, dialect: Dialect): JsonObject | undefined {
-  return extra?.dialect === dialect ? extra.fields : undefined;
-}
 
 /** What the upstream has said beside what we know; nothing when there is nothing. */
 export function extraOf(said: JsonObject, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {

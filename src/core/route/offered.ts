@@ -1,5 +1,5 @@
 /** The tools of a turn: those of its request, then those that its items bring along; the newest definition of a name stands. */
-import type { Dialect, Extra, Item } from "../item.ts";
+import { type Dialect, type Item, typeOf } from "../item.ts";
 import type { Settings, Tool, Turn } from "../turn.ts";
 
 /** What items bring is for an adapter that does not know the items; one that does finds it in them. */
@@ -29,11 +29,6 @@ function bringsTools(item: Item): boolean {
 /** What a tool goes by: those that only their dialect knows by their type, unless their dialect says more. */
 export function nameOf(tool: Tool): string {
   return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
-}
-
-/** What its own dialect calls it. */
-export function typeOf({ fields }: Extra): string {
-  return typeof fields["type"] === "string" ? fields["type"] : "unknown";
 }
 
 /** Whoever asks in another dialect than the item's has never heard of its tools, and could not answer a call. */

@@ -2,8 +2,8 @@
 import { GatewayError } from "../errors.ts";
 import { describeFound } from "../found.ts";
 import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
-import type { Dialect, Extra, Item, Message, ToolCall, ToolOutput } from "../item.ts";
-import { nameOf, offeredTools, typeOf } from "./offered.ts";
+import { type Dialect, type Extra, type Item, type Message, type ToolCall, type ToolOutput, typeOf } from "../item.ts";
+import { nameOf, offeredTools } from "./offered.ts";
 import type { Adapter, Tell } from "../ports.ts";
 import { updatedSettings } from "./updated.ts";
 import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";

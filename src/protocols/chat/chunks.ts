@@ -1,9 +1,9 @@
 /** One choice of a chat completion, chunk by chunk. */
 import type { ItemDelta, ItemEvent, OutputItem } from "../../core/event.ts";
-import type { Extra, ToolCall } from "../../core/item.ts";
+import { type Extra, fieldsOf, type ToolCall } from "../../core/item.ts";
 import type { Finish } from "../../core/turn.ts";
 import { toWireAnnotations } from "./annotations.ts";
-import { betweenSections, fieldsOf, toCall, toFinishReason, toFunctionCall, toLogprobs } from "./completion.ts";
+import { betweenSections, toCall, toFinishReason, toFunctionCall, toLogprobs } from "./completion.ts";
 import type { Wants } from "./request.ts";
 
 export interface ChoiceSpeaker {
@@ -88,7 +88,7 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
 
   /** What this dialect adds to a call that is told already; a piece without arguments is none to some readers. */
   function addExtra(extra: Extra | undefined): string {
-    const added = fieldsOf(extra);
+    const added = fieldsOf(extra, "chat");
     if (added === undefined) return "";
     const fields = JSON.stringify(added).slice(1, -1);
     // A field may have been named and left without a value.

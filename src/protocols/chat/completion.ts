@@ -1,6 +1,6 @@
 /** An answer as one chat completion, and what its chunks have in common with it. */
 import type { OutputItem } from "../../core/event.ts";
-import type { Extra, ToolCall } from "../../core/item.ts";
+import { fieldsOf, type ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
 import type { Answer, Choice, Finish, Notes, Usage } from "../../core/turn.ts";
 import { isObject } from "../fields.ts";
@@ -85,21 +85,16 @@ const finishReasons: Readonly<Record<Finish, string>> = {
 
 /** A call in the form that it had before tools. */
 export function toFunctionCall(item: ToolCall) {
-  return { ...fieldsOf(item.extra), name: item.name, arguments: item.arguments };
+  return { ...fieldsOf(item.extra, "chat"), name: item.name, arguments: item.arguments };
 }
 
 /** A call, with what this dialect adds to it. */
 export function toCall(item: ToolCall) {
   const { callId: id, name, arguments: written } = item;
-  const added = fieldsOf(item.extra);
+  const added = fieldsOf(item.extra, "chat");
   return item.kind === "custom"
     ? { ...added, id, type: "custom", custom: { name, input: written } }
     : { ...added, id, type: "function", function: { name, arguments: written } };
-}
-
-/** What something has of this dialect alone. */
-export function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
-  return extra?.dialect === "chat" ? extra.fields : undefined;
 }
 
 /** The log probabilities of a text, each with all that the wire has for it. */

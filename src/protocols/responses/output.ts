@@ -1,7 +1,7 @@
 /** Writes items the way a response object and lists show them. */
 import type { OutputItem } from "../../core/event.ts";
 import { toAddress } from "../../core/conversation/address.ts";
-import type { Annotation, Extra, Item, Message, Part } from "../../core/item.ts";
+import { type Annotation, fieldsOf, type Item, type Message, type Part } from "../../core/item.ts";
 import { toWireAnnotation } from "./annotations.ts";
 import { toLogprobs } from "./logprobs.ts";
 import { ownIdOf, toWireOther } from "./other.ts";
@@ -47,7 +47,7 @@ export function toWireItem(
   switch (item.type) {
     case "message": {
       const content = toWireContent(item);
-      const phase = fieldsOf(item.extra)?.["phase"];
+      const phase = fieldsOf(item.extra, "responses")?.["phase"];
       return { id, type: "message", status, content, ...(phase !== undefined && { phase }), role: item.role };
     }
     case "reasoning": {
@@ -64,7 +64,10 @@ export function toWireItem(
     }
     case "tool-call": {
       const { callId: call_id, name, arguments: written } = item;
-      const added = { ...fieldsOf(item.extra), ...(item.group !== undefined && { namespace: item.group }) };
+      const added = {
+        ...fieldsOf(item.extra, "responses"),
+        ...(item.group !== undefined && { namespace: item.group }),
+      };
       if (item.kind === "search") return { ...added, id, status, ...toWireSearch(item) };
       if (item.kind === "custom")
         return { ...added, id, type: "custom_tool_call", status, call_id, input: written, name };
@@ -84,10 +87,6 @@ export function toWireItem(
 }
 
 /** What this dialect adds to an item. */
-function fieldsOf(extra: Extra | undefined): Extra["fields"] | undefined {
-  return extra?.dialect === "responses" ? extra.fields : undefined;
-}
-
 export function toTextPart(
   text: string,
   logprobs: readonly unknown[] = [],

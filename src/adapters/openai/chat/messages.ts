@@ -1,9 +1,16 @@
 /** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
 import { GatewayError } from "../../../core/errors.ts";
-import type { Content, Item, Message, Part, ToolCall, ToolOutput } from "../../../core/item.ts";
+import {
+  type Content,
+  fieldsOf,
+  type Item,
+  type Message,
+  type Part,
+  type ToolCall,
+  type ToolOutput,
+} from "../../../core/item.ts";
 import { refusePart } from "../../failures.ts";
 import type { JsonObject } from "../../json.ts";
-import { fieldsOf } from "../native.ts";
 
 interface AssistantMessage {
   readonly role: "assistant";

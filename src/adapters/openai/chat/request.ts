@@ -1,9 +1,10 @@
 /** Writes a turn as the body of a chat completions request. */
+import { fieldsOf } from "../../../core/item.ts";
 import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject } from "../../json.ts";
 import { writeFormat } from "../format.ts";
-import { commonSettings, fieldsOf, nativeSettings } from "../native.ts";
+import { commonSettings, nativeSettings } from "../native.ts";
 import { toFunctions } from "./functions.ts";
 import { type DeveloperRole, writeMessages } from "./messages.ts";
 

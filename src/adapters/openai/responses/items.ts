@@ -1,9 +1,17 @@
 /** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
-import type { Content, Item, Message, Part, Role, ToolCall, ToolOutput } from "../../../core/item.ts";
+import {
+  type Content,
+  fieldsOf,
+  type Item,
+  type Message,
+  type Part,
+  type Role,
+  type ToolCall,
+  type ToolOutput,
+} from "../../../core/item.ts";
 import { writeAnnotation } from "../annotations.ts";
 import { refusePart } from "../../failures.ts";
 import { type JsonObject, parseJson } from "../../json.ts";
-import { fieldsOf } from "../native.ts";
 
 export function writeItems(items: readonly Item[]): readonly unknown[] {
   return items.flatMap((item) => writeItem(item) ?? []);

@@ -1,11 +1,12 @@
 /** Writes a turn as the body of a responses request. The upstream keeps nothing: the gateway is the memory. */
 import { GatewayError } from "../../../core/errors.ts";
+import { fieldsOf } from "../../../core/item.ts";
 import type { Tell } from "../../../core/ports.ts";
 import type { Settings, Tool, Turn } from "../../../core/turn.ts";
 import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
 import { writeFormat } from "../format.ts";
-import { commonSettings, fieldsOf, nativeSettings } from "../native.ts";
+import { commonSettings, nativeSettings } from "../native.ts";
 import { writeItems } from "./items.ts";
 
 export function writeRequest(turn: Turn, tell?: Tell): string {
