@@ -2,6 +2,7 @@
 import { type Dialect, type Extra, fieldsOf } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import type { JsonObject } from "../json.ts";
+import { type ChoiceSpelling, writeToolChoice } from "./choice.ts";
 
 /** The caller's own settings, where the upstream speaks the caller's dialect. */
 export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObject | undefined {
@@ -10,9 +11,20 @@ export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObje
   return { ...fields, ...ours };
 }
 
-/** Those that both dialects have, under the same names and with the same meaning. */
-export function commonSettings({ native }: Settings): JsonObject {
-  return Object.fromEntries(common.map((name) => [name, native?.fields[name]]));
+/** Those of a caller of another dialect that both wires have, under the same names and with the same meaning. */
+export function commonSettings(settings: Settings, tools: readonly unknown[], spelling: ChoiceSpelling): JsonObject {
+  const isOffered = tools.length > 0;
+  return {
+    temperature: settings.temperature,
+    top_p: settings.topP,
+    presence_penalty: settings.presencePenalty,
+    frequency_penalty: settings.frequencyPenalty,
+    service_tier: settings.serviceTier,
+    tools: isOffered ? tools : undefined,
+    tool_choice: writeToolChoice(settings, isOffered, spelling),
+    parallel_tool_calls: isOffered ? settings.parallelToolCalls : undefined,
+    ...Object.fromEntries(common.map((name) => [name, settings.native?.fields[name]])),
+  };
 }
 
 const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];

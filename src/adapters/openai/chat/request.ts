@@ -1,7 +1,7 @@
 /** Writes a turn as the body of a chat completions request. */
 import { fieldsOf } from "../../../core/item.ts";
 import type { Settings, Tool, Turn } from "../../../core/turn.ts";
-import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
+import type { ChoiceSpelling } from "../choice.ts";
 import { type JsonObject, isObject } from "../../json.ts";
 import { writeFormat } from "../format.ts";
 import { commonSettings, nativeSettings } from "../native.ts";
@@ -55,13 +55,8 @@ function writeMaxTokens({ maxOutputTokens }: Settings, field: MaxTokensField): J
 }
 
 function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max_completion_tokens"): JsonObject {
-  const tools = settings.tools.flatMap(writeTool);
-  const offered = tools.length > 0;
   return {
-    temperature: settings.temperature,
-    top_p: settings.topP,
-    presence_penalty: settings.presencePenalty,
-    frequency_penalty: settings.frequencyPenalty,
+    ...commonSettings(settings, settings.tools.flatMap(writeTool), spelling),
     seed: settings.seed,
     stop: settings.stop,
     ...writeMaxTokens(settings, maxTokensField),
@@ -69,12 +64,7 @@ function writeSettings(settings: Settings, maxTokensField: MaxTokensField = "max
     top_logprobs: settings.topLogprobs === 0 ? undefined : settings.topLogprobs,
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
-    service_tier: settings.serviceTier,
-    tools: offered ? tools : undefined,
-    tool_choice: writeToolChoice(settings, offered, spelling),
-    parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
     response_format: writeFormat(settings.format, (json_schema) => ({ json_schema })),
-    ...commonSettings(settings),
   };
 }
 

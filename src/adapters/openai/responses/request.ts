@@ -3,7 +3,7 @@ import { GatewayError } from "../../../core/errors.ts";
 import { fieldsOf } from "../../../core/item.ts";
 import type { Tell } from "../../../core/ports.ts";
 import type { Settings, Tool, Turn } from "../../../core/turn.ts";
-import { type ChoiceSpelling, writeToolChoice } from "../choice.ts";
+import type { ChoiceSpelling } from "../choice.ts";
 import { type JsonObject, isObject, listAt, objectAt } from "../../json.ts";
 import { writeFormat } from "../format.ts";
 import { commonSettings, nativeSettings } from "../native.ts";
@@ -41,27 +41,17 @@ function writeInclude(turn: Turn, wanted: readonly unknown[]): readonly unknown[
 
 /** The settings of a caller of another dialect. */
 function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
-  const tools = settings.tools.flatMap(writeTool);
-  const offered = tools.length > 0;
   const { reasoningEffort: effort, reasoningSummary: summary, verbosity, topLogprobs } = settings;
   const format = writeFormat(settings.format, (schema) => schema);
   if (settings.stop !== undefined && settings.stop.length > 0) refuseStop();
   if (settings.seed !== undefined) tell?.({ type: "left-out", what: "seed" });
   return {
-    temperature: settings.temperature,
-    top_p: settings.topP,
-    presence_penalty: settings.presencePenalty,
-    frequency_penalty: settings.frequencyPenalty,
+    ...commonSettings(settings, settings.tools.flatMap(writeTool), spelling),
     max_output_tokens: writeMaxOutput(settings, tell),
     top_logprobs: topLogprobs === 0 ? undefined : topLogprobs,
     include: topLogprobs === undefined ? undefined : ["message.output_text.logprobs"],
     reasoning: effort === undefined && summary === undefined ? undefined : { effort, summary },
     text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
-    service_tier: settings.serviceTier,
-    tools: offered ? tools : undefined,
-    tool_choice: writeToolChoice(settings, offered, spelling),
-    parallel_tool_calls: offered ? settings.parallelToolCalls : undefined,
-    ...commonSettings(settings),
   };
 }
 
