@@ -7,7 +7,7 @@ import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
 import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
 import { toTurnId } from "../protocols/chat/completion.ts";
 import { inviteBody, leftUnsaid } from "./body.ts";
-import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./operator/query.ts";
+import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
 
 /** What the operator's routes work on. */
 export interface Operator {

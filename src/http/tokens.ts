@@ -1,7 +1,7 @@
 /** How long a request is, over HTTP, before anybody is asked to answer it. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isObject } from "../protocols/fields.ts";
-import { toTokenCount } from "../protocols/responses/tokens.ts";
+import { toTokenCount } from "../protocols/responses/object.ts";
 import { workOnBody } from "./body.ts";
 import { readHint } from "./hint.ts";
 

@@ -3,9 +3,8 @@ import { GatewayError } from "../errors.ts";
 import { describeFound } from "../found.ts";
 import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
 import { type Dialect, type Extra, type Item, type Message, type ToolCall, type ToolOutput, typeOf } from "../item.ts";
-import { nameOf, offeredTools } from "./offered.ts";
+import { nameOf, offeredTools, updatedSettings } from "./brought.ts";
 import type { Adapter, Tell } from "../ports.ts";
-import { updatedSettings } from "./updated.ts";
 import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
 
 /** A turn as its adapter gets it. */

@@ -119,3 +119,8 @@ export function toWireUsage(usage: Usage): object {
     total_tokens: usage.inputTokens + usage.outputTokens,
   };
 }
+
+/** The answer of `POST /v1/responses/input_tokens`. */
+export function toTokenCount(tokens: number): object {
+  return { object: "response.input_tokens", input_tokens: tokens };
+}

@@ -2,8 +2,7 @@
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
-import type { Ground } from "./ground.ts";
-import { onceForAll } from "./once.ts";
+import { type Ground, onceForAll } from "./ground.ts";
 
 export function createFileCheck(
   { database, prepare, group, now }: Ground,

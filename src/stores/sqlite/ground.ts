@@ -4,7 +4,6 @@ import type { DatabaseSync } from "node:sqlite";
 import { type KeyedHash, createKeyedHash } from "../hash.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { type Group, createGroup } from "./group.ts";
-import { onceForAll } from "./once.ts";
 import { type Recent, createRecent } from "../recent.ts";
 import { type Prepare, createPrepare } from "./statement.ts";
 import type { Sync } from "./sync.ts";
@@ -131,5 +130,16 @@ export function createGround(
     readHintKey,
     rekey,
     readSealKey: () => readSecretAt("secret:seal"),
+  };
+}
+
+/** Looks once for all who ask in one round of the event loop; who asks after a failure finds out anew. */
+export function onceForAll(look: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    look();
+    isDone = true;
+    setImmediate(() => (isDone = false));
   };
 }

@@ -1,7 +1,7 @@
 /** What the operator's routes are asked for behind the question mark. */
 import type { FastifyRequest } from "fastify";
-import { GatewayError } from "../../core/errors.ts";
-import { toKeptHint } from "../hint.ts";
+import { GatewayError } from "../core/errors.ts";
+import { toKeptHint } from "./hint.ts";
 
 type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 

@@ -1,8 +1,19 @@
-/** The tools of a turn: those of its request, then those that its items bring along; the newest definition of a name stands. */
-import { type Dialect, type Item, typeOf } from "../item.ts";
+/** What the items of a turn bring along, for an adapter that does not know such items; one that does finds it in them. */
+import { type Dialect, type Item, type OtherItem, typeOf } from "../item.ts";
 import type { Settings, Tool, Turn } from "../turn.ts";
 
-/** What items bring is for an adapter that does not know the items; one that does finds it in them. */
+/** The settings as items have changed them; whoever asks in no or another dialect than theirs made no change. */
+export function updatedSettings({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): Settings {
+  const { native } = settings;
+  const changed: NonNullable<OtherItem["updates"]> = {};
+  for (const item of items) {
+    if (item.type !== "other" || item.updates === undefined || speaks(item.extra.dialect)) continue;
+    if (native?.dialect === item.extra.dialect) Object.assign(changed, item.updates);
+  }
+  return Object.keys(changed).length === 0 ? settings : { ...settings, ...changed };
+}
+
+/** The tools of its request, then those that its items bring; the newest definition of a name stands. */
 export function offeredTools({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
   const given = speaks("responses") ? settings.tools : withoutDeferred(settings.tools);
   // Long conversations mostly bring none, and are looked through for every turn.
