@@ -1,9 +1,8 @@
 /** The operator's view of the SQLite store: lists its sessions, and writes out what it holds page by page. */
-import type { Archive, ArchiveRecord, SessionPage, SessionSummary } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, SessionPage } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
-import { createLoose } from "./loose.ts";
-import { maxReadBytes, toBeginning } from "../beginning.ts";
+import { createLoose, toFirstWords, toSummary } from "./loose.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
 import { isSaid, isThere } from "./search.ts";
 import { inSteps, turnBytes } from "./size.ts";
@@ -164,23 +163,6 @@ function toList(rows: readonly { readonly number: number }[]): string {
   return JSON.stringify(rows.map(({ number }) => number));
 }
 
-interface SummaryRow extends SessionRow {
-  readonly turns: number;
-  readonly beginning: string | null;
-}
-
-function toSummary(row: unknown): SessionSummary {
-  const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
-  return {
-    id,
-    owner,
-    createdAt: new Date(created),
-    updatedAt: new Date(updated),
-    turns,
-    beginning: toBeginning(beginning),
-  };
-}
-
 function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64url");
 }
@@ -230,20 +212,15 @@ function prepareArchive({ prepare }: Ground) {
 
 /** The page comes first: what is told of a session is looked up for those on it, and not for all of the same hour, which are sorted for it. */
 function toListing(index: string, condition: string): string {
-  // Numbers alone are looked through for the first turn, and how long it is stands in its row: little is read.
-  const first = `
-    SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE rowid = (
-      SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid})`;
+  // Numbers alone are looked through for it.
+  const first = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}`;
   return `
     WITH page AS MATERIALIZED (
       SELECT id, owner, created, updated, active, rowid AS number FROM sessions INDEXED BY ${index}
       WHERE deleted = 0 ${condition} AND active <= $active AND (active, updated, rowid) < ($active, $updated, $number)
       ORDER BY active DESC, updated DESC, rowid DESC LIMIT $limit)
     SELECT id, owner, created, updated, (
-      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}) AS turns, (
-      SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
-        SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
-        WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
-      FROM json_each((${first})) AS item WHERE item.value ->> '$.role' = 'user' LIMIT 1) AS beginning
+      SELECT count(*) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}) AS turns,
+      ${toFirstWords(`rowid = (${first})`)} AS beginning
     FROM page ORDER BY active DESC, updated DESC, number DESC`;
 }

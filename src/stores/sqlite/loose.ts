@@ -1,8 +1,7 @@
 /** What the SQLite store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
 import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, SessionSummary } from "../../core/store.ts";
-import type { Item } from "../../core/item.ts";
-import { beginningOf, maxReadBytes } from "../beginning.ts";
+import { maxReadBytes, toBeginning } from "../beginning.ts";
 import { noLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { turnBytes } from "./size.ts";
@@ -26,9 +25,8 @@ export function createLoose({ prepare, read }: Ground): Loose {
     "SELECT 1 FROM turns INDEXED BY loose_roots WHERE session IS NULL AND parent IS NULL LIMIT 1",
   );
   const measure = prepare(`
-    WITH RECURSIVE ${toTree("id = $id")} SELECT count(*) AS turns, max(created) AS updated, (
-      SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE id = $id) AS input
-    FROM tree`);
+    WITH RECURSIVE ${toTree("id = $id")}
+    SELECT count(*) AS turns, max(created) AS updated, ${toFirstWords("id = $id")} AS beginning FROM tree`);
   const around = prepare(`
     WITH RECURSIVE ${toTree("id = $id")}, before (number, id, parent) AS (
       SELECT rowid, id, parent FROM turns WHERE id = $id
@@ -36,15 +34,6 @@ export function createLoose({ prepare, read }: Ground): Loose {
       SELECT turns.rowid, turns.id, turns.parent FROM before JOIN turns ON turns.id = before.parent AND turns.session IS NULL
     ) SELECT number, id FROM (SELECT number, id FROM before UNION SELECT number, id FROM tree)
     WHERE number <= $last ORDER BY number`);
-
-  /** Nothing of one that is gone by now. */
-  function toSummary({ id, owner, created }: RootRow): SessionSummary | undefined {
-    const { turns, updated, input } = read(() => measure.get({ id })) as unknown as Measured;
-    if (turns === 0) return undefined;
-    const said: readonly Item[] | undefined = input === null ? undefined : JSON.parse(input);
-    const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
-    return { id, owner, ...times, turns, beginning: beginningOf(said) };
-  }
 
   /** The roots behind a place, with a moment for others after each page of them. */
   async function* rootsBehind(place: Place): AsyncGenerator<RootRow, void, void> {
@@ -66,8 +55,9 @@ export function createLoose({ prepare, read }: Ground): Loose {
       let walked = 0;
       for await (const root of rootsBehind(place)) {
         if (owner !== undefined && root.owner !== owner) continue;
-        const summary = toSummary(root);
-        if (summary === undefined) continue;
+        const summary = toSummary({ ...root, ...read(() => measure.get({ id: root.id })) });
+        // It is gone by now.
+        if (summary.turns === 0) continue;
         found.push(summary);
         if (found.length >= limit) break;
         walked += summary.turns;
@@ -108,10 +98,27 @@ interface RootRow extends Place {
   readonly owner: string;
 }
 
-interface Measured {
-  readonly turns: number;
+/** What the user said first in a turn, about; nothing where the turn is long. How long it is stands in its row: little is read. */
+export function toFirstWords(turn: string): string {
+  return `(
+    SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
+      SELECT part.value ->> '$.text' FROM json_each(item.value, '$.content') AS part
+      WHERE part.value ->> '$.type' = 'text' LIMIT 1) END, 1, 500)
+    FROM json_each((SELECT CASE WHEN octet_length(input) < ${maxReadBytes} THEN input END FROM turns WHERE ${turn})) AS item
+    WHERE item.value ->> '$.role' = 'user' LIMIT 1)`;
+}
+
+interface SummaryRow extends Omit<SessionSummary, "createdAt" | "updatedAt" | "beginning"> {
+  readonly created: number;
   readonly updated: number;
-  readonly input: string | null;
+  readonly beginning: string | null;
+}
+
+/** What a list tells of a session, or of a tree outside of sessions. */
+export function toSummary(row: unknown): SessionSummary {
+  const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
+  const times = { createdAt: new Date(created), updatedAt: new Date(updated) };
+  return { id, owner, ...times, turns, beginning: toBeginning(beginning) };
 }
 
 const atEnd: Place = { created: Number.MAX_SAFE_INTEGER, number: 0 };
