@@ -1,6 +1,7 @@
 /** Reads the fields of a JSON body: null means absent, a wrong type or range is an error that names the path and the remedy. */
 import { GatewayError } from "../core/errors.ts";
 import type { Dialect, Extra } from "../core/item.ts";
+import type { FunctionTool, Settings } from "../core/turn.ts";
 
 /** An object of the body together with its path, e.g. `messages[2].content[0]`; the body itself has the path "". */
 export interface Fields {
@@ -60,7 +61,7 @@ export function readBoolean(fields: Fields, key: string): boolean | undefined {
   throw wrongType(pathOf(fields, key), "a boolean", value);
 }
 
-export function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
+function readNumber(fields: Fields, key: string, min: number, max: number): number | undefined {
   const value = fields.values[key];
   if (value === undefined || value === null) return undefined;
   if (typeof value !== "number") throw wrongType(pathOf(fields, key), "a decimal", value);
@@ -128,6 +129,29 @@ export function readOthers({ path, values }: Fields, known: ReadonlySet<string>)
 export function readExtra(fields: Fields, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
   const others = readOthers(fields, known);
   return others && { dialect, fields: others };
+}
+
+/** The settings that both dialects have, under the same names and within the same bounds. */
+export function readCommonSettings(fields: Fields): Partial<Settings> {
+  return {
+    parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
+    temperature: readNumber(fields, "temperature", 0, 2),
+    topP: readNumber(fields, "top_p", 0, 1),
+    presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
+    frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
+    serviceTier: readString(fields, "service_tier"),
+  };
+}
+
+/** A function as both dialects describe it. */
+export function readFunction(described: Fields): FunctionTool {
+  return {
+    type: "function",
+    name: requireShortName(described, "name"),
+    description: readString(described, "description"),
+    parameters: readObject(described, "parameters")?.values,
+    strict: readBoolean(described, "strict"),
+  };
 }
 
 /** Caller's labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */

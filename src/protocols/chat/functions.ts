@@ -1,7 +1,6 @@
 /** Function calling as it was before tools: `functions` and `function_call` are read as the tools and the choice that they stand for. */
 import { GatewayError } from "../../core/errors.ts";
-import { type Fields, notAllowed, readObjects, requireName, toFields } from "../fields.ts";
-import { readFunction } from "./tools.ts";
+import { type Fields, notAllowed, readFunction, readObjects, requireName, toFields } from "../fields.ts";
 
 /** The caller speaks of functions, and hears of a call in the same form. */
 export function speaksOfFunctions(body: Fields): boolean {

@@ -10,9 +10,9 @@ import {
   readBody,
   readBoolean,
   readChoice,
+  readCommonSettings,
   readInteger,
   readMetadata,
-  readNumber,
   readObject,
   readString,
   requireName,
@@ -71,12 +71,8 @@ function readSettings(fields: Fields): Settings {
   return {
     tools,
     toolChoice: readToolChoice(fields, tools),
-    parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
     format: readFormat(fields),
-    temperature: readNumber(fields, "temperature", 0, 2),
-    topP: readNumber(fields, "top_p", 0, 1),
-    presencePenalty: readNumber(fields, "presence_penalty", -2, 2),
-    frequencyPenalty: readNumber(fields, "frequency_penalty", -2, 2),
+    ...readCommonSettings(fields),
     seed: readInteger(fields, "seed", -maxSeed, maxSeed),
     stop: readStop(fields),
     maxOutputTokens: maxCompletionTokens ?? maxTokens,
@@ -84,7 +80,6 @@ function readSettings(fields: Fields): Settings {
     topLogprobs: readLogprobs(fields),
     reasoningEffort: readString(fields, "reasoning_effort"),
     verbosity: readString(fields, "verbosity"),
-    serviceTier: readString(fields, "service_tier"),
     native: readNative(fields, ownWords),
   };
 }

@@ -1,12 +1,12 @@
 /** Reads `tools` and `tool_choice`. */
 import { GatewayError } from "../../core/errors.ts";
-import type { FunctionTool, Tool, ToolChoice } from "../../core/turn.ts";
+import type { Tool, ToolChoice } from "../../core/turn.ts";
 import {
   type Fields,
   missing,
   notAllowed,
-  readBoolean,
   readChoice,
+  readFunction,
   readObject,
   readObjects,
   readString,
@@ -34,17 +34,6 @@ function readTool(tool: Fields): Tool {
     };
   }
   return { type: "other", extra: { dialect: "chat", fields: tool.values } };
-}
-
-/** A function as both forms of the wire describe it. */
-export function readFunction(described: Fields): FunctionTool {
-  return {
-    type: "function",
-    name: requireShortName(described, "name"),
-    description: readString(described, "description"),
-    parameters: readObject(described, "parameters")?.values,
-    strict: readBoolean(described, "strict"),
-  };
 }
 
 const words = ["auto", "none", "required"] as const;

@@ -3,6 +3,7 @@ import type { Tool } from "../../core/turn.ts";
 import {
   type Fields,
   readBoolean,
+  readFunction,
   readObject,
   readObjects,
   readString,
@@ -31,14 +32,7 @@ function readTool(tool: Fields): Tool {
   const type = requireName(tool, "type");
   switch (type) {
     case "function":
-      return {
-        type: "function",
-        name: requireShortName(tool, "name"),
-        description: readString(tool, "description"),
-        parameters: readObject(tool, "parameters")?.values,
-        strict: readBoolean(tool, "strict"),
-        ...readDeferred(tool),
-      };
+      return { ...readFunction(tool), ...readDeferred(tool) };
     case "custom":
       return {
         type: "custom",
