@@ -53,7 +53,7 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     forget?.();
     lease.reconnect(made);
   };
-  const wanted = { address, scripts: Object.values(scripts), onReady, ...times };
+  const wanted = { address, scripts: Object.values(scripts), onReady, onForgotten: lease.retake, ...times };
   const connection = await openConnection(wanted).catch(refuse);
   try {
     const ground = await createGround({ connection, lease, address, now, maxRecentSize });

@@ -384,6 +384,16 @@ export function describeTrouble(server: () => RedisServer): void {
       assert.equal((await gather(store.exportRecords())).length, 4);
     });
 
+    test("a lease that Redis has lost, as by FLUSHALL, is taken again by the next write", async (context) => {
+      const store = await open(context, { url: server().url("emptied"), times: { ...times, renewMs: 60_000 } });
+      await store.claim();
+      const [lease = ""] = /\{emptied\}:lease:\S+/.exec(await server().ask("KEYS", "{emptied}:lease:*")) ?? [];
+      assert.equal(await server().ask("DEL", lease), ":1\r\n");
+      const turn = await keepSession(store, {});
+      assert.deepEqual(await readTurns(store, turn.id), [turn]);
+      await store.check();
+    });
+
     test("scripts that Redis has forgotten are sent again", async (context) => {
       const store = await open(context, { url: server().url() });
       await server().ask("SCRIPT", "FLUSH");

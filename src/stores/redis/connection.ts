@@ -39,6 +39,8 @@ export interface ConnectionOptions {
   readonly scripts: readonly Script[];
   /** Called on every connection before anything else is asked. */
   readonly onReady: (connection: Connection) => void;
+  /** Called when Redis knows the gateway's lease no more, before what it has refused for that is said again. */
+  readonly onForgotten?: (connection: Connection) => void;
   /** How long nothing may be answered before the connection is given up. */
   readonly timeoutMs: number;
   /** How long the first connection may take. */
@@ -49,7 +51,7 @@ export interface ConnectionOptions {
 
 /** Throws what stood in the way when Redis cannot be reached in time, or refuses. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
-  const { address, scripts, onReady, timeoutMs, copyingMs } = options;
+  const { address, scripts, onReady, onForgotten, timeoutMs, copyingMs } = options;
   const makeClient = await loadClients(address);
   const servers = createServers(address, makeClient, timeoutMs);
   const ear = createEar(makeClient);
@@ -203,10 +205,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   /**
    * Says again what a node has refused unread: where the store is by then, or once all of it has been moved. What may be done `twice`
-   * is said again on the next connection too.
+   * is said again on the next connection too. A lease that is gone went with what Redis has lost, as after FLUSHALL.
    */
   async function insist(say: () => Promise<Reply>, patienceMs: number, twice: boolean): Promise<Reply> {
     const since = performance.now();
+    let isForgotten = false;
     for (let attempts = 0; ; attempts += 1) {
       if (!isReady()) await whenBack(patienceMs);
       const asked = client;
@@ -214,6 +217,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
         return await say();
       } catch (thrown) {
         const [code, restMs] = [codeOf(thrown), since + timeoutMs - performance.now()];
+        if (code === "NOLEASE" && !isForgotten) {
+          isForgotten = true;
+          onForgotten?.(connection);
+          continue;
+        }
         const isGone = twice && isLost(thrown) && asked?.isReady !== true;
         if (!(isGone || unread.has(code)) || restMs <= 0) throw thrown;
         if (isGone) continue;

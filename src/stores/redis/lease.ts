@@ -9,6 +9,8 @@ export interface Lease {
   claim(connection: Connection): Promise<void>;
   /** Holds on to it on a new connection. What was sent before and arrives only now is fenced off. */
   reconnect(connection: Connection): void;
+  /** Takes it again where Redis has lost it, before anything else is asked. */
+  retake(connection: Connection): void;
   release(connection: Connection): Promise<void>;
 }
 
@@ -23,11 +25,12 @@ export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () =>
   let connections = 0;
   let renewal: NodeJS.Timeout | undefined;
   const shown = () => `${name}:${connections}`;
+  const ask = (connection: Connection) => connection.run(scripts.renew, [shown(), String(leaseMs)]);
 
   function renew(connection: Connection): void {
     if (renewal === undefined || !connection.isReady()) return;
     // Whoever writes is told what is wrong; it is tried again at the next time.
-    connection.run(scripts.renew, [shown(), String(leaseMs)]).catch(() => {});
+    ask(connection).catch(() => {});
     whenRenewed();
   }
 
@@ -35,12 +38,15 @@ export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () =>
     fence: () => (renewal === undefined ? "" : shown()),
     async claim(connection) {
       if (renewal !== undefined) return;
-      await connection.run(scripts.renew, [shown(), String(leaseMs)]);
+      await ask(connection);
       renewal = setInterval(renew, renewMs, connection).unref();
     },
     reconnect(connection) {
       connections += 1;
       renew(connection);
+    },
+    retake(connection) {
+      if (renewal !== undefined) ask(connection).catch(() => {});
     },
     async release(connection) {
       if (renewal === undefined) return;
