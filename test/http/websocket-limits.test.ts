@@ -284,6 +284,13 @@ test("a gateway that is shut down lets responses end, refuses what waits, and cl
   await closing;
 });
 
+test("a client that does not say goodbye holds up no shutdown", { timeout: 10_000 }, async (context) => {
+  const box = createBox(context, [], { limits: { drainTimeoutMs: 15_000 } });
+  const asleep = await dial(context, await box.listen());
+  asleep.socket.pause();
+  await box.close();
+});
+
 test("what waits is not answered to a client that has said goodbye", async (context) => {
   const release = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {

@@ -38,6 +38,8 @@ const maxRefused = 64 * 1024;
 const maxUncounted = 64 * 1024;
 /** How long a client may owe the answer to a ping. */
 const maxSilenceMs = 60_000;
+/** How long it may take to say goodbye. */
+const maxGoodbyeMs = 500;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
@@ -74,6 +76,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (unanswered.length > 0) void writer.write(unanswered);
     else if (isAlwaysTold) void writer.write([toErrorFrame(reason)]);
     socket.close(closeCode, reason.code);
+    awaitGoodbye(socket);
   }
 
   function retire(chosen: Parting): void {
@@ -207,6 +210,14 @@ function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number,
     if (writer.isOpen && !writer.isFull) socket.pong(bytes);
   });
   socket.once("close", () => clearInterval(pings));
+}
+
+/** A client that has been sent everything and does not say goodbye, as one on a machine that sleeps, is not waited for. */
+function awaitGoodbye(socket: WebSocket): void {
+  const looks = setInterval(() => {
+    if (socket.bufferedAmount === 0) socket.terminate();
+  }, maxGoodbyeMs);
+  socket.once("close", () => clearInterval(looks));
 }
 
 function lengthOf(frames: readonly Frame[]): number {
