@@ -202,6 +202,9 @@ test("an error with a code of ours is meant for the caller, whatever its class",
   assert.equal(other.code, "adapter_error");
 });
 
+const endless: Record<string, unknown> = {};
+endless["self"] = endless;
+
 for (const said of [
   { type: "text", text: "no list" },
   "text",
@@ -229,6 +232,12 @@ for (const said of [
   ],
   [{ type: "notes", notes: { serviceTier: 5 } }],
   [{ type: "text", text: 1n }],
+  [{ type: "text", text: "a", extra: { fields: { size: 1n } } }],
+  [{ type: "text", text: "a", logprobs: [{ logprob: 1n }] }],
+  [{ type: "tool-call", index: 0, name: "look", extra: { fields: endless } }],
+  [{ type: "tool-extra", index: 0, extra: { fields: endless } }],
+  [{ type: "other", extra: { fields: { toJSON() {} } } }],
+  [{ type: "annotation", annotation: { type: "note", fields: endless } }],
   Object.assign([], { 0: 5 }),
 ]) {
   test(`${inspect(said, { breakLength: Infinity })} is no batch of deltas`, async () => {

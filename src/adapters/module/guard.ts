@@ -179,21 +179,32 @@ function withoutNulls(delta: Fields): Fields {
   return isObject(said["notes"]) ? { ...said, notes: withoutNulls(said["notes"]) } : said;
 }
 
+/** Whether JSON can hold it, which is how it is kept and told: no cycle, no BigInt. */
+function isWritable(value: object): boolean {
+  try {
+    return typeof JSON.stringify(value) === "string";
+  } catch {
+    return false;
+  }
+}
+
 const isText = ({ text }: Fields) => typeof text === "string";
 const isAbsent = (value: unknown) => value === undefined || value === null;
 const isNames = (value: unknown) => Array.isArray(value) && value.every((name) => typeof name === "string");
+const isList = (value: unknown) => Array.isArray(value) && isWritable(value);
 const isWord = (value: unknown) => isAbsent(value) || typeof value === "string";
-const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isObject(value["fields"]);
+const isFields = (value: unknown) => isObject(value) && isWritable(value);
+const isExtra = (value: unknown) => isObject(value) && isWord(value["dialect"]) && isFields(value["fields"]);
 const mayBeExtra = (value: unknown) => isAbsent(value) || isExtra(value);
 const isSaid = (delta: Fields) => isText(delta) && mayBeExtra(delta["extra"]);
 
 /** What the core relies on in each delta. */
 const whole: Readonly<Record<Delta["type"], (delta: Fields) => boolean>> = {
-  text: (delta) => isSaid(delta) && (isAbsent(delta["logprobs"]) || Array.isArray(delta["logprobs"])),
+  text: (delta) => isSaid(delta) && (isAbsent(delta["logprobs"]) || isList(delta["logprobs"])),
   refusal: isSaid,
   reasoning: (delta) => isText(delta) && (isAbsent(delta["summary"]) || isCount(delta["summary"])),
   annotation: ({ annotation }) =>
-    isObject(annotation) && typeof annotation["type"] === "string" && isObject(annotation["fields"]),
+    isObject(annotation) && typeof annotation["type"] === "string" && isFields(annotation["fields"]),
   "message-end": ({ extra }) => mayBeExtra(extra),
   "reasoning-seal": ({ encrypted }) => typeof encrypted === "string",
   "tool-call": ({ index, callId, name, group, kind, extra }) =>
