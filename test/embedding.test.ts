@@ -23,6 +23,18 @@ function speaker(name: string, more: Partial<Adapter> = {}): Adapter {
   };
 }
 
+test("a Node that is too old is told of, instead of what it lacks", async () => {
+  const { versions } = process;
+  Object.defineProperty(process, "versions", { value: { ...versions, node: "20.20.2" }, configurable: true });
+  try {
+    await assert.rejects(import("../src/stores/engine.ts?old" as string), {
+      message: "Portico needs Node 24 or newer, and this is Node 20.20.2.",
+    });
+  } finally {
+    Object.defineProperty(process, "versions", { value: versions, configurable: true });
+  }
+});
+
 const http = { port: 0, auth_token: token, endpoints: { compat_chat: true } };
 const sessions = { store: "memory:" };
 

@@ -1,8 +1,8 @@
 /** A database in a temporary file: for what may be larger than memory, and is gone with the process. */
 import { accessSync, constants } from "node:fs";
 import { tmpdir } from "node:os";
-import { DatabaseSync } from "node:sqlite";
 import { primary, primaryCodeOf } from "./codes.ts";
+import { DatabaseSync } from "./engine.ts";
 import { unavailable } from "./refusals.ts";
 
 export interface Temporary {

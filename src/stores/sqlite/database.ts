@@ -11,10 +11,10 @@ import {
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
+import { DatabaseSync } from "../engine.ts";
 import { fileGone } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */

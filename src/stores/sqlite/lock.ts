@@ -1,8 +1,8 @@
 /** Holds a store's file for one gateway; the system lets go of it when the process ends, however it ends. */
 import { accessSync, chmodSync, closeSync, constants, openSync, statSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { GatewayError } from "../../core/errors.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
+import { DatabaseSync } from "../engine.ts";
 import { cannotOpen } from "./database.ts";
 
 /**
