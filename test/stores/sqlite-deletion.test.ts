@@ -214,6 +214,18 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("counts sessions in a run until nobody has too many, and not again for every step of it", async () => {
+    const store = createSqliteStore({ file: newFile() });
+    const rules = { maxSessionsPerOwner: 1 };
+    const keepTwo = async () => [await keepSession(store, {}), await keepSession(store, {})];
+    await keepTwo();
+    assert.equal((await store.prune(rules)).sessions, 1);
+    await keepTwo();
+    assert.equal((await store.prune(rules)).sessions, 0);
+    assert.equal((await store.prune({ ...rules })).sessions, 2);
+    await store.close();
+  });
+
   test("has nothing at hand of what was pruned, of a session not even when a part of it is still there", async () => {
     const store = createSqliteStore({ file: newFile() });
     const loose = makeTurn({ createdAt: new Date(0) });

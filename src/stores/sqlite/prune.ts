@@ -16,6 +16,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   let dying: readonly Leaf[] = [];
   /** By which rule it goes, who is in it, and the last turn that had come when it was looked at. */
   let [dyingBefore, dyingIds, newest] = [0, new Set<string>(), 0];
+  /** Under these rules nobody has too many: to count all sessions again for every step of a run would hold up the requests. */
+  let uncrowded: PruneRules | undefined;
 
   /** Each step spends of the budget, and those after it get what is left. */
   function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
@@ -23,7 +25,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
-    if (maxSessionsPerOwner !== undefined) removeSurplus(maxSessionsPerOwner, spent);
+    const counts = maxSessionsPerOwner !== undefined && rules !== uncrowded;
+    if (counts && !removeSurplus(maxSessionsPerOwner, spent)) uncrowded = rules;
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) removeLeft(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
@@ -53,14 +56,16 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     removeMarked(spent);
   }
 
-  function removeSurplus(max: number, spent: Spent): void {
-    if (spent.budget <= 0) return;
+  /** True: there may be more. */
+  function removeSurplus(max: number, spent: Spent): boolean {
+    if (spent.budget <= 0) return true;
     for (const row of statements.findCrowded.all(max)) {
       const { owner, count } = row as { owner: string; count: number };
       markAll(statements.findLongestIdle.all(owner, Math.min(count - max, spent.budget)), spent);
       removeMarked(spent);
-      if (spent.budget <= 0) return;
+      if (spent.budget <= 0) return true;
     }
+    return false;
   }
 
   function markAll(rows: readonly unknown[], { marked }: Spent): void {
