@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openStore } from "../../src/stores/index.ts";
+import { cannotOpen } from "../../src/stores/redis/trouble.ts";
 
 test("memory: opens a store that needs no file", async () => {
   const store = await openStore("memory:");
@@ -63,3 +64,15 @@ test("a URL of Redis that cannot be one is refused with the form, and without it
     }
   }
 });
+
+for (const [message, code, remedy] of [
+  ["self-signed certificate in certificate chain", "SELF_SIGNED_CERT_IN_CHAIN", /NODE_EXTRA_CA_CERTS/],
+  ["unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", /NODE_EXTRA_CA_CERTS/],
+  ["alert number 116\n", "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", /: alert number 116\. .*`tls-auth-clients no`/],
+  ["NOPERM this user has no permissions", undefined, /all commands on its keys and channels/],
+  ["read ECONNRESET", "ECONNRESET", /whether it speaks TLS \(rediss:\/\/\)/],
+] as const) {
+  test(`what to do about a Redis that cannot be opened is told: ${code ?? message}`, () => {
+    assert.match(cannotOpen(Object.assign(new Error(message), { code }), "redis://host").message, remedy);
+  });
+}

@@ -36,13 +36,33 @@ export function cannotOpen(thrown: unknown, shown: string): GatewayError {
     const message = `The session store ${shown} cannot be opened: ${passing}. Try again in a moment.`;
     return new GatewayError("store_unavailable", message, { cause });
   }
-  const reason = cause instanceof Error ? cause.message.replace(/\.$/, "") : String(cause);
+  const reason = cause instanceof Error ? cause.message.trim().replace(/\.$/, "") : String(cause);
   return new GatewayError(
     "store_unavailable",
-    `The session store ${shown} cannot be opened: ${reason}. Check that Redis runs there, and the name and password (gateway.sessions.store).`,
+    `The session store ${shown} cannot be opened: ${reason}. ${toRemedy(cause)} (gateway.sessions.store).`,
     { cause },
   );
 }
+
+function toRemedy(cause: unknown): string {
+  const code = (cause instanceof Error && "code" in cause && cause.code) || codeOf(cause);
+  return remedies.find(([pattern]) => pattern.test(String(code)))?.[1] ?? usualRemedy;
+}
+
+/** By the first that fits a code of Redis or of TLS. */
+const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/^NOPERM$/, "Give its user all commands on its keys and channels"],
+  [
+    /^ERR_SSL_.*CERTIFICATE/,
+    "Redis asks for a certificate of the gateway's, which has none: set `tls-auth-clients no` in it",
+  ],
+  [
+    /CERT|SIGNATURE/,
+    "Check the certificate of Redis; the environment variable NODE_EXTRA_CA_CERTS names a file with an authority of your own",
+  ],
+];
+
+const usualRemedy = "Check that Redis runs there, whether it speaks TLS (rediss://), and the name and password";
 
 /** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
 export function isLost(thrown: unknown): boolean {
