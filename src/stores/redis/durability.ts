@@ -2,28 +2,27 @@
 import type { Address } from "./address.ts";
 import { type Reply, toTexts } from "./script.ts";
 
-/** In words for the operator. Managed servers do not tell how they are set up; then nothing is said. */
+/** In words for the operator. Of what a server does not tell nothing is said: managed ones hide how they are set up. */
 export async function findLosses(
   send: (...command: readonly string[]) => Promise<Reply>,
   { replicas }: Address,
 ): Promise<readonly string[]> {
   const losses: string[] = [];
-  const wanted = ["appendonly", "maxmemory", "maxmemory-policy"];
-  const texts = toTexts(await send("CONFIG", "GET", ...wanted).catch(() => []));
-  const settings = new Map(wanted.map((name) => [name, texts[texts.indexOf(name) + 1]]));
-  const policy = settings.get("maxmemory-policy") ?? "noeviction";
-  if (settings.get("appendonly") === "no") {
+  const settings = toTexts(await send("CONFIG", "GET", "appendonly").catch(() => []));
+  // Also servers that hide their settings tell this much of themselves.
+  const told = String(await send("INFO").catch(() => ""));
+  const [, policy = "noeviction"] = /^maxmemory_policy:(\S+)/m.exec(told) ?? [];
+  if (settings[1] === "no") {
     losses.push(
       "Redis keeps turns in memory and writes them down only now and then: those of the last minutes are lost when it stops. Set `appendonly yes` in it, and `appendfsync always` to lose none at all.",
     );
   }
-  if (policy !== "noeviction" && settings.get("maxmemory") !== "0") {
+  if (policy !== "noeviction" && !/^maxmemory:0\b/m.test(told)) {
     losses.push(
       `Redis may throw away what the gateway keeps when it runs out of memory (maxmemory-policy ${policy}). Set \`maxmemory-policy noeviction\` in it.`,
     );
   }
-  const told = await send("INFO", "replication").catch(() => "");
-  if (replicas === 0 && /connected_slaves:[1-9]/.test(String(told))) {
+  if (replicas === 0 && /^connected_slaves:[1-9]/m.test(told)) {
     losses.push(
       "Redis has a replica, which may lack the last turns if it has to take over. Add replicas=1 to the URL (gateway.sessions.store), so that a turn is acknowledged when a replica has it.",
     );
