@@ -28,6 +28,12 @@ export async function createAdapter(chosen: AdapterChoice, configFile: string | 
   return maker.create(options, configFile && dirname(configFile));
 }
 
+/** Loads the code of the kinds that settings name. What cannot be loaded is told where an adapter is made of it. */
+export async function loadAdapters(chosen: Readonly<Record<string, Pick<AdapterChoice, "type">>>): Promise<void> {
+  const types: Types = adapterTypes;
+  await Promise.allSettled(Object.values(chosen).map(({ type }) => types[type]?.load()));
+}
+
 interface AdapterChoice {
   readonly type: string;
   readonly options: unknown;

@@ -32,7 +32,10 @@ export const house: House = {
     return problems;
   },
   async open(config) {
-    const portico = await (await import("../portico.ts")).createPortico(config);
+    const { loadAdapters } = await import("../adapters/index.ts");
+    // Side by side, so that all files of ours are found while that is quick, before the first of a package: see bin/portico.js.
+    const [{ createPortico }] = await Promise.all([import("../portico.ts"), loadAdapters(config.adapters)]);
+    const portico = await createPortico(config);
     // Adapters are others' code: a promise that one of them forgets must not cut every stream with the process.
     process.on("unhandledRejection", portico.noteStray);
     const { address, reload } = portico;
