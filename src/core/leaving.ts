@@ -7,9 +7,10 @@ export function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>
   finish: () => void = () => {},
 ): Events {
   const end = events.return.bind(events);
-  events.return = (value) => {
+  const value: Events["return"] = (given) => {
     leave();
-    return end(value).finally(finish);
+    return end(given).finally(finish);
   };
-  return events;
+  // Not `events.return = …`: an object that is given a function so, and all that it knows, outlives every collection of young garbage.
+  return Object.defineProperty(events, "return", { value });
 }
