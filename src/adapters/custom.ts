@@ -1,11 +1,11 @@
-/** Custom tools for models that know functions only: what such a tool takes as free text is the one string of a function, there and back. */
+/** Offers custom tools to models that know only functions: a tool's free text is a function's only string argument. */
 import type { ToolCall } from "../core/item.ts";
 import type { FunctionTool, Tool } from "../core/turn.ts";
 import { isObject, parseJson, textAt } from "./json.ts";
 
 type CustomTool = Extract<Tool, { type: "custom" }>;
 
-/** The function that stands for the tool. A grammar cannot be enforced so, but the model can be told of it. */
+/** The function that stands in for the tool. It cannot enforce a grammar, but can describe it. */
 export function toFunction({ name, description = "", format }: CustomTool): FunctionTool {
   const both = [description, describeFormat(format)].filter((text) => text !== "").join("\n\n");
   return { type: "function", name, description: both, parameters: freeInput };
@@ -27,23 +27,23 @@ function describeFormat(format: unknown): string {
     : `The input must match this ${textAt(grammar, "syntax") ?? ""} grammar:\n${definition}`;
 }
 
-/** A call of the tool as one of that function. */
+/** The tool's call as a call of that function. */
 export function toFunctionCall(call: ToolCall): ToolCall {
   return { ...call, kind: "function", arguments: JSON.stringify({ input: call.arguments }) };
 }
 
-/** What the tool takes, out of what that function was called with. */
+/** The tool's input, read from that function's arguments. */
 export function readFreeInput(written: string): string {
   const parsed = parseJson(written);
   const input = isObject(parsed) ? parsed["input"] : parsed;
   return typeof input === "string" ? input : written;
 }
 
-/** What a function that stands for a custom tool is called with, piece by piece. */
+/** The arguments of a function that stands in for a custom tool, piece by piece. */
 export interface FreeInput {
-  /** The tool's input, as soon as all of it was heard; never twice. */
+  /** The tool's input, once it is complete; never twice. */
   hear(piece: string): string | undefined;
-  /** The same when nothing more comes; what is not whole is told as the model wrote it. */
+  /** The same at the end of the arguments; if incomplete, as the model wrote it. */
   end(): string | undefined;
 }
 
@@ -68,7 +68,9 @@ export function createFreeInput(): FreeInput {
   };
 }
 
-/** Whether the JSON object ends in the next piece. Parsing all of it again for each piece would take minutes for a long one. */
+/**
+ * Says whether the JSON object ends in the next piece. Reparsing it for each piece would take minutes for a long one.
+ */
 export function createObjectScanner(): (piece: string) => boolean {
   let depth = 0;
   let isQuoted = false;
@@ -86,7 +88,7 @@ export function createObjectScanner(): (piece: string) => boolean {
   };
 }
 
-/** Tells calls of custom tools by the names of these. */
+/** Says whether a name is that of a custom tool. */
 export function createIsCustom(tools: readonly Tool[]): (name: string) => boolean {
   const names = new Set(tools.flatMap((tool) => (tool.type === "custom" ? [tool.name] : [])));
   return (name) => names.has(name);

@@ -1,4 +1,4 @@
-/** Failures that every kind of adapter tells alike. */
+/** Failures that all kinds of adapter report alike. */
 import { type ErrorCode, GatewayError } from "../core/errors.ts";
 import { type Part, typeOf } from "../core/item.ts";
 import { isCount } from "./json.ts";
@@ -19,7 +19,7 @@ export function refusePart(part: Extract<Part, { type: "other" }>): never {
   );
 }
 
-/** A choice that cannot be kept is refused, never left out. */
+/** A choice that cannot be met is refused, never left out. */
 export function refuseChoice(why: string): never {
   throw new GatewayError(
     "unsupported_parameter",
@@ -40,10 +40,10 @@ export const upstreamCodes = [
   "overloaded",
 ] as const satisfies readonly ErrorCode[];
 
-/** What an operator's own program or module may say of its failure; everything else is the gateway's own to say. */
+/** The codes that an operator's own program or module may report; only the gateway itself reports others. */
 export const tellableCodes = [...upstreamCodes, "unsupported_parameter"] as const satisfies readonly ErrorCode[];
 
-/** How long to wait, as they may say it: HTTP tells whole seconds, and nobody shall come back too early. */
+/** How long to wait, as they say, rounded up: HTTP has whole seconds, and nobody may come back early. */
 export function toWholeSeconds(seconds: unknown): number | undefined {
   const whole = typeof seconds === "number" && seconds >= 0 ? Math.ceil(seconds) : undefined;
   return isCount(whole) ? whole : undefined;

@@ -1,14 +1,14 @@
-/** Puts the pieces together that something arrives in. A list of tiny ones would be a hundred times as large as it looks, so those share their room. */
+/** Joins pieces of bytes; tiny ones share a buffer, as a list of them would take a hundred times their size. */
 
 export interface Gathering {
   /** In bytes. */
   size(): number;
   add(piece: Buffer): void;
-  /** All of it, and the last piece behind it; what is gathered next begins anew. */
+  /** Everything so far, followed by `last`; gathering then starts over. */
   take(last?: Buffer): Buffer;
 }
 
-/** What is larger is worth a place of its own in the list. */
+/** Larger pieces have their own place in the list. */
 const tinyBytes = 1024;
 const roomBytes = 4 * tinyBytes;
 const nothing = Buffer.alloc(0);
@@ -19,7 +19,7 @@ export function createGathering(): Gathering {
   let room: Buffer = nothing;
   let filled = 0;
 
-  /** The tiny pieces so far are one of the list. */
+  /** Adds the tiny pieces so far to the list. */
   function settle(): void {
     if (filled === 0) return;
     pieces.push(room.subarray(0, filled));
@@ -31,7 +31,7 @@ export function createGathering(): Gathering {
     size: () => size,
     add(piece) {
       size += piece.length;
-      // Most often it is the only one, which is left as it is.
+      // The first is often the only one, so it is not copied.
       if (piece.length > tinyBytes || pieces.length === 0) {
         settle();
         pieces.push(piece);

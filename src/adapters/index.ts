@@ -1,4 +1,4 @@
-/** Every kind of adapter, by the `type` that a configuration names. A new one is a folder and its lines here. */
+/** The table of adapter kinds, by the `type` in a configuration. A new one is a folder and its lines here. */
 import { dirname } from "node:path";
 import { options as aiSdk } from "./ai-sdk/options.ts";
 import { options as command } from "./command/options.ts";
@@ -18,7 +18,7 @@ export const adapterTypes = {
 
 type Types = Readonly<Record<string, AdapterType>>;
 
-/** Makes the adapter that settings describe; they have passed the schema, and their relative paths start from the config file. */
+/** Creates the adapter that validated settings describe; their relative paths start from the config file. */
 export async function createAdapter(chosen: AdapterChoice, configFile: string | undefined): Promise<Adapter> {
   const { type, options } = chosen;
   const types: Types = adapterTypes;
@@ -39,7 +39,7 @@ interface AdapterChoice {
   readonly options: unknown;
 }
 
-/** The schema of each kind's own options, against which a configuration is held. */
+/** The schema of each kind's options, to validate a configuration with. */
 export const adapterOptions = Object.fromEntries(
   Object.entries(adapterTypes).map(([name, type]) => [name, type.options]),
 );

@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value of a JSON text; nothing when it is none. */
+/** The value of a JSON text; undefined if it is none. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -20,7 +20,7 @@ export function objectAt(from: JsonObject, key: string): JsonObject | undefined 
   return isObject(value) ? value : undefined;
 }
 
-/** A string that is not empty. */
+/** A non-empty string. */
 export function textAt(from: JsonObject, key: string): string | undefined {
   const value = from[key];
   return typeof value === "string" && value !== "" ? value : undefined;
@@ -31,7 +31,7 @@ export function listAt(from: JsonObject, key: string): readonly unknown[] | unde
   return Array.isArray(value) ? value : undefined;
 }
 
-/** A whole number of things; what cannot be one counts as none. */
+/** A count; anything else is 0. */
 export function countAt(from: JsonObject | undefined, key: string): number {
   const value = from?.[key];
   return isCount(value) ? value : 0;

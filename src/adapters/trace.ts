@@ -1,4 +1,4 @@
-/** A trace as the headers by which other services go on with it. */
+/** The headers that propagate a trace to other services. */
 import type { Trace } from "../core/turn.ts";
 
 export function toTraceHeaders({ parent, state }: Trace): Readonly<Record<string, string>> {

@@ -1,20 +1,20 @@
-/** The deadlines of one exchange, kept by one timer: a byte that arrives costs a timestamp, not a timer. */
+/** The deadlines of one exchange on one timer: an arriving byte costs a timestamp, not a timer. */
 
 export type Limit = "connect" | "first_byte" | "idle" | "total" | "leave";
 
 export interface Watch {
-  /** From now on this limit counts, from the last sign of life. */
+  /** Puts this limit in force, from now or the last `touch`. */
   enter(limit: Exclude<Limit, "total">, limitMs: number): void;
   /** A sign of life. */
   touch(): void;
-  /** No limit counts until the next `enter`, except the total one. */
+  /** Suspends all limits but the total one until the next `enter`. */
   rest(): void;
   stop(): void;
 }
 
 /**
- * `late` is called at most once, with the limit that was passed. Where the whole has a limit, silence has none: who does not
- * stream says its first byte when it is done.
+ * Calls `late` once, with the limit that was passed. A total limit replaces those on silence: without streaming, the
+ * first byte comes when the answer is complete.
  */
 export function createWatch(totalMs: number | undefined, late: (limit: Limit, limitMs: number) => void): Watch {
   const total = totalMs ?? Infinity;
@@ -24,7 +24,7 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
   let since = 0;
   let timer: NodeJS.Timeout | undefined;
   let firesAt = Infinity;
-  /** The silence, or the end of the whole, that was given a second look. */
+  /** The silence, or the total deadline, that has had its second look. */
   let doubted = -1;
 
   function check(): void {
@@ -41,8 +41,8 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
   }
 
   /**
-   * Timers come before sockets: who was held up itself has not yet read what came meanwhile. So a limit counts once the
-   * sockets had their say, for as long as the timer was late.
+   * Timers run before sockets: if we were held up, what came meanwhile is still unread. So a limit counts only after
+   * the sockets had as long as the timer was late.
    */
   function lookAgain(passed: number, now: number, tardyMs: number): void {
     doubted = passed;
@@ -50,7 +50,7 @@ export function createWatch(totalMs: number | undefined, late: (limit: Limit, li
     timer = setTimeout(check, firesAt - now);
   }
 
-  /** A timer that fires too early only looks again; one that would fire too late is set anew. */
+  /** A timer that fires too early checks again; one that would fire too late is replaced. */
   function arm(now: number): void {
     const due = Math.min(doubted === endsAt ? Infinity : endsAt, since + currentMs);
     if (due >= firesAt) return;

@@ -10,14 +10,14 @@ export interface CallReader {
   begin(part: StartPart, deltas: Delta[]): void;
   go(id: string, text: string, deltas: Delta[]): void;
   end(part: CallPart, deltas: Delta[]): void;
-  /** No call has begun that is not yet ended. */
+  /** Every call that has begun has ended. */
   areWhole(): boolean;
 }
 
 interface Call {
   readonly index: number;
   readonly isCustom: boolean;
-  /** Its input is told when it is whole: what streams is not what the caller's tool takes. */
+  /** Its input is sent once complete: what streams is not what the caller's tool takes. */
   readonly isHeld: boolean;
   hasInput: boolean;
   isWhole: boolean;

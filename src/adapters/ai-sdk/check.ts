@@ -1,10 +1,10 @@
-/** Looks at what a package gives before it is believed: it may be of any maker, and only its types promise the shape. */
+/** Checks what a package returns before using it: anyone may have made it, and only its types promise the shape. */
 import { inspect } from "node:util";
 import { GatewayError } from "../../core/errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { StreamPart } from "./spec.ts";
 
-/** The part, or in its place the failure that it is: so what was said before it is told before it. */
+/** The part, or its failure in its place, so that what was said before it is sent first. */
 export function checkPart(part: unknown): StreamPart {
   return isPart(part) ? part : { type: "error", error: unfit("a part of an answer", part) };
 }
@@ -20,7 +20,7 @@ function isPart(part: unknown): part is StreamPart & JsonObject {
   return isObject(part) && (textsOf.get(part["type"]) ?? []).every((key) => typeof part[key] === "string");
 }
 
-/** The texts that are relied on, by the types of parts that have some. */
+/** The string fields that we rely on, by type of part. */
 const textsOf: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readonly string[]>(
   Object.entries({
     "text-delta": ["delta"],
@@ -33,7 +33,7 @@ const textsOf: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readon
   } satisfies Partial<Record<StreamPart["type"], readonly string[]>>),
 );
 
-/** What was found may be anything, and so belongs into the log alone. */
+/** What was found may be anything, so it goes only to the log. */
 function unfit(wanted: string, found: unknown): GatewayError {
   return new GatewayError("adapter_protocol", `The upstream's package gave something that is not ${wanted}.`, {
     cause: new Error(`It is not ${wanted}: ${inspect(found, { depth: 0 }).slice(0, 200)}`),

@@ -54,7 +54,7 @@ function writeFile(source: string, name: string | undefined, otherwise: string, 
 /** `%PDF-` in base64. */
 const pdfStart = "JVBERi0";
 
-/** Every provider that reads texts at all knows the plain ones. */
+/** Every provider that reads text at all knows text/plain. */
 function toMediaType(type: string, name: string | undefined, otherwise: string): string {
   const ending = /\.(\w+)$/.exec(name ?? "")?.[1]?.toLowerCase() ?? "";
   const found = type === "" || type === "application/octet-stream" ? (typeOfEnding.get(ending) ?? otherwise) : type;

@@ -1,10 +1,10 @@
-/** Turns what a provider package throws or tells into our errors; its classes are known by their names, for each package brings its own. */
+/** Maps what a provider package throws or reports to our errors, by class name, as each package has its own classes. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { toNetworkFailure } from "../http/failure.ts";
 import { type Scrub, createScrubber, excerpt, toRefusalError, toReportedFailure, wordsOf } from "../http/refusal.ts";
 import { type JsonObject, isObject, objectAt, parseJson, textAt } from "../json.ts";
 
-/** `address` stands for the other side where the error names no URL. */
+/** `address` names the other side if the error has no URL. */
 export function toFailure(thrown: unknown, address: string, scrub: Scrub): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (!isObject(thrown)) return toReportedFailure(thrown, scrub);
@@ -13,7 +13,7 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
   const known = codeOfName.get(thrown.name);
   if (known !== undefined) return new GatewayError(known, excerpt(thrown.message, 2000, scrub), { cause });
   if (garbled.has(thrown.name)) {
-    // Their messages quote what came, and so belong into the log alone.
+    // Their messages quote what came, so they go only to the log.
     return new GatewayError("adapter_protocol", "The upstream's answer is none that its package understands.", {
       cause,
     });
@@ -25,12 +25,12 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
   return toRefusalError({ status, message: thrown.message, cause }, scrub);
 }
 
-/** The packages' errors hold the whole request, which is not for the log. */
+/** Package errors contain the whole request, which must not be logged. */
 function withoutRequest(thrown: Error, scrub: Scrub): Error {
   return new Error(`${thrown.name}: ${excerpt(thrown.message, 500, scrub)}`);
 }
 
-/** Takes out what the options and the environment hold of secrets, for a provider may quote them. */
+/** Removes the secrets in the options and the environment, which a provider may quote. */
 export function createSecretScrubber(
   options: JsonObject,
   environment: Readonly<Record<string, string | undefined>>,
@@ -91,7 +91,7 @@ const garbled: ReadonlySet<string> = new Set([
   "AI_NoContentGeneratedError",
 ]);
 
-/** The network's own error stands somewhere behind what was thrown. */
+/** The network's own error is somewhere in the chain of causes. */
 function findNetworkError(thrown: Error): Error | undefined {
   let current: unknown = thrown;
   for (let depth = 0; depth < 5 && current instanceof Error; depth++) {

@@ -1,4 +1,4 @@
-/** The ai-sdk adapter: a provider package of the AI SDK that the operator has installed. */
+/** The ai-sdk adapter: any AI SDK provider package that the operator has installed. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import type { Delta } from "../../core/delta.ts";
 import type { GatewayError } from "../../core/errors.ts";
@@ -19,7 +19,7 @@ import type { options } from "./options.ts";
 
 export const aiSdk = defineAdapter<typeof options>((chosen, folder) => createAiSdk(chosen, process.env, folder));
 
-/** The same with an environment and a folder of the maker's choice; packages are looked for from that folder. */
+/** The same with a given environment and folder; packages are resolved from that folder. */
 export function createAiSdk(
   chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
@@ -28,7 +28,7 @@ export function createAiSdk(
   const { package: packageName, options: own = {}, total_timeout_ms: totalMs } = chosen;
   const makeModel = createProvider({ packageName, maker: chosen.provider, options: own, folder });
   const scrub = createSecretScrubber(own, environment);
-  // It came out of JSON; the provider checks its own part of it.
+  // It was parsed from JSON; the provider checks its own part.
   const providerOptions = (chosen.provider_options ?? {}) as SharedV3ProviderOptions;
   const media = toMediaRules(chosen);
   const explain = (thrown: unknown) => toFailure(thrown, packageName, scrub);
@@ -59,7 +59,7 @@ export function createAiSdk(
           } catch (thrown) {
             failure = explain(thrown);
           }
-          // What was said before a failure is told before it.
+          // What was said before a failure is sent first.
           if (deltas.length > 0) yield deltas;
           if (failure !== undefined) throw failure;
         }
@@ -73,7 +73,7 @@ export function createAiSdk(
 
 function toMediaRules({ fetch_media: chosen }: Complete<typeof options>): MediaRules {
   const allowPrivate = chosen.allow_private;
-  // What is no network is told when the adapter is made, not at the first picture.
+  // Reports a bad network at creation, not at the first picture.
   createReach(allowPrivate);
   return {
     isEnabled: chosen.enabled,

@@ -1,4 +1,4 @@
-/** Gives a model the bytes of media whose URLs it does not take itself. */
+/** Fetches media for models that do not accept their URLs. */
 import type { LanguageModelV3FilePart, LanguageModelV3Message, LanguageModelV3Prompt } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 import type { Item, Part } from "../../core/item.ts";
@@ -8,13 +8,13 @@ import type { LanguageModel } from "./spec.ts";
 
 export interface MediaRules extends Omit<MediaLimits, "part"> {
   readonly isEnabled: boolean;
-  /** So many are fetched for one turn. */
+  /** The most fetched for one turn. */
   readonly maxCount: number;
 }
 
 /**
- * What the caller has just sent must be there, or the turn is refused. Of earlier turns, what is no longer there is left
- * out and told, so that a picture that its server has taken away does not end a conversation.
+ * What the caller has just sent must be available, or the turn is refused. Anything older that is gone is left out and
+ * reported, so that a picture that its server has removed does not end a conversation.
  */
 export async function fetchFiles(
   prompt: LanguageModelV3Prompt,
@@ -59,7 +59,7 @@ function isUrlPart(part: unknown): part is UrlPart {
   return typeof part === "object" && part !== null && "data" in part && part.data instanceof URL;
 }
 
-/** As the specification says: types like `image/*` or `*`, each with the patterns of its URLs. */
+/** As specified: types like `image/*` or `*`, each with its URL patterns. */
 function isSupported({ mediaType, data }: UrlPart, supported: Readonly<Record<string, readonly RegExp[]>>): boolean {
   return Object.entries(supported).some(([key, patterns]) => {
     const [start = ""] = key.toLowerCase().split("*", 1);
@@ -73,7 +73,7 @@ function urlsOf(messages: LanguageModelV3Prompt, isNeeded: (part: unknown) => pa
   return new Set(parts.filter(isNeeded).map(({ data }) => data.href));
 }
 
-/** The newest part that names each URL. To look for them one by one would take seconds in a request of nothing else. */
+/** The newest part for each URL. Searching for each one separately could take seconds. */
 function partsByUrl(items: readonly Item[]): ReadonlyMap<string, Part> {
   const found = new Map<string, Part>();
   for (const item of items) {

@@ -15,12 +15,12 @@ export interface PartLimits {
   readonly address: string;
 }
 
-/** So many parts are told together at most, so that a burst cannot hold up the other turns. */
+/** The most parts in a batch, so that a burst cannot hold up other turns. */
 const maxBatchParts = 256;
-/** What may still come after the end, so that the connection can be used again. */
+/** Time to drain a stream after its end, so that its connection can be reused. */
 const leaveMs = 1000;
 
-/** The last part that it yields is the `finish`. */
+/** Ends after `finish`, or with the stream. */
 export async function* readParts(
   open: (signal: AbortSignal) => PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>,
   limits: PartLimits,
@@ -39,7 +39,7 @@ export async function* readParts(
     inner.abort();
   }
 
-  /** A provider that is slow to hear of an abort is not waited for. */
+  /** Does not wait for a provider that is slow to notice an abort. */
   function wait<Value>(pending: PromiseLike<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       interrupt = reject;
@@ -68,7 +68,7 @@ export async function* readParts(
         pending = read(reader);
         step = batch.length < maxBatchParts ? await arrived(pending) : undefined;
       }
-      // The start is told before the other side has said anything.
+      // `stream-start` precedes anything from the other side.
       heard ||= batch.some((part) => part.type !== "stream-start");
       watch.rest();
       yield batch;
@@ -95,12 +95,12 @@ type Step = Awaited<Read>;
 
 function read(reader: ReadableStreamDefaultReader<StreamPart>): Read {
   const pending = reader.read();
-  // Whoever waits for it hears of its failure; until then nobody may be waiting.
+  // A failure reaches whoever awaits it; until then there may be nobody.
   pending.catch(() => {});
   return pending;
 }
 
-/** The next part if it came with the network read that brought the one before it. */
+/** The next part, if it came in the same network read as the last. */
 async function arrived(pending: Read): Promise<Step | undefined> {
   return await Promise.race([pending.catch(() => undefined), breathe(undefined)]);
 }

@@ -1,4 +1,4 @@
-/** Writes items as a prompt: system texts first, what the assistant said and called in one go as one message, then what tools gave back. */
+/** Writes items as a prompt: system texts first, successive assistant texts and calls as one message, then results. */
 import type {
   LanguageModelV3Message,
   LanguageModelV3Prompt,
@@ -24,7 +24,7 @@ export function writePrompt(
   const marks = gatherMarks(items);
   const names = new Map<string, string>();
   const prompt = writeSystem(instructions, items);
-  /** What tools gave back and not every provider takes as a result; it follows the last of their outputs. */
+  /** Tool output that not every provider accepts as a result; it follows the last of the outputs. */
   let shown: WrittenPart[] = [];
 
   function addUser(content: WrittenPart[]): void {
@@ -77,7 +77,7 @@ export function writePrompt(
   return prompt;
 }
 
-/** Not every provider takes a system text in the middle of a talk, so they all stand at its beginning. */
+/** Not every provider accepts system texts mid-conversation, so all stand at its beginning. */
 function writeSystem(instructions: string | undefined, items: readonly Item[]): LanguageModelV3Message[] {
   const texts = items.flatMap((item) => (item.type === "message" && isSteering(item) ? [textOf(item.content)] : []));
   return [instructions ?? "", ...texts].flatMap((content) => (content === "" ? [] : [{ role: "system", content }]));
@@ -107,7 +107,7 @@ function writeCall(call: ToolCall, mark: SharedV3ProviderOptions | undefined): L
   };
 }
 
-/** Providers want an object here, also where a model once wrote none. */
+/** Providers want an object here, even if a model wrote none. */
 function toInput(written: string): unknown {
   const parsed = parseJson(written);
   if (isObject(parsed)) return parsed;

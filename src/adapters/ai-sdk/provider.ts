@@ -1,4 +1,4 @@
-/** Finds a provider package in the operator's own node_modules, and makes models with it. */
+/** Finds a provider package in the operator's node_modules and makes models with it. */
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -12,11 +12,11 @@ export interface ProviderChoice {
   /** The export that makes the provider; absent: the only one whose name begins with `create`. */
   readonly maker: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
-  /** Where a package is looked for, as if a file in that folder imported it. */
+  /** Packages are resolved as if a file in this folder imported them. */
   readonly folder: string;
 }
 
-/** Gives models by their names. Throws when the package is not there. It is loaded when the first model is asked for. */
+/** Returns models by name. Throws if the package is missing. Loads it when the first model is needed. */
 export function createProvider(choice: ProviderChoice): (name: string) => Promise<LanguageModel> {
   const file = findPackage(choice.packageName, choice.folder);
   const load = makeOnce(() => loadProvider(file, choice));
@@ -24,7 +24,7 @@ export function createProvider(choice: ProviderChoice): (name: string) => Promis
 }
 
 function findPackage(packageName: string, folder: string): string {
-  // What is installed beside the gateway counts too.
+  // Packages installed beside the gateway count too.
   for (const place of [resolve(folder, "portico.json"), import.meta.filename]) {
     try {
       return createRequire(place).resolve(packageName);
@@ -47,7 +47,7 @@ async function loadProvider(file: string, choice: ProviderChoice): Promise<(name
 async function makeProvider(file: string, choice: ProviderChoice): Promise<unknown> {
   try {
     const exported = (await import(pathToFileURL(file).href)) as Readonly<Record<string, unknown>>;
-    // Some tell what an answer cost only when they are asked to; the others ignore it.
+    // Some report usage only on request; the others ignore this.
     return findMaker(exported, choice)({ includeUsage: true, ...choice.options });
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown;
@@ -58,7 +58,7 @@ async function makeProvider(file: string, choice: ProviderChoice): Promise<unkno
 
 function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, maker }: ProviderChoice): AnyFunction {
   const names = Object.keys(exported).filter((name) => name.startsWith("create") && isFunction(exported[name]));
-  // One function may go by its old and its new name.
+  // A function may have both an old and a new name.
   const functions = new Set(maker === undefined ? names.map((name) => exported[name]) : [exported[maker]]);
   const [only] = functions;
   if (functions.size === 1 && isFunction(only)) return only;

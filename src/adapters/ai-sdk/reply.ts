@@ -10,9 +10,9 @@ import type { FinishPart, StreamPart } from "./spec.ts";
 import { readUsage } from "./usage.ts";
 
 export interface ReplyReader {
-  /** Adds what the part says; throws what an `error` part holds. */
+  /** Adds the part's deltas; throws what an `error` part holds. */
   hear(part: StreamPart, deltas: Delta[]): void;
-  /** Throws if the answer never came to its end. */
+  /** Throws if the answer is unfinished. */
   end(): void;
 }
 
@@ -48,7 +48,7 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
         case "text-delta":
           if (part.delta === "") return;
           thought.leave(deltas);
-          // Told when another text begins, and not before: a stream that breaks off has its texts ended too.
+          // Sent only when another text begins: even a stream that breaks off ends its texts.
           if (isTextOver) deltas.push({ type: "message-end" });
           isTextOver = false;
           deltas.push({ type: "text", text: part.delta });
@@ -95,7 +95,7 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
   };
 }
 
-/** The reasoning since the last word or call: it becomes one item, and has one seal. */
+/** The reasoning since the last text or call: one item with one seal. */
 function createThought() {
   let blocks: { id: string; text: string; options: SharedV3ProviderMetadata | undefined }[] = [];
   let marks: Record<string, SharedV3ProviderMetadata> = {};
@@ -133,7 +133,7 @@ function createThought() {
       deltas.push({ type: "reasoning", text });
     },
     mark,
-    /** Marks on a call are kept with the reasoning before it, or behind the last call when another one is still open. */
+    /** Marks on a call are kept with the reasoning before it, or after the last call while another is open. */
     markCall(callId: string, metadata: SharedV3ProviderMetadata | undefined): void {
       if (metadata === undefined || marked.has(callId)) return;
       marked.add(callId);
@@ -170,7 +170,7 @@ function readFinish(reason: FinishPart["finishReason"] | undefined): Finish {
 
 type Warning = Extract<StreamPart, { type: "stream-start" }>["warnings"][number];
 
-/** What of the call the provider did not use, in the words of the wires. */
+/** What the provider ignored of the call, in the wires' terms. */
 function readWarning(warning: Warning): string | undefined {
   switch (warning.type) {
     case "unsupported":

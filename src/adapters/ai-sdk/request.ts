@@ -1,4 +1,4 @@
-/** Writes a turn as the call of a language model. */
+/** Writes a turn as a language model call. */
 import type {
   JSONObject,
   JSONSchema7,
@@ -13,7 +13,7 @@ import { writePrompt } from "./prompt.ts";
 import type { Call, LanguageModel } from "./spec.ts";
 import { writeTools } from "./tools.ts";
 
-/** `leaveOut` hears of what the turn asks for and no provider package can take. */
+/** `leaveOut` is told what the turn asks for but no provider package can take. */
 export function writeRequest(
   turn: Turn,
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
@@ -36,7 +36,7 @@ export function writeRequest(
     stopSequences: settings.stop && [...settings.stop],
     responseFormat: writeFormat(settings.format),
     reasoning: effort.reasoning,
-    // What the operator has set stands above what callers ask for.
+    // The operator's settings override the caller's.
     providerOptions: mergeOptions(effort.providerOptions, configured),
   };
 }
@@ -58,7 +58,7 @@ function writeFormat(format: Format | undefined): LanguageModelV3CallOptions["re
       return { type: "json" };
     case "schema": {
       const { name, description, schema } = format;
-      // The provider is who reads the schema.
+      // Only the provider reads the schema.
       return { type: "json", name, description, schema: schema as JSONSchema7 };
     }
   }
@@ -69,7 +69,7 @@ interface WrittenEffort {
   readonly providerOptions: SharedV3ProviderOptions;
 }
 
-/** Since version 4 the specification has a word for it; before, every provider had its own. */
+/** Version 4 of the specification has a field for it; before, each provider had its own. */
 function writeEffort(
   effort: string | undefined,
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
@@ -88,7 +88,7 @@ function writeEffort(
 
 const efforts: ReadonlySet<string> = new Set(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
-/** Those that call it other than `reasoningEffort`. */
+/** Providers that do not call it `reasoningEffort`. */
 const effortOfProvider: ReadonlyMap<string, (effort: string) => JSONObject | undefined> = new Map(
   Object.entries({
     anthropic: (effort) => (effort === "none" ? undefined : { effort: effort === "minimal" ? "low" : effort }),
@@ -104,7 +104,7 @@ function mergeOptions(one: SharedV3ProviderOptions, other: SharedV3ProviderOptio
   return Object.fromEntries([...names].map((name) => [name, merge(one[name] ?? {}, other[name] ?? {})]));
 }
 
-/** Objects are merged key by key; of anything else the second stands. */
+/** Merges objects key by key; otherwise the second value wins. */
 function merge(one: JSONObject, other: JSONObject): JSONObject {
   const merged = { ...one };
   for (const [key, value] of Object.entries(other)) {

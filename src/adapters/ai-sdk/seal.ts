@@ -1,11 +1,11 @@
-/** What a provider wants back in the next turn, as the text that is kept with reasoning: signatures, hidden thoughts, marks on calls. */
+/** What a provider needs back next turn, kept as text with reasoning: signatures, hidden thoughts, marks on calls. */
 import type { SharedV3ProviderOptions } from "@ai-sdk/provider";
 import { isObject } from "../json.ts";
 
 export interface Seal {
-  /** The blocks of reasoning, each with its whole text: a caller may give back the seal alone. */
+  /** The blocks of reasoning, each with its full text: a caller may send back only the seal. */
   readonly blocks: readonly SealedBlock[];
-  /** By the ids of calls. */
+  /** By call id. */
   readonly calls: Readonly<Record<string, SharedV3ProviderOptions>>;
 }
 
@@ -20,7 +20,7 @@ export function writeSeal(seal: Seal): string {
   return JSON.stringify({ maker, ...seal });
 }
 
-/** Nothing when another maker wrote it. */
+/** Undefined if another maker wrote it. */
 export function readSeal(encrypted: string | undefined): Seal | undefined {
   if (encrypted === undefined || !encrypted.startsWith(`{"maker":"${maker}"`)) return undefined;
   try {
@@ -46,7 +46,7 @@ function readCalls(calls: Readonly<Record<string, unknown>>): Seal["calls"] {
   );
 }
 
-/** What came out of JSON is JSON; callers can change it, and the provider checks its own part. */
+/** It was parsed from JSON; callers can change it, and the provider checks its own part. */
 function readOptions(written: unknown): SharedV3ProviderOptions | undefined {
   return isObject(written) && Object.values(written).every(isObject) ? (written as SharedV3ProviderOptions) : undefined;
 }

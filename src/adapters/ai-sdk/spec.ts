@@ -1,4 +1,4 @@
-/** The part of the AI SDK's language model specification that we use, and what its versions write differently. */
+/** The part of the AI SDK's language model specification that we use, and how its versions differ. */
 import type {
   LanguageModelV2StreamPart,
   LanguageModelV3CallOptions,
@@ -7,12 +7,12 @@ import type {
 } from "@ai-sdk/provider";
 import { GatewayError } from "../../core/errors.ts";
 
-/** A model of any version that we know. */
+/** A model of any supported version. */
 export interface LanguageModel {
   readonly specificationVersion: SpecVersion;
-  /** The provider's name, and after a dot the kind of model: `anthropic.messages`. */
+  /** The provider's name, a dot, and the kind of model: `anthropic.messages`. */
   readonly provider: string;
-  /** The URLs that it takes as they are, by media type. */
+  /** The URLs that it accepts, by media type. */
   readonly supportedUrls?: SupportedUrls | PromiseLike<SupportedUrls> | undefined;
   doStream(options: unknown): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;
 }
@@ -22,17 +22,17 @@ type SupportedUrls = Readonly<Record<string, readonly RegExp[]>>;
 const versions = ["v2", "v3", "v4"] as const;
 type SpecVersion = (typeof versions)[number];
 
-/** Parts that only the newest version has mean nothing to us. */
+/** Parts that only the newest version has are ignored. */
 export type StreamPart = LanguageModelV2StreamPart | LanguageModelV3StreamPart;
 
 export type FinishPart = Extract<StreamPart, { type: "finish" }>;
 
-/** A call as version 3 writes it, and the effort, which has a place of its own since version 4. */
+/** A call in version 3, plus the effort, which has its own field since version 4. */
 export interface Call extends LanguageModelV3CallOptions {
   readonly reasoning?: string | undefined;
 }
 
-/** What a provider gave us, checked. */
+/** Checks what a provider returned. */
 export function toLanguageModel(made: unknown, packageName: string): LanguageModel {
   if (typeof made !== "object" || made === null || !("doStream" in made) || typeof made.doStream !== "function") {
     throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
@@ -49,12 +49,12 @@ export function toLanguageModel(made: unknown, packageName: string): LanguageMod
   return made as LanguageModel;
 }
 
-/** The same call in the words of the model's version. */
+/** The call as the model's version writes it. */
 export function toVersion(call: Call, version: SpecVersion): unknown {
   return version === "v4" ? { ...call, prompt: call.prompt.map(tagFiles) } : call;
 }
 
-/** Version 4 says of a file's content what it is. */
+/** Version 4 tags a file's content with its kind. */
 function tagFiles(message: LanguageModelV3Prompt[number]): unknown {
   if (typeof message.content === "string") return message;
   const content = message.content.map((part) => {

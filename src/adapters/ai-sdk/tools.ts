@@ -1,4 +1,4 @@
-/** Writes tools and the choice among them; a tool that takes free text becomes a function with one string. */
+/** Writes tools and the choice among them; a custom tool becomes a function with one string. */
 import type { JSONSchema7, LanguageModelV3FunctionTool, LanguageModelV3ToolChoice } from "@ai-sdk/provider";
 import { typeOf } from "../../core/item.ts";
 import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
@@ -10,7 +10,7 @@ export interface WrittenTools {
   readonly toolChoice?: LanguageModelV3ToolChoice | undefined;
 }
 
-/** `leaveOut` hears of what no provider package can take. */
+/** `leaveOut` is told what no provider package can take. */
 export function writeTools(settings: Settings, leaveOut: (what: string) => void): WrittenTools {
   const choice = settings.toolChoice;
   const tools = settings.tools.flatMap((tool) => writeTool(tool, leaveOut));
@@ -25,7 +25,7 @@ function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV
   switch (tool.type) {
     case "function": {
       const { name, description, parameters = {}, strict } = tool;
-      // Whoever checks the schema is the provider; some want these two words where a caller left them out.
+      // The provider checks the schema; some want these two keywords even if the caller left them out.
       const inputSchema = { type: "object", properties: {}, ...parameters } as JSONSchema7;
       return [{ type: "function", name, description, inputSchema, strict }];
     }

@@ -1,8 +1,8 @@
-/** Reads what an answer cost, as either version of the specification counts it. */
+/** Reads an answer's token usage in either form of the specification. */
 import type { Usage } from "../../core/turn.ts";
 import { countAt, isCount, isObject } from "../json.ts";
 
-/** Nothing when the provider counted nothing. Some add up what they do not know: such a sum is no count. */
+/** Undefined if the provider counted nothing. Some add up unknown counts: such a sum is no count. */
 export function readUsage(usage: unknown): Usage | undefined {
   if (!isObject(usage)) return undefined;
   const { inputTokens, outputTokens } = usage;

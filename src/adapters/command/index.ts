@@ -1,4 +1,4 @@
-/** The command adapter: a program of this machine answers, one process for each turn. */
+/** The command adapter: a local program answers, one process for each turn. */
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, resolve } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
@@ -14,7 +14,7 @@ import type { options } from "./options.ts";
 
 export const command = defineAdapter<typeof options>((chosen) => createCommand(chosen, process.env));
 
-/** The same with an environment of the maker's choice, which is read once. */
+/** The same with a given environment, which is read once. */
 export function createCommand(
   chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
@@ -77,7 +77,7 @@ export function createCommand(
   };
 }
 
-/** What can be known to fail is told when the adapter is made, not at the first turn. */
+/** Reports what is sure to fail when the adapter is created, not at the first turn. */
 function checkCommand(
   argv: readonly string[],
   cwd: string,
@@ -97,7 +97,7 @@ function checkCommand(
   }
   if (!statSync(cwd, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`cwd: there is no folder ${cwd}.`);
   if (!program.includes("/")) {
-    // It goes by its name, so that one which is installed anew elsewhere is found there. Windows looks for more than the name.
+    // It stays a name, so that a reinstalled program is found at its new place. Windows looks for more than the name.
     if (process.platform !== "win32") checkPath(program, cwd, path);
     return [program, ...rest];
   }
@@ -106,7 +106,7 @@ function checkCommand(
   return [file, ...rest];
 }
 
-/** Looks where the system will look: along the program's own PATH, in which nothing stands for the folder that it runs in. */
+/** Searches as the system will: the program's own PATH, in which an empty entry is its working folder. */
 function checkPath(program: string, cwd: string, path: string | undefined): void {
   const folders = path?.split(delimiter) ?? foldersWithoutPath;
   if (folders.some((folder) => isProgram(resolve(cwd, folder, program)))) return;
@@ -114,7 +114,7 @@ function checkPath(program: string, cwd: string, path: string | undefined): void
   throw new Error(`argv[0]: there is no program ${program} that may be run ${where}. Install it, or give its path.`);
 }
 
-/** Those of the C libraries, taken together. */
+/** The C libraries' defaults, combined. */
 const foldersWithoutPath: readonly string[] = ["/usr/local/bin", "/bin", "/usr/bin"];
 
 function isProgram(file: string): boolean {

@@ -1,4 +1,4 @@
-/** Starts a program in a process group of its own, and reaches the whole group. */
+/** Starts a program in its own process group, and signals the whole group. */
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { basename } from "node:path";
 import { GatewayError } from "../../core/errors.ts";
@@ -7,11 +7,11 @@ export interface Launch {
   readonly argv: readonly [program: string, ...rest: string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** All that it finds on its standard input. */
+  /** All of its standard input. */
   readonly input: string;
 }
 
-/** Starts the program as the head of a process group. What keeps it from starting may be known at once or a little later. */
+/** Starts the program as the head of a process group. It may fail to start at once or a little later. */
 export function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
   const {
     argv: [program, ...rest],
@@ -22,7 +22,7 @@ export function spawnGroup(launch: Launch): ChildProcessWithoutNullStreams {
     const options = { cwd, env, detached: true, windowsHide: true, stdio: "pipe" } as const;
     const child: ChildProcess = spawn(program, rest, options);
     if (hasPipes(child)) return child;
-    // Node makes none where there are no descriptors left, and says so a moment later.
+    // Without free descriptors Node makes no pipes, and reports it a moment later.
     child.once("error", () => {});
     throw Object.assign(new Error("There are no file descriptors left."), { code: "EMFILE" });
   } catch (thrown) {
@@ -34,7 +34,7 @@ function hasPipes(child: ChildProcess): child is ChildProcessWithoutNullStreams 
   return Boolean(child.stdin && child.stdout && child.stderr);
 }
 
-/** Reaches the program and everything that it has started. */
+/** Signals the program and everything that it has started. */
 export function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined) return;
   try {
@@ -45,7 +45,7 @@ export function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Why the program did not start, as the caller may read it. */
+/** Why the program did not start, in words for the caller. */
 export function toLaunchFailure(thrown: unknown, { argv: [program] }: Launch): GatewayError {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown cause";
   const details = { cause: thrown };

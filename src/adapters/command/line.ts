@@ -1,4 +1,4 @@
-/** Reads one line of a program's JSON Lines: a delta, a whole tool call, or the program's own word that it failed. */
+/** Reads one line of a program's JSON Lines: a delta, a whole tool call, or an error that the program reports. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { finishes } from "../../core/turn.ts";
@@ -15,7 +15,7 @@ export function createLineReader(): (line: string, deltas: Delta[]) => void {
   };
 }
 
-/** Whether a program that begins with this line means to speak in JSON Lines. */
+/** Whether a program whose first line this is writes JSON Lines. */
 export function isSpoken(line: string): boolean {
   return findReader(parseJson(line)) !== undefined;
 }
@@ -24,7 +24,7 @@ function findReader(spoken: unknown): ReadLine | undefined {
   return isObject(spoken) ? readers.get(spoken["type"]) : undefined;
 }
 
-/** Calls without a number of their own are counted as they come, and arguments without one belong to the newest call. */
+/** Calls without an index are counted as they come; arguments without one belong to the newest call. */
 interface Calls {
   newest: number;
 }
@@ -105,7 +105,7 @@ function misfit(fields: Fields, key: string, expected: string): GatewayError {
   return garbage(JSON.stringify(fields), `'${key}' must be ${expected}`);
 }
 
-/** What the line says may be anything, and so belongs into the log, not onto the wire. */
+/** The line may say anything, so it goes to the log, not onto the wire. */
 function garbage(line: string, why: string): GatewayError {
   return new GatewayError("adapter_protocol", "The adapter's program wrote a line that is no part of an answer.", {
     cause: new Error(`${why}; the line begins: ${line.slice(0, 200)}`),

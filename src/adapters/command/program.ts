@@ -1,4 +1,4 @@
-/** Runs one program in a process group of its own: what it says waits to be pulled, and nothing of it is left behind. */
+/** Runs one program in its own process group: output waits to be pulled, and nothing of the group stays behind. */
 import { basename } from "node:path";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { type Limit, createWatch } from "../watch.ts";
@@ -12,27 +12,27 @@ interface ProgramLimits {
 }
 
 export interface Program {
-  /** What it has said since the last pull; nothing when it says no more. */
+  /** Its output since the last pull; undefined at the end. */
   pull(): Promise<Buffer | undefined>;
-  /** Resolves when it has ended well; any other end is thrown. */
+  /** Resolves when it has succeeded; throws otherwise. */
   finish(): Promise<void>;
-  /** Asks it to end, and ends it if it does not. */
+  /** Asks it to end; kills it if it does not. */
   dismiss(): void;
-  /** Ends it at once, unless it was asked to end already. */
+  /** Kills it at once, unless already asked to end. */
   leave(): void;
-  /** Ends it at once. */
+  /** Kills it anyway. */
   kill(): void;
-  /** Resolves when it runs no more, however it ended. */
+  /** Resolves when it has ended, however it did. */
   readonly gone: Promise<void>;
 }
 
-/** From the request to end to the end itself. */
+/** Between asking it to end and killing it. */
 const graceMs = 2_000;
 const maxKeptErrorBytes = 2_048;
-/** What it wrote before it ended comes by then. */
+/** How long after its end output may arrive. */
 const maxDelayMs = 500;
 
-/** An abort of the signal ends the program at once, a passed deadline asks it to end first. */
+/** An abort kills the program at once; a passed deadline first asks it to end. */
 export function startProgram(launch: Launch, limits: ProgramLimits, signal: AbortSignal): Program {
   if (signal.aborted) throw callerLeft();
   const child = spawnGroup(launch);
@@ -73,17 +73,19 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     wake?.();
   }
 
-  /** The number of a group that is gone may be another's by now. */
+  /** A finished group's id may belong to another by now. */
   function send(order: NodeJS.Signals): void {
     if (!hasExited()) signalGroup(child, order);
   }
 
-  /** What has left the group may hold the output open for ever, so its end is not waited for when the program is gone. */
+  /**
+   * Processes outside the group may hold the output open forever, so its end is not awaited when the program is gone.
+   */
   function expectEnd(): void {
     clearTimeout(lastCall);
     clearImmediate(lastLook);
     if (!isPulled || !hasExited()) return;
-    // Timers come before pipes: who was held up itself has not yet read what came meanwhile.
+    // Timers run before pipes: if we were held up, what came meanwhile is still unread.
     lastCall = setTimeout(() => (lastLook = setImmediate(endOutput)), maxDelayMs).unref();
   }
 
@@ -122,7 +124,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
     wake?.();
   });
   child.once("exit", () => {
-    // What it started and left behind would hold its output open, and live on.
+    // Processes left behind would hold its output open, and live on.
     signalGroup(child, "SIGKILL");
     clearTimeout(killer);
     gone.resolve();
@@ -140,7 +142,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   child.stderr.on("data", (bytes: Buffer) => {
     errorTail = Buffer.concat([errorTail, bytes]).subarray(-maxKeptErrorBytes);
   });
-  // A program need not read what it is given, and a pipe that breaks ends like any other.
+  // A program need not read its input, and a broken pipe is an end like any other.
   for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on("error", () => {});
   child.stdin.end(launch.input);
 

@@ -1,4 +1,4 @@
-/** Reads what a program writes on its standard output, as plain text or as JSON Lines, into deltas. */
+/** Reads a program's standard output, as plain text or as JSON Lines, into deltas. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { createLineReader, isSpoken } from "./line.ts";
@@ -8,13 +8,13 @@ type OutputForm = "text" | "jsonl";
 export interface ReplyReader {
   /** The deltas of one read. */
   read(bytes: Buffer): readonly Delta[];
-  /** What is left when the program says no more. */
+  /** What is left at the end of the output. */
   end(): readonly Delta[];
-  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
+  /** Throws the failure that followed the deltas just read, so that they are passed on first. */
   check(): void;
 }
 
-/** With `auto` the first line decides: one that is a delta begins JSON Lines, any other is the answer itself. */
+/** With `auto` the first line decides: a delta begins JSON Lines, anything else is the answer itself. */
 export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let parser = output === "auto" ? undefined : parsers[output]();
@@ -37,7 +37,7 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
     return deltas;
   }
 
-  /** A character put in place of a broken one would be invented; one that is cut waits for its other half. */
+  /** A replacement character would be an invented one; a character cut in two waits for its other half. */
   function decode(bytes: Buffer | undefined): string {
     try {
       return decoder.decode(bytes, { stream: bytes !== undefined });
@@ -62,7 +62,7 @@ interface Parser {
 
 const parsers: Readonly<Record<OutputForm, () => Parser>> = { text: createTextParser, jsonl: createLinesParser };
 
-/** A first line that does not end by then is no delta. */
+/** A first line longer than this is no delta. */
 const maxFirstLine = 1024 * 1024;
 
 function chooseParser(text: string, last: boolean): Parser | undefined {
@@ -73,7 +73,7 @@ function chooseParser(text: string, last: boolean): Parser | undefined {
   return isSpoken(end === -1 ? start : start.slice(0, end)) ? createLinesParser() : createTextParser();
 }
 
-/** Text is told as it comes; the line breaks at its end belong to the terminal, not to the answer. */
+/** Text is passed on as it comes; trailing line breaks belong to the terminal, not to the answer. */
 function createTextParser(): Parser {
   let breaks = "";
   return {
@@ -109,10 +109,10 @@ function createLinesParser(): Parser {
   };
 }
 
-/** So many pieces are joined at once, that what is left of each in the list is next to nothing. */
+/** Pieces joined at a time: enough that what each leaves in the list is next to nothing. */
 const maxLoosePieces = 1024;
 
-/** The beginning of a line that is not yet whole: a program may write it letter by letter. */
+/** The start of an incomplete line: a program may write it letter by letter. */
 function createBeginning() {
   let joined: string[] = [];
   let loose: string[] = [];

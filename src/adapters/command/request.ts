@@ -1,4 +1,4 @@
-/** Writes a turn for a program: as one JSON document, as the last user's text, and into the arguments that ask for it. */
+/** Writes a turn for a program: as a JSON document, as the last user's text, and into its arguments. */
 import { GatewayError } from "../../core/errors.ts";
 import { type Content, type Item, type Message, type Part, textOf, typeOf } from "../../core/item.ts";
 import type { Tell } from "../../core/ports.ts";
@@ -7,7 +7,7 @@ import { refuseChoice } from "../failures.ts";
 
 type InputForm = "json" | "text" | "none";
 
-/** What the program finds on its standard input. What it cannot be told is told to the caller. */
+/** The program's standard input. What cannot be passed on is reported to the caller. */
 export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined): string {
   const leaveOut = (what: string) => tell?.({ type: "left-out", what });
   if (turn.settings.topLogprobs !== undefined) leaveOut("logprobs");
@@ -16,7 +16,7 @@ export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined)
   return input === "text" ? promptOf(turn) : "";
 }
 
-/** Whoever gets a text alone learns of no tools, of no form of the answer, and of nothing that stands beside the text. */
+/** A text alone carries no tools, no answer format, and nothing that stands beside the text. */
 function leaveAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
   for (const tool of settings.tools) leaveOut(nameTool(tool));
   if (demandsCall(settings.toolChoice)) refuseChoice("It requires a call, but none of the tools is one");
@@ -36,7 +36,7 @@ export function fillArguments(argv: readonly string[], turn: Turn): string[] {
   const prompt = promptOf(turn);
   const afterOptions = argv.indexOf("--");
   return argv.map((argument, place) => {
-    // One pass: what the text itself holds is not replaced again.
+    // One pass: placeholders within the text are not replaced.
     const filled = argument.replace(/\{(model|prompt)\}/g, (_, word) => (word === "model" ? turn.model : prompt));
     if (filled.includes("\0")) throw unfit("holds a NUL character");
     const isOption = filled.startsWith("-") && !argument.startsWith("-");
@@ -46,7 +46,7 @@ export function fillArguments(argv: readonly string[], turn: Turn): string[] {
   });
 }
 
-/** Whether an argument waits for words of the caller. */
+/** Whether an argument takes words of the caller. */
 export function hasPlaceholder(argument: string): boolean {
   return /\{(model|prompt)\}/.test(argument);
 }
@@ -79,7 +79,7 @@ function toDocument({ id, model, stream, items, settings }: Turn, leaveOut: Leav
   };
 }
 
-/** Every message has a role and a content, so that a program may read no more than these. */
+/** Every message has a role and content, so a program need read nothing else. */
 function toMessage(item: Item, leaveOut: LeaveOut): object[] {
   switch (item.type) {
     case "message":
@@ -93,7 +93,7 @@ function toMessage(item: Item, leaveOut: LeaveOut): object[] {
     case "reasoning":
     case "compaction":
     case "other":
-      return []; // it is its maker's own
+      return []; // private to its maker
   }
 }
 

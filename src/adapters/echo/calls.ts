@@ -7,7 +7,7 @@ import { findNames, readNamedValues } from "./words.ts";
 type Call = Extract<Utterance, { type: "call" }>;
 type CallableTool = Exclude<Tool, { type: "other" }>;
 
-/** What the text asks for is called, if it `mayAsk`; what the tool choice demands is called in any case. */
+/** Calls what the text asks for if it `mayAsk`, and what the tool choice demands in any case. */
 export async function chooseCalls(settings: Settings, text: string, mayAsk: boolean): Promise<readonly Call[]> {
   const { tools, demanded } = readChoice(settings);
   const asked = mayAsk || demanded ? await readCallLines(tools, text) : [];
@@ -48,7 +48,7 @@ function withNames(tools: readonly CallableTool[], names: ReadonlySet<string>): 
   return tools.filter(({ name }) => names.has(name));
 }
 
-/** Each line `CALL name {json}` is a call, as far as the tool may be called. */
+/** Each line `CALL name {json}` is a call, if the tool may be called. */
 async function readCallLines(tools: readonly CallableTool[], text: string): Promise<Call[]> {
   const calls: Call[] = [];
   const byName = new Map(tools.toReversed().map((tool) => [tool.name, tool]));
@@ -56,7 +56,7 @@ async function readCallLines(tools: readonly CallableTool[], text: string): Prom
     const tool = byName.get(name ?? "");
     if (tool === undefined) continue;
     const written = rest.trim();
-    // Written arguments go out as they are, wrong ones too: a client must be able to see what it makes of them.
+    // Written arguments go out as they are, even wrong ones: a client's author must see how it handles them.
     if (written.startsWith("{") || (tool.type === "custom" && written !== "")) {
       calls.push({ type: "call", kind: tool.type, name: tool.name, text: written });
     } else {
@@ -72,11 +72,11 @@ async function namedTools(tools: readonly CallableTool[], text: string): Promise
   return Array.from(found).flatMap((name) => byName.get(name) ?? []);
 }
 
-/** A custom tool takes the text as it is, a function what is `told` of its parameters. */
+/** A custom tool takes the text as is, a function the values `told` of its parameters. */
 async function toCall(tool: CallableTool, text: string, told: ReadonlyMap<string, string>): Promise<Call> {
   const { type: kind, name } = tool;
   if (tool.type === "custom") return { type: "call", kind, name, text };
-  // What checks samples takes long to load, and most turns need none.
+  // The checker of samples is slow to load, and most turns need none.
   const { makeSample } = await import("./sample.ts");
   // A text may ask for thousands of calls.
   await breathe();

@@ -1,12 +1,12 @@
-/** Tells whether a value satisfies a part of a JSON Schema, without ever running a regular expression of the caller's. */
+/** Checks a value against part of a JSON Schema, without ever running a caller's regular expression. */
 import { CheckContext, CheckSchema, Stack } from "typebox/schema";
 import { isObject } from "../json.ts";
 import type { JsonSchema } from "../../core/turn.ts";
 
-/** Undefined: the schema is so entangled that checking against it could take for ever. */
+/** Undefined if the schema is so entangled that checking could take for ever. */
 export type Check = ((part: unknown, value: unknown) => boolean) | undefined;
 
-/** `root` is what the references of its parts are read from. */
+/** `root` resolves the references of its parts. */
 export function createCheck(root: JsonSchema): Check {
   if (!isModest(root)) return undefined;
   const stack = Stack({}, root);
@@ -24,7 +24,7 @@ export function createCheck(root: JsonSchema): Check {
 /** Where the patterns of a quiet schema are kept. */
 export const quietPattern = "x-pattern";
 
-/** The schema with its patterns put where no validator runs them: a caller's pattern may take exponential time. */
+/** Hides patterns from validators, as a caller's may take exponential time; drops `patternProperties`. */
 export function quieten(schema: JsonSchema): JsonSchema {
   const entries: [string, unknown][] = [];
   for (const [key, value] of Object.entries(schema)) {
@@ -39,7 +39,7 @@ function quietenValue(value: unknown): unknown {
   return isObject(value) ? quieten(value) : value;
 }
 
-/** The part of the schema that a reference inside it points to; anything goes where it points elsewhere. */
+/** The part that a reference within the schema points to; a reference elsewhere allows anything. */
 export function resolveReference(root: JsonSchema, reference: string): unknown {
   if (!reference.startsWith("#")) return true;
   let part: unknown = root;
@@ -62,14 +62,14 @@ function decodeStep(step: string): string {
 }
 
 const maxParts = 20_000;
-/** The validator holds each property against the names of all. */
+/** The validator compares each property with the names of all. */
 const checkedPropertiesPerPart = 100;
-/** So many references may lead to one another. */
+/** The longest chain of references. */
 export const maxReferences = 100;
 
 const maxValues = 50_000;
 
-/** Whether the schema, as it is written, can be read through at once. Plain values in lists cost next to nothing. */
+/** Whether the schema as written is small enough to read at once. Plain values in lists cost almost nothing. */
 export function isReadable(schema: JsonSchema): boolean {
   let values = 0;
   function walk(value: unknown): boolean {
@@ -81,7 +81,7 @@ export function isReadable(schema: JsonSchema): boolean {
   return walk(schema);
 }
 
-/** A small schema can refer to itself in so many ways that it unfolds without end in practice. */
+/** A small schema can refer to itself in so many ways that it practically never ends. */
 function isModest(root: JsonSchema): boolean {
   let parts = 0;
   function walk(part: unknown, references: readonly string[]): boolean {

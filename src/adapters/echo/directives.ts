@@ -1,4 +1,4 @@
-/** Directives: what a client author writes at the start of a user text to see the model fail, refuse, wait or talk long. */
+/** Directives at the start of a user text, which make the model fail, refuse, wait or talk at length. */
 import { setImmediate as breathe } from "node:timers/promises";
 import { GatewayError } from "../../core/errors.ts";
 import { upstreamCodes } from "../failures.ts";
@@ -14,10 +14,10 @@ export interface Directives {
   readonly text: string;
 }
 
-/** So many are followed at a stretch, so that a text full of them holds nobody up. */
+/** Followed without a pause: a text full of directives must not hold anybody up. */
 const maxAtOnce = 1_000;
 
-/** Follows directives one after the other; each stands on a line of its own or in front of the text. */
+/** Follows directives one by one; each stands on its own line or in front of the text. */
 export async function readDirectives(text: string): Promise<Directives> {
   let directives: Directives = { sleepMs: 0, failure: undefined, refuses: false, times: 1, text };
   let followed = 0;
@@ -32,7 +32,7 @@ export async function readDirectives(text: string): Promise<Directives> {
 }
 
 interface Directive {
-  /** Matches at the start of the text; its one group is the directive's argument. */
+  /** Matches at the start of the text; its only group is the argument. */
   readonly pattern: RegExp;
   follow(argument: string): Partial<Directives>;
 }
@@ -52,7 +52,7 @@ const table: readonly Directive[] = [
   { pattern: /^REFUSE\s+(?=\S)/, follow: () => ({ refuses: true }) },
 ];
 
-/** A refusal is the last directive: what comes after it is what is refused with. */
+/** REFUSE is the last directive: the rest of the text is the refusal. */
 function followOne(directives: Directives): Directives | undefined {
   if (directives.refuses) return undefined;
   for (const { pattern, follow } of table) {

@@ -1,4 +1,4 @@
-/** The echo adapter: a deterministic model in a box that says the caller's text back, word by word. */
+/** The echo adapter: a built-in deterministic model that repeats the caller's text, word by word. */
 import { callerLeft } from "../../core/errors.ts";
 import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import type { Delta } from "../../core/delta.ts";
@@ -18,8 +18,8 @@ export const echo = defineAdapter<typeof options>(({ delay_ms: delayMs }) => ({
 }));
 
 /**
- * So many words go out together when there is no delay: enough for any talk, and a long text can neither flood its reader
- * nor hold up the other turns.
+ * Words sent together when there is no delay: enough for any talk, while a long text neither floods its reader nor
+ * holds up other turns.
  */
 const maxBatchWords = 1_000;
 
@@ -42,7 +42,7 @@ async function* answer(turn: Turn, delayMs: number, signal: AbortSignal): AsyncG
   if (plan.failure !== undefined) throw plan.failure.error;
 }
 
-/** An abort ends the pause at once and takes its timer away. */
+/** An abort ends the pause at once and clears its timer. */
 async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) throw callerLeft();
   if (milliseconds === 0) return;

@@ -1,8 +1,8 @@
-/** Writes a short string that matches a regular expression, by reading the expression and never by running it. */
+/** Writes a short string that matches a regular expression, by reading the expression, never running it. */
 
 /**
- * Knows literals, classes, escapes, groups, alternatives and quantifiers, and gives up on the rest (look-around, references).
- * `nth` chooses other characters of a class, `more` repeats what may be repeated so many times more.
+ * Knows literals, classes, escapes, groups, alternatives and quantifiers; gives up on the rest (look-around,
+ * references). `nth` picks other characters of a class, `more` adds so many repetitions where allowed.
  */
 export function samplePattern(pattern: string, nth: number, more: number): string | undefined {
   if (pattern.length > maxPatternCharacters) return undefined;
@@ -99,7 +99,7 @@ function readEscape(reader: Reader): string | undefined {
   return character === undefined ? undefined : escaped(reader, character);
 }
 
-/** The character that an escape stands for; letters and digits with another meaning are not known here. */
+/** The character that an escape stands for; undefined for letters and digits with another meaning. */
 function escaped(reader: Reader, character: string): string | undefined {
   const digits = character === "u" ? 4 : character === "x" ? 2 : 0;
   if (digits > 0) {
@@ -148,7 +148,7 @@ function readRangeEnd(reader: Reader): string | undefined {
   return after === "\\" ? escaped(reader, next(reader) ?? "") : after;
 }
 
-/** How often the atom before it stands in the sample. */
+/** How often the preceding atom occurs in the sample. */
 function readQuantifier(reader: Reader): number | undefined {
   const rest = reader.characters.slice(reader.at, reader.at + 24).join("");
   const [quantifier] = /^(?:[*+?]|\{\d+(?:,\d*)?\})\??/.exec(rest) ?? [""];

@@ -1,4 +1,4 @@
-/** Decides what the model says to a turn: a tool's output told, calls, or the last user text back in the wanted format. */
+/** Decides what the model says: what tools returned, calls, or the last user text in the wanted format. */
 import { type Content, type Item, isSteering, textOf } from "../../core/item.ts";
 import type { Settings, Turn } from "../../core/turn.ts";
 import { chooseCalls } from "./calls.ts";
@@ -35,7 +35,7 @@ export async function planAnswer(turn: Turn): Promise<Plan> {
   };
 }
 
-/** What the tools said, when they spoke last; messages that only steer may stand after them. */
+/** What the tools said, if they spoke last; steering messages may follow. */
 function readToolOutputs(items: readonly Item[]): string | undefined {
   const talk = items.filter((item) => !isSteering(item));
   const first = talk.findLastIndex((item) => item.type !== "tool-output") + 1;
@@ -54,7 +54,7 @@ function lastUserText(items: readonly Item[]): string {
   return "";
 }
 
-/** The text, or in its absence what else there is, in brackets. */
+/** The text or, failing that, what else there is, in brackets. */
 function tell(content: Content): string {
   const text = textOf(content);
   if (text !== "" || typeof content === "string") return text;
@@ -85,7 +85,7 @@ async function inFormat(text: string, { format }: Settings): Promise<string> {
   }
 }
 
-/** JSON on one line with blanks, so that it has words to be streamed by. No string in JSON holds a bare line break. */
+/** JSON on one line with spaces, so that it streams word by word. No JSON string contains a bare line break. */
 function toSpacedJson(value: unknown): string {
   return JSON.stringify(value, undefined, 1)
     .replaceAll(/(?<=[{[])\n *|\n *(?=[}\]])/g, "")
@@ -101,7 +101,7 @@ function untilStop(text: string, stops: readonly string[] = []): string {
   return text.slice(0, end);
 }
 
-/** All that the model reads, which is what its input tokens count. */
+/** Everything the model reads, counted as its input tokens. */
 function* textsOf({ items, settings }: Turn): Generator<string, void, void> {
   yield settings.instructions ?? "";
   for (const item of items) {

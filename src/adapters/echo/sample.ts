@@ -1,4 +1,4 @@
-/** Makes a value that satisfies a JSON Schema: always the same one, and with what the caller has said of its properties. */
+/** Makes a value that satisfies a JSON Schema: always the same, with what the caller said about its properties. */
 import { GatewayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../../core/turn.ts";
 import { createCheck, isReadable, quieten, quietPattern } from "./check.ts";
@@ -7,13 +7,13 @@ import { numberOf, numbers, strings } from "./scalars.ts";
 import { type Variant, unfold } from "./variants.ts";
 
 export interface Wish {
-  /** Fill in the properties that are not required, too. */
+  /** Also fill in properties that are not required. */
   readonly optional: boolean;
-  /** Values for properties, by their names; used where the schema allows them. */
+  /** Values for properties by name, used where the schema allows them. */
   readonly told: ReadonlyMap<string, string>;
 }
 
-/** For a schema that only exotic keywords make hard to satisfy it is the best that could be found. */
+/** If exotic keywords make the schema hard to satisfy, it is the best that was found. */
 export function makeSample(schema: JsonSchema, wish: Wish): unknown {
   if (!isReadable(schema)) refuse();
   const root = quieten(schema);
@@ -21,11 +21,11 @@ export function makeSample(schema: JsonSchema, wish: Wish): unknown {
   throw new GatewayError("adapter_bad_request", "The echo adapter finds no value that satisfies the JSON Schema.");
 }
 
-/** Values that satisfy a part of the schema; `nth` asks for others than before, `told` is what the caller said of it. */
+/** Values that satisfy part of the schema; `nth` asks for different ones, `told` is what the caller said of it. */
 type Make = (part: unknown, references: readonly string[], nth: number, told?: string) => Generator<unknown>;
 
 const maxSteps = 20_000;
-/** After so many steps only what is required is made. */
+/** Beyond these steps only what is required is made. */
 const maxGenerousSteps = 5_000;
 const maxCandidates = 64;
 
@@ -42,7 +42,7 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
     for (const variant of unfold(part, whole, references)) {
       for (const value of candidates(variant, nth, given)) {
         countStep();
-        // The variant too: for the part, a choice with a pattern would let pass what was made for another.
+        // The variant too: for the part, a choice with a pattern would accept what was made for another.
         if (check === undefined || (check(variant.schema, value) && check(part, value))) {
           made = true;
           yield value;
@@ -59,7 +59,7 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
 
   function* candidates(variant: Variant, nth: number, told: readonly unknown[]): Generator<unknown> {
     const { schema } = variant;
-    // What is told cannot be checked against a pattern without running the pattern.
+    // A told value cannot be checked against a pattern without running it.
     if (check !== undefined && schema[quietPattern] === undefined) yield* told;
     if ("const" in schema) return yield schema.const;
     if (Array.isArray(schema.enum)) {
@@ -127,7 +127,7 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
     return list.length < min ? undefined : list;
   }
 
-  /** Values that are neither in the list nor twice among themselves. */
+  /** Distinct values that are not in the list. */
   function others(part: unknown, references: readonly string[], list: readonly unknown[], wanted: number, from = 0) {
     const seen = new Set(list.map((value) => JSON.stringify(value)));
     const found: unknown[] = [];
@@ -154,7 +154,7 @@ function refuse(): never {
   throw new GatewayError("adapter_bad_request", "The JSON Schema is too large for the echo adapter.");
 }
 
-/** The first of many, without making the others. No JSON value is undefined. */
+/** The first values, without making the others. No JSON value is undefined. */
 function take(count: number, values: Iterable<unknown>): unknown[] {
   const taken: unknown[] = [];
   if (count > 0) {
@@ -187,7 +187,7 @@ const keywordTypes = [
   ["number", ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]],
 ] as const;
 
-/** The types to try, the telling ones first: null is the least telling. */
+/** The types to try, most telling first; null is the least telling. */
 function typesOf(schema: JsonSchema): readonly unknown[] {
   const { type } = schema;
   if (Array.isArray(type)) return type.toSorted((one, other) => Number(one === "null") - Number(other === "null"));

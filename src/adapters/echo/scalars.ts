@@ -1,4 +1,4 @@
-/** Strings and numbers that a plain JSON Schema allows; `nth` asks for others than before. The likeliest come first. */
+/** Strings and numbers that a plain JSON Schema allows, likeliest first; `nth` asks for different ones. */
 import type { JsonSchema } from "../../core/turn.ts";
 import { quietPattern } from "./check.ts";
 import { samplePattern } from "./pattern.ts";
@@ -21,7 +21,7 @@ export function* strings(schema: JsonSchema, nth: number): Generator<string, voi
   yield (nth === 0 ? "text" : `${nth} text`).slice(0, max).padEnd(min, "x");
 }
 
-/** A value of each format, from the names that are kept for examples. */
+/** A value of each format, using names reserved for examples. */
 const formats: ReadonlyMap<string, (nth: number) => string> = new Map([
   ["date-time", (nth: number) => `2024-01-01T00:00:${twoDigits(nth)}Z`],
   ["date", (nth: number) => `20${twoDigits(nth)}-01-01`],
@@ -50,7 +50,7 @@ function twoDigits(nth: number): string {
   return String(nth % 60).padStart(2, "0");
 }
 
-/** Multiples of the step, from the one nearest to 0; then, for narrow bounds, what lies between them. */
+/** Multiples of the step, starting nearest to 0; then, for narrow bounds, a value between them. */
 export function* numbers(schema: JsonSchema, whole: boolean, nth: number): Generator<number, void, void> {
   const step = Math.abs(numberOf(schema, "multipleOf") ?? 1) || 1;
   const least = Math.max(numberOf(schema, "minimum") ?? -Infinity, numberOf(schema, "exclusiveMinimum") ?? -Infinity);
@@ -71,7 +71,7 @@ export function* numbers(schema: JsonSchema, whole: boolean, nth: number): Gener
   yield floor + (ceiling - floor) / (nth + 2);
 }
 
-/** Without the dust that binary fractions leave: 3 × 0.1 is 0.3. */
+/** Without rounding errors of binary fractions: 3 × 0.1 is 0.3. */
 function toMultiple(count: number, step: number): number {
   return Number((count * step).toPrecision(15)) + 0;
 }

@@ -1,4 +1,4 @@
-/** Says a plan as deltas, one for each word, and keeps to the limit on tokens. A token is a word. */
+/** Says a plan as deltas, one per word, within the token limit. A token is a word. */
 import type { Delta } from "../../core/delta.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { argumentPieces, words } from "./words.ts";
@@ -6,7 +6,7 @@ import { argumentPieces, words } from "./words.ts";
 /** What the model is going to say. */
 export interface Plan {
   readonly sleepMs: number;
-  /** It breaks off after so many words, or when it has no more. */
+  /** It fails after this many words, or when it has no more. */
   readonly failure: { readonly afterWords: number; readonly error: GatewayError } | undefined;
   readonly utterances: readonly Utterance[];
   readonly inputTokens: number;
@@ -48,7 +48,7 @@ export function* speak(plan: Plan): Generator<Delta, void, void> {
   yield { type: "finish", reason: cut ? "length" : called ? "tool-calls" : "stop" };
 }
 
-/** Whether the delta is something said, and so worth a pause. */
+/** Whether the delta says something, and so is worth a pause. */
 export function isWord(delta: Delta): boolean {
   return "text" in delta;
 }

@@ -1,4 +1,4 @@
-/** Unfolds a JSON Schema into plain ones: references followed, `allOf` merged, each choice of `anyOf` and `oneOf` on its own. */
+/** Unfolds a JSON Schema into plain ones: follows references, merges `allOf`, splits `anyOf` and `oneOf`. */
 import type { JsonSchema } from "../../core/turn.ts";
 import { maxReferences, resolveReference } from "./check.ts";
 import { isObject } from "../json.ts";
@@ -6,14 +6,14 @@ import { isObject } from "../json.ts";
 export interface Variant {
   /** Without `$ref`, `allOf`, `anyOf` and `oneOf`. */
   readonly schema: JsonSchema;
-  /** The references that led here. None is followed again below, and so every recursion ends. */
+  /** The references that led here. None is followed again below, so every recursion ends. */
   readonly references: readonly string[];
 }
 
 /** The schema that the parts belong to. */
 export interface Whole {
   readonly root: JsonSchema;
-  /** Called for each part that is unfolded and for what is merged; it throws when that never seems to end. */
+  /** Called for each unfolded part and each merge; throws when they never seem to end. */
   countStep(cost?: number): void;
   /** Throws where even one step would be too much. */
   refuse(): never;
@@ -40,7 +40,7 @@ export function* unfold(part: unknown, whole: Whole, references: readonly string
   }
 }
 
-/** So many parts may have to hold together: each is a call within the one before. */
+/** How many parts can be combined: each is a call within the one before. */
 const maxTogether = 100;
 
 /** Every way in which all the parts can hold together. */
@@ -65,7 +65,7 @@ function* unfoldAll(
   }
 }
 
-/** One schema that demands what both demand, or nothing when they contradict each other. */
+/** One schema that demands what both do; undefined if they contradict each other. */
 function merge(one: JsonSchema, other: JsonSchema): JsonSchema | undefined {
   const merged: Record<string, unknown> = { ...one };
   for (const [key, value] of Object.entries(other)) {
@@ -76,7 +76,7 @@ function merge(one: JsonSchema, other: JsonSchema): JsonSchema | undefined {
   return merged;
 }
 
-/** What merging copies each time. */
+/** Steps, by what a merge copies. */
 function costOf({ properties, required }: JsonSchema): number {
   const copied = (isObject(properties) ? Object.keys(properties).length : 0) + toList(required).length;
   return copied / copiedPerStep;
@@ -86,7 +86,7 @@ const copiedPerStep = 4;
 
 const contradiction = Symbol("contradiction");
 
-/** How two demands of the same keyword become one; for other keywords the second stands. */
+/** How two values of a keyword become one; for other keywords the second wins. */
 const mergers: ReadonlyMap<string, (one: unknown, other: unknown) => unknown> = new Map([
   ["type", mergeTypes],
   ["enum", mergeEnums],
@@ -115,7 +115,7 @@ function mergeTypes(one: unknown, other: unknown): unknown {
 }
 
 function mergeEnums(one: unknown, other: unknown): unknown {
-  // Each with each would take minutes when both lists are long.
+  // Comparing each with each would take minutes for long lists.
   const others = new Set(toList(other).map((value) => JSON.stringify(value)));
   const shared = toList(one).filter((value) => others.has(JSON.stringify(value)));
   return shared.length === 0 ? contradiction : shared;

@@ -1,16 +1,16 @@
-/** Cuts text into words, the tokens of this model: a word and the blanks after it, so that all of them joined are the text. */
+/** Cuts text into words, this model's tokens: a word and the blanks after it, so that joined they are the text. */
 import { setImmediate as breathe } from "node:timers/promises";
 
 export function* words(text: string): Generator<string, void, void> {
   for (const [word] of text.matchAll(/\s*\S+\s*|\s+/g)) yield word;
 }
 
-/** A call's arguments have few blanks, so they are cut finer: what reads them must be able to read them in pieces. */
+/** Arguments have few blanks, so they are cut finer: a client must be able to read them in pieces. */
 export function* argumentPieces(text: string): Generator<string, void, void> {
   for (const [piece] of text.matchAll(/\s*\S{1,6}\s*|\s+/gu)) yield piece;
 }
 
-/** So many characters are read at a stretch: a few milliseconds. */
+/** Characters read without a pause: a few milliseconds. */
 const maxAtOnce = 500_000;
 
 /** Reads character codes, because a list of all words would be many times the size of the text. */
@@ -41,10 +41,10 @@ const otherBlanks: ReadonlySet<number> = new Set([
   0x202f, 0x205f, 0x3000, 0xfeff,
 ]);
 
-/** So many matches are looked at at a stretch: a few milliseconds as well. */
+/** Matches read without a pause: a few milliseconds as well. */
 const maxMatchesAtOnce = 20_000;
 
-/** Which of the names stand in the text as words of their own, in the order of their first places. The text is read once for all. */
+/** Which names occur in the text as whole words, by first occurrence. The text is read once for all of them. */
 export async function findNames(text: string, names: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   let read = 0;
@@ -57,7 +57,7 @@ export async function findNames(text: string, names: ReadonlySet<string>): Promi
   return found;
 }
 
-/** What the text says of named things: `city=Paris`, `city: "New York"`. The first word on each stands. */
+/** Values that the text names: `city=Paris`, `city: "New York"`. The first for each name counts. */
 export async function readNamedValues(text: string): Promise<ReadonlyMap<string, string>> {
   const told = new Map<string, string>();
   let read = 0;
@@ -70,7 +70,7 @@ export async function readNamedValues(text: string): Promise<ReadonlyMap<string,
   return told;
 }
 
-/** `city: Paris.` speaks of Paris. */
+/** `city: Paris.` means Paris. */
 function withoutSentenceEnd(value: string): string {
   let end = value.length;
   while (end > 0 && ".!?)".includes(value.charAt(end - 1))) end -= 1;

@@ -1,4 +1,4 @@
-/** Splits the bytes of server-sent events into the data of whole events; a character cut by a packet's border survives. */
+/** Splits bytes into the data of server-sent events; a character cut at a packet boundary survives. */
 import { GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import type { Scrub } from "./refusal.ts";
@@ -7,21 +7,21 @@ import { decodeUtf8, withoutMark } from "./utf8.ts";
 export interface EventReader {
   /** The data of each event that these bytes complete. */
   read(buffers: readonly Buffer[]): readonly string[];
-  /** What an upstream leaves when it forgets the last blank line. */
+  /** The last event, if the upstream forgot its blank line. */
   end(): readonly string[];
 }
 
 const newline = 0x0a;
-/** What a line takes in memory beside its characters. */
+/** The memory a line takes beyond its characters. */
 const lineSize = 64;
 
-/** `maxEventBytes` bounds what is kept of an event that does not end. */
+/** `maxEventBytes` limits what is kept of an unfinished event. */
 export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventReader {
-  /** Bytes after the last line break: decoded only when their line is whole. */
+  /** Bytes after the last line break, decoded once their line is complete. */
   const tail = createGathering();
-  /** The data lines of the event that is not yet whole. */
+  /** The data lines of the unfinished event. */
   let pending: string | undefined;
-  /** What it holds in memory: a line holds on to the text that it was cut out of, so those beside the data count too. */
+  /** Its size in memory: a line keeps the text it was sliced from alive, so lines other than data count too. */
   let pendingSize = 0;
   let hasBegun = false;
 
@@ -41,7 +41,7 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
         const line = text.slice(text.charCodeAt(from + 5) === 0x20 ? from + 6 : from + 5, end);
         pending = pending === undefined ? line : `${pending}\n${line}`;
       } else if (text.startsWith('{"', from) && text.charCodeAt(end - 1) === 0x7d) {
-        // No field is an object: some servers write bare JSON, of an error or of a chat answer that they have whole.
+        // No field starts like an object: some servers write bare JSON, for an error or for a complete chat answer.
         dispatch(events);
         events.push(text.slice(from, end));
       }
@@ -51,7 +51,7 @@ export function createEventReader(maxEventBytes: number, scrub?: Scrub): EventRe
   }
 
   function dispatch(events: string[]): void {
-    // By the standard an event without data is none; some servers keep a connection awake with them.
+    // By the standard, an event without data is none; some servers send them as keep-alives.
     if (pending !== undefined && pending !== "") events.push(pending);
     pending = undefined;
     pendingSize = 0;

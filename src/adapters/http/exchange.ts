@@ -7,11 +7,11 @@ import type { Target } from "./target.ts";
 import type { UpstreamOptions, UpstreamRequest, UpstreamResponse } from "./upstream.ts";
 import { createWatch } from "../watch.ts";
 
-/** Bytes that nobody has pulled; above it the socket is not read any further. */
+/** Unpulled bytes above which the socket is paused. */
 const maxQueuedBytes = 64 * 1024;
-/** What a chunk takes in memory beside its bytes, so that a queue of tiny ones is no larger than it looks. */
+/** The memory a chunk takes beyond its bytes, so that a queue of tiny ones counts in full. */
 const chunkBytes = 100;
-/** What an answer nobody reads may still say before its connection is given up. */
+/** How much an abandoned answer may still send before its connection is cut. */
 const maxLeftBytes = 64 * 1024;
 const leaveMs = 1000;
 

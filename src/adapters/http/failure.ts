@@ -1,8 +1,8 @@
-/** Says what went wrong on the way to an upstream, in words that name its address and never a secret. */
+/** Says what went wrong on the way to an upstream, naming its address and never a secret. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Limit } from "../watch.ts";
 
-/** A failure of the network, as something the caller may read. */
+/** A network failure in words that the caller may read. */
 export function toNetworkFailure(error: Error, address: string): GatewayError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown cause";
   const cause = error;
@@ -27,7 +27,7 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
   return new GatewayError("adapter_error", `The upstream at ${address} ${what} (${code}).`, { cause });
 }
 
-/** Somebody answers there, and the two of us cannot agree; the message says what to do about it. */
+/** A server answers there, but TLS with it fails; the message says what to do about it. */
 export function isTlsFault(error: unknown): boolean {
   return error instanceof Error && "code" in error && untrusted.test(String(error.code));
 }
@@ -37,7 +37,7 @@ function toTlsRemedy(error: Error, code: string): string {
   return remedy.replace("NAMES", () => namesIn(error));
 }
 
-/** By the first that fits a code. */
+/** The first match applies. */
 const tlsRemedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/^EPROTO$|WRONG_VERSION_NUMBER|PACKET_LENGTH/, "If it speaks plain HTTP, write http:// in its URL."],
   [/ALTNAME|HOSTNAME_MISMATCH/, "Its certificate is for NAMES; its URL must have such a name."],
@@ -59,7 +59,7 @@ export function toLateness(limit: Limit, limitMs: number, address: string): Gate
   return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }
 
-/** By the limit, which is one of the adapter's options; the last one is ours, and nobody hears of it. */
+/** By limit. Each is an option of the adapter, except the last, which is internal and never reported. */
 const missed: Record<Limit, string> = {
   connect: "took no connection",
   first_byte: "sent no byte of its answer",
@@ -68,7 +68,7 @@ const missed: Record<Limit, string> = {
   leave: "did not end its answer",
 };
 
-/** The system gives up a connection that it had in the same word as one that never came about. */
+/** The system reports a lost connection with the same code as one that was never established. */
 function wasConnected(error: Error): boolean {
   return "syscall" in error && (error.syscall === "read" || error.syscall === "write");
 }
@@ -76,7 +76,7 @@ function wasConnected(error: Error): boolean {
 const garbled = /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)$/;
 const untrusted = /^ERR_TLS_|^ERR_SSL_|^CERT_|^UNABLE_TO_|SELF_SIGNED|^EPROTO$|^HOSTNAME_MISMATCH$/;
 
-/** Agents decide by words whether to ask again, and all of them know these. */
+/** Agents decide by words whether to retry, and all know "Connection lost". */
 const lost = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "UND_ERR_SOCKET"]);
 const reasons: ReadonlyMap<string, string> = new Map(
   Object.entries({

@@ -1,36 +1,36 @@
-/** What an upstream's own error means to our caller: a table by status and by word, its message and code kept, secrets taken out. */
+/** Turns an upstream's error into ours, by status and by word; keeps its message and code, removes secrets. */
 import { type ErrorCode, GatewayError } from "../../core/errors.ts";
 import { isObject, type JsonObject, textAt } from "../json.ts";
 
 export type Scrub = (text: string) => string;
 
-/** An error as an upstream told it, as far as it did. */
+/** An error as far as the upstream reported it. */
 export interface Refusal {
   /** Only what the upstream itself said. */
   readonly status?: number | undefined;
   readonly message?: string | undefined;
-  /** What stands under `code` and `type`: either may name the cause. */
+  /** Either may name the cause. */
   readonly code?: string | undefined;
   readonly type?: string | undefined;
   readonly param?: string | undefined;
-  /** The headers of these names; some servers send only the second, which has milliseconds. */
+  /** These two headers; some servers send only the second, in milliseconds. */
   readonly retryAfter?: string | undefined;
   readonly retryAfterMs?: string | undefined;
-  /** It was told as a web page, for eyes. */
+  /** It came as a web page, for people. */
   readonly isPage?: boolean | undefined;
   readonly cause?: unknown;
 }
 
-/** What an error within an answer that began well means. */
+/** An error reported within an answer that began well. */
 export function toReportedFailure(error: unknown, scrub: Scrub): GatewayError {
   const fields = isObject(error) ? error : { message: error };
   const number = fields["code"];
-  // Some servers write a status here, others a number of their own.
+  // Some servers write a status here, others their own number.
   const status = typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
   return toRefusalError({ status, ...wordsOf(fields) }, scrub);
 }
 
-/** What an upstream's error object says of itself. */
+/** What an upstream's error object says. */
 export function wordsOf(error: JsonObject) {
   return {
     message: textAt(error, "message"),
@@ -48,22 +48,22 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
     // A refusal of our own credentials is not the caller's `invalid_api_key`.
     wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
-    // An empty account is told with the status of a full minute, but is not filled up in a moment.
+    // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
     cause: refusal.cause,
   });
 }
 
-/** The beginning of what an upstream said, without secrets; a secret on the edge is not cut before it is known as one. */
+/** The start of an upstream's words, without secrets; scrubbed before it is cut, so that no half secret remains. */
 export function excerpt(text: string, maxLength: number, scrub: Scrub): string {
   return scrub(text.slice(0, maxLength + 4096)).slice(0, maxLength);
 }
 
-/** Takes our own secrets out of what an upstream says, and what looks like anybody's. */
+/** Removes our own secrets from an upstream's words, and what looks like anybody's. */
 export function createScrubber(secrets: readonly string[]): Scrub {
-  // The longest first, so that no secret leaves a rest because it holds another.
+  // Longest first, so that a secret that contains another leaves no remainder.
   const longestFirst = secrets
-    // Of `Bearer …` the second word is the secret.
+    // In `Bearer …` the second word is the secret.
     .flatMap((secret) => [secret, ...secret.split(/\s+/)])
     .filter(({ length }) => length >= minSecretLength)
     .toSorted((one, other) => other.length - one.length);
@@ -75,10 +75,10 @@ export function createScrubber(secrets: readonly string[]): Scrub {
   };
 }
 
-/** What is shorter is a word of its own, such as the key `EMPTY`. */
+/** Anything shorter is an ordinary word, such as the key `EMPTY`. */
 const minSecretLength = 8;
 
-/** Names and bounds are narrow on purpose: an upstream's words about `max_tokens` must stay, and be read in no time. */
+/** Narrow names and bounds on purpose: words about `max_tokens` must stay, and matching must be fast. */
 const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/(\w{1,20}:\/\/)[^\s/?#@"'<>]{1,500}@/g, "$1[secret]@"],
   [
@@ -92,8 +92,8 @@ const credentials: readonly (readonly [pattern: RegExp, instead: string])[] = [
 ];
 
 function codeOf({ status, code, type, isPage }: Refusal): ErrorCode {
-  // Whoever writes a page to say that the request or the key is wrong is not the API that we speak to; but anyone on the
-  // way to it may say that it is down or busy.
+  // An HTML page that calls the request or the key wrong is not from the API we talk to; but anyone on the way to it
+  // may say that it is down or busy.
   if (isPage === true && status !== undefined && status < 500 && !saidByAnyone.has(status)) return "adapter_protocol";
   const known = codeOfStatus.get(status);
   if (known !== undefined) return known;
@@ -119,7 +119,7 @@ const codeOfStatus: ReadonlyMap<number | undefined, ErrorCode> = new Map([
   [529, "overloaded"],
 ]);
 
-/** For errors that come without a status. */
+/** For errors without a known status. */
 const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
   ["invalid_request_error", "adapter_bad_request"],
   ["context_length_exceeded", "adapter_bad_request"],
@@ -146,7 +146,7 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
   switch (code) {
     case "adapter_refused":
       if (!isAboutKey(refusal)) return `The upstream refuses to answer${inBrackets}${said === "" ? "." : `: ${said}`}`;
-      // What it says then may quote the key, as far as it knows it.
+      // Its own message may quote the key, as far as it knows it.
       return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's key.`;
     case "adapter_bad_request":
     case "adapter_not_found":
@@ -160,7 +160,7 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
   }
 }
 
-/** A key that is known may still have no money, or no permission. */
+/** A known key may still lack money or permission. */
 function isAboutKey({ status, code, type }: Refusal): boolean {
   return status === undefined ? code !== "permission_error" && type !== "permission_error" : status === 401;
 }
@@ -169,7 +169,7 @@ function isRedirect(status: number | undefined): boolean {
   return status !== undefined && status >= 300 && status < 400;
 }
 
-/** Seconds from now, of either form of the standard header: a number, or a date. */
+/** Seconds from now: a number, a date, or the other header's milliseconds. */
 function readRetryAfter({ retryAfter = "", retryAfterMs = "" }: Refusal, now: number): number | undefined {
   const untilDate = (Date.parse(retryAfter) - now) / 1000;
   const wait = [readNumber(retryAfter), untilDate, readNumber(retryAfterMs) / 1000].find(Number.isFinite);

@@ -1,4 +1,4 @@
-/** The way to an upstream: straight, over a unix socket, or through a proxy. */
+/** The route to an upstream: direct, over a unix socket, or through a proxy. */
 import { Socket } from "node:net";
 import type { Dispatcher } from "undici";
 import type { Target } from "./target.ts";
@@ -6,21 +6,21 @@ import { Pool, buildConnector, loadProxies } from "./undici.ts";
 import type { UpstreamOptions } from "./upstream.ts";
 
 export interface Route {
-  /** Sends a request, and gives the socket that had to be dialled for it, if any. */
+  /** Sends a request and returns the socket that was dialled for it, if any. */
   dispatch(request: Dispatcher.DispatchOptions, hearer: Dispatcher.DispatchHandler): Socket | undefined;
   destroy(): Promise<void>;
 }
 
 /**
- * Every stream has a connection of its own: over HTTP/2 they would share one window, and a slow reader would hold up the
- * others. Deadlines are the exchange's, so undici's own are off.
+ * Each stream has its own connection: over HTTP/2 they would share one window, and a slow reader would hold up the
+ * others. The exchange keeps the deadlines, so undici's are off.
  */
 const common = { allowH2: false, pipelining: 1, headersTimeout: 0, bodyTimeout: 0 } as const;
 
 export function createRoute(target: Target, options: UpstreamOptions): Route {
   const proxy = chooseProxy(target, options);
   if (proxy === undefined) return createStraightRoute(target, options.connectMs);
-  // A proxy's agent dials out of our sight; what it dials for a caller who left ends by its own time limit.
+  // A proxy agent's dialling is hidden from us; if the caller leaves, it ends by its own time limit.
   return { dispatch: (request, hearer) => void proxy.dispatch(request, hearer), destroy: () => proxy.destroy() };
 }
 
@@ -36,7 +36,7 @@ function createStraightRoute(target: Target, connectMs: number): Route {
   });
   return {
     dispatch(request, hearer) {
-      // A pool dials within the call that needs the connection, so what it dialled now is this request's.
+      // A pool dials within the call that needs the connection, so this socket is this request's.
       dialled = undefined;
       pool.dispatch(request, hearer);
       return dialled;
@@ -55,7 +55,7 @@ function chooseProxy(target: Target, options: UpstreamOptions): Dispatcher | und
   };
   if (proxy === false || target.socketPath !== undefined) return undefined;
   if (proxy !== undefined) return new (loadProxies().ProxyAgent)({ ...settings, uri: proxy });
-  // The environment's proxy is meant for the world outside; nobody's proxy can reach our own loopback.
+  // The environment's proxy is for the world outside; no proxy can reach our own loopback.
   if (isLoopback(target.origin)) return undefined;
   const httpProxy = environment["http_proxy"] ?? environment["HTTP_PROXY"] ?? "";
   const httpsProxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"] ?? "";

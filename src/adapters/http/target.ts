@@ -1,16 +1,16 @@
-/** Reads a base URL: where to connect, what stands before each path, and how errors may name it. */
+/** Reads a base URL: where to connect, the prefix of each path, and how errors may name it. */
 
 export interface Target {
   readonly origin: string;
   readonly socketPath: string | undefined;
   readonly pathPrefix: string;
-  /** The base URL's own query, which goes with every request. */
+  /** The base URL's query, sent with every request. */
   readonly search: string;
   /** Host and port, or the socket's path: never a password. */
   readonly address: string;
 }
 
-/** What a base URL looks like. Credentials have no place in it. */
+/** The form of a base URL. It never contains credentials. */
 export const baseUrlPattern = String.raw`^(https?://[^/?#@\s]+(/[^?#\s]*)?(\?[^#\s]*)?|unix:/[^:\s]+(:/[^?#\s]*)?)$`;
 
 export function readTarget(baseUrl: string): Target {

@@ -1,4 +1,4 @@
-/** The rooms of undici that an upstream needs: all of it, with fetch, caches and mocks, takes as long to load as Fastify does. */
+/** The parts of undici that we need: all of it, with fetch, caches and mocks, takes as long to load as Fastify. */
 import { createRequire } from "node:module";
 import type * as undici from "undici";
 
@@ -10,7 +10,7 @@ export const Pool = require("undici/lib/dispatcher/pool.js") as typeof undici.Po
 /** How a pool dials. */
 export const buildConnector = require("undici/lib/core/connect.js") as typeof undici.buildConnector;
 
-/** The agents for proxies, which few upstreams are behind. */
+/** The agents for proxies, which few upstreams need. */
 export function loadProxies(): Pick<typeof undici, "ProxyAgent" | "EnvHttpProxyAgent"> {
   return require("undici") as typeof undici;
 }

@@ -1,13 +1,13 @@
-/** The HTTP client of every adapter that speaks to a server: kept-alive connections, firm deadlines, and bytes that wait to be pulled. */
+/** The HTTP client that adapters share: kept-alive connections, firm deadlines, and bytes that wait to be pulled. */
 import { createCohort } from "../../core/cohort.ts";
 import { startExchange } from "./exchange.ts";
 import { createRoute } from "./route.ts";
 import { readTarget } from "./target.ts";
 
 export interface UpstreamOptions {
-  /** `http://…`, `https://…` or `unix:/path/to.sock`, with an optional path that stands before every request's own. */
+  /** `http://…`, `https://…` or `unix:/path/to.sock`, with an optional path that precedes every request's own. */
   readonly baseUrl: string;
-  /** A proxy's URL, or false for none; absent: what the environment says. */
+  /** A proxy's URL, or false for none; absent: the environment decides. */
   readonly proxy?: string | false | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly connectMs: number;
@@ -21,26 +21,31 @@ export interface UpstreamRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
-  /** The longest that the whole exchange may last, however long it is silent; absent: as long as bytes come. */
+  /** The time limit for the whole exchange, silent or not; absent: no limit while bytes come. */
   readonly totalMs?: number | undefined;
 }
 
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** All that has arrived since the last pull, as soon as there is something; nothing at the end. Throws when the upstream fails. */
+  /**
+   * Everything since the last pull, as soon as there is something; undefined at the end. Throws if the upstream fails.
+   */
   pull(): Promise<readonly Buffer[] | undefined>;
   /** To be called when no more will be pulled: an answer about to end keeps its connection, any other is cut. */
   leave(): void;
 }
 
-/** A header, or the first of those that go by its name. */
+/** A header's value, or the first of several. */
 export function headerOf({ headers }: Pick<UpstreamResponse, "headers">, name: string): string | undefined {
   return [headers[name]].flat()[0];
 }
 
 export interface Upstream {
-  /** Resolves with the head of the answer. An abort closes the socket at once, whatever it is doing. Nothing is ever sent twice. */
+  /**
+   * Resolves with the head of the answer. An abort closes the socket at once, whatever its state. Nothing is sent
+   * twice.
+   */
   send(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse>;
   /** Cuts what still runs and closes every connection. */
   close(): Promise<void>;

@@ -20,11 +20,11 @@ export async function readWhole(response: UpstreamResponse, maxBytes: number, sc
   return withoutMark(decodeUtf8(gathered.take(), scrub));
 }
 
-/** So long for what an upstream adds to a head that has said enough. */
+/** How long to wait for a body that only explains its head. */
 const startMs = 300;
 const maxStartBytes = 64 * 1024;
 
-/** The beginning of a body that explains its head. Its head is worth telling even if the body never ends, or breaks. */
+/** The beginning of a body that explains its head, which is worth reporting even if the body never ends, or breaks. */
 export async function readStart(response: UpstreamResponse): Promise<string> {
   const gathered = createGathering();
   const late = Promise.withResolvers<undefined>();

@@ -1,9 +1,9 @@
-/** Reads media that stand in their own URL. */
+/** Reads media contained in a data: URL. */
 import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
 
 const where = "the data: URL";
 
-/** `toType` may know better of which type it is, as by the file's name. */
+/** `toType` may know the type better, e.g. from the file's name. */
 export function readDataUrl(url: string, limits: MediaLimits, toType = (type: string) => type || "text/plain"): Media {
   const comma = url.indexOf(",");
   if (!/^data:/i.test(url) || comma === -1) throw refuseMedia(where, "has no comma before its content", limits);
@@ -18,7 +18,7 @@ export function readDataUrl(url: string, limits: MediaLimits, toType = (type: st
 }
 
 function readBase64(url: string, from: number, limits: MediaLimits): Buffer {
-  // Measured before it is copied; four characters stand for three bytes, and each may be escaped by three.
+  // Checked before it is copied; four characters encode three bytes, and each may be escaped as three.
   if ((url.length - from) / 4 > maxBytesOf(limits)) throw tooLarge(where, limits);
   const written = unescapePercent(url.slice(from), limits).replaceAll(/[\t\n\f\r ]/g, "");
   if (!/^[\w+/-]*={0,2}$/.test(written)) throw refuseMedia(where, "is not written in base64 as it says", limits);

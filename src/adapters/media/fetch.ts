@@ -1,4 +1,4 @@
-/** Fetches what a caller's URL names, for models that must be given the bytes: nothing of the operator's own network is reached. */
+/** Fetches a caller's URL for models that need the bytes, without reaching into the operator's own network. */
 import { type LookupAddress, lookup as systemLookup } from "node:dns";
 import { type LookupFunction, isIP } from "node:net";
 import { Agent, type Dispatcher, buildConnector, request } from "undici";
@@ -11,7 +11,7 @@ import { createReach } from "./reach.ts";
 
 const maxRedirects = 3;
 
-/** `lookup` resolves names; the system's unless told. */
+/** `lookup` resolves names; by default the system's. */
 export async function fetchMedia(
   url: string,
   limits: MediaLimits,
@@ -60,12 +60,12 @@ function readUrl(text: string, limits: MediaLimits, from?: string): URL {
   return url;
 }
 
-/** A connection of its own for each hop, so that each one's address is seen; no proxy, for that would hide it. */
+/** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
 function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: number): Agent {
   const reaches = createReach(limits.allowPrivate ?? false);
   const refuse = (host: string) => refuseMedia(host, "is no address of the public internet", limits);
 
-  /** What it gives is what is connected to: nobody resolves the name a second time. */
+  /** Its result is what is connected to: the name is not resolved a second time. */
   const guarded: LookupFunction = (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found) => {
       if (error !== null) return callback(error, []);

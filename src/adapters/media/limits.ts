@@ -1,15 +1,15 @@
-/** What media may be: how large, how late, of which type, from where; and how one that may not is refused. */
+/** The limits on media (size, time, type and origin), and how media beyond them are refused. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Part } from "../../core/item.ts";
 
 export interface MediaLimits {
-  /** What names or holds the media, so that a refusal can say where it stands. */
+  /** The part that names or holds the media, for a refusal to point to. */
   readonly part?: Part | undefined;
-  /** 20 MiB unless told. */
+  /** 20 MiB by default. */
   readonly maxBytes?: number | undefined;
-  /** For all hops together; 10,000 unless told. */
+  /** For all hops together; 10,000 by default. */
   readonly timeoutMs?: number | undefined;
-  /** Addresses and networks (`10.1.0.0/16`) that may be reached although they are not of the public internet; true: all. */
+  /** Private addresses and networks (`10.1.0.0/16`) that may be reached; true: all. */
   readonly allowPrivate?: boolean | readonly string[] | undefined;
 }
 
@@ -21,13 +21,13 @@ export interface Media {
 
 export const defaultMaxBytes = 20 * 1024 * 1024;
 
-/** A refusal that names where the media would have come from, and nothing else of its URL. */
+/** A refusal that names the origin of the media, and nothing else of its URL. */
 export function refuseMedia(where: string, why: string, limits: MediaLimits, cause?: unknown): GatewayError {
   const { part } = limits;
   return new GatewayError("invalid_value", `A file cannot be used: ${where} ${why}.`, { part, cause });
 }
 
-/** The type of a header or of a data: URL, if models can read such media. */
+/** The type from a header or a data: URL, if models can read such media. */
 export function readType(header: string, where: string, limits: MediaLimits): string {
   const [essence = ""] = header.split(";", 1);
   const type = essence.trim().toLowerCase();

@@ -1,7 +1,7 @@
-/** Which addresses may be reached for somebody else's URL: those of the public internet, and what the operator adds to them. */
+/** Which addresses a caller's URL may reach: the public internet, and what the operator adds. */
 import { BlockList, isIP } from "node:net";
 
-/** Holds an address, as it is connected to, against what is allowed. */
+/** Checks an address, as connected to, against what is allowed. */
 export function createReach(allowPrivate: boolean | readonly string[]): (address: string) => boolean {
   if (allowPrivate === true) return () => true;
   const added = toList(allowPrivate === false ? [] : allowPrivate);
@@ -16,7 +16,7 @@ type Family = "ipv4" | "ipv6";
 
 function isPublic(address: string, family: Family): boolean {
   if (family === "ipv4") return !special.check(address, family);
-  // Whatever embeds an IPv4 address, mapped or translated, could lead back to one of the refused ones.
+  // IPv6 addresses that embed an IPv4 one, mapped or translated, could lead back to a refused one.
   return globalUnicast.check(address, family) && !special.check(address, family);
 }
 
@@ -38,7 +38,9 @@ function toList(networks: readonly string[]): BlockList {
 
 const globalUnicast = toList(["2000::/3"]);
 
-/** The special-purpose registries of IANA: this network, private, shared, loopback, link-local, documentation, benchmarks, … */
+/**
+ * IANA's special-purpose registries: this network, private, shared, loopback, link-local, documentation, benchmarks, …
+ */
 const special = toList([
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -56,7 +58,7 @@ const special = toList([
   // Multicast, reserved, broadcast.
   "224.0.0.0/4",
   "240.0.0.0/4",
-  // Teredo and what else carries IPv4, then documentation.
+  // Teredo and 6to4, which carry IPv4, and documentation.
   "2001::/23",
   "2001:db8::/32",
   "2002::/16",

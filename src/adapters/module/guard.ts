@@ -1,4 +1,4 @@
-/** Stands between the gateway and an operator's adapter: checks what it says, explains what it throws, and waits for nobody. */
+/** Wraps an operator's adapter: checks what it says, explains what it throws, and never depends on it to stop. */
 import type { Delta } from "../../core/delta.ts";
 import { inspect } from "node:util";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
@@ -8,14 +8,14 @@ import { createWatch, type Limit } from "../watch.ts";
 import { tellableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
-/** How long it may take: until its first batch, from one to the next, and for a whole answer. */
+/** Time limits: to the first batch, between batches, and for a whole answer. */
 interface AnswerLimits {
   readonly firstByteMs: number;
   readonly idleMs: number;
   readonly totalMs: number;
 }
 
-/** Without limits it may take as long as it likes. */
+/** Without limits, an answer may take any time. */
 export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
   return {
     stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limits),
@@ -27,7 +27,7 @@ export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
   };
 }
 
-/** A reload, the end of the gateway and whoever asks for a list wait for it, so it must not be for ever. */
+/** Reloads, shutdowns and lists of models wait for it, so the wait must be bounded. */
 const patienceMs = 5_000;
 
 async function inTime<Value>(pending: PromiseLike<Value> | undefined, what: string): Promise<Value | undefined> {
@@ -55,7 +55,7 @@ function readWindow(adapter: Adapter, model: string): number | undefined {
   }
 }
 
-/** A turn that is called off or takes too long ends at once, also when the adapter does not heed the signal. */
+/** A cancelled or late turn ends at once, even if the adapter ignores the signal. */
 async function* guardStream(
   adapter: Adapter,
   turn: Turn,
@@ -75,7 +75,7 @@ async function* guardStream(
     inner.abort();
   }
 
-  /** One promise for each step: a race against one that lasts as long as the stream would keep every step until its end. */
+  /** One promise per step: a race against one for the whole stream would retain every step until its end. */
   function wait<Value>(pending: Value | PromiseLike<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       interrupt = reject;
@@ -116,7 +116,7 @@ function toLateness(limit: Limit, limitMs: number): GatewayError {
   return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }
 
-/** Nobody waits for its cleaning up: it may be stuck, and what it throws has nobody left to hear it. */
+/** Nobody waits for its cleanup: it may hang, and nobody is left to hear what it throws. */
 async function dismiss(batches: AsyncIterator<unknown>): Promise<void> {
   try {
     await batches.return?.();
@@ -130,7 +130,7 @@ function iterate(stream: AsyncIterable<unknown>): AsyncIterator<unknown> {
   throw unfit("stream must be an async generator: async *stream(turn, signal)", stream);
 }
 
-/** Whoever gives nothing is asked as if it had no such method. */
+/** Returning nothing is the same as not having the method. */
 function guardCall<Arguments extends unknown[], Result>(
   call: ((...given: Arguments) => Promise<Result>) | undefined,
   fits: (found: unknown) => boolean,
@@ -163,12 +163,12 @@ function isDelta(value: unknown): value is Fields {
   return whole[value["type"] as Delta["type"]](value);
 }
 
-/** The turn's own answer has no number. */
+/** The first choice has no number. */
 function isChoice(choice: unknown, choices: number): boolean {
   return isAbsent(choice) || (isCount(choice) && choice > 0 && choice < choices);
 }
 
-/** Whoever says null where there is nothing to say means that nothing is there. */
+/** A null field means an absent one. */
 function hasNull(delta: Fields): boolean {
   for (const key in delta) if (delta[key] === null) return true;
   return delta["type"] === "notes";
@@ -179,7 +179,7 @@ function withoutNulls(delta: Fields): Fields {
   return isObject(said["notes"]) ? { ...said, notes: withoutNulls(said["notes"]) } : said;
 }
 
-/** Whether JSON can hold it, which is how it is kept and told: no cycle, no BigInt. */
+/** Whether JSON, in which it is stored and sent, can hold it: no cycle, no BigInt. */
 function isWritable(value: object): boolean {
   try {
     return typeof JSON.stringify(value) === "string";
@@ -240,8 +240,8 @@ function unfit(what: string, found: unknown): GatewayError {
 }
 
 /**
- * What the module throws with one of these codes is meant for the caller. Everything else may say anything, and so belongs
- * into the log, whole; the caller learns that it is there.
+ * What the module throws with one of these codes is meant for the caller. Anything else may say anything, so all of it
+ * goes to the log; the caller is told that it is there.
  */
 function toFailure(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
@@ -249,7 +249,7 @@ function toFailure(thrown: unknown): GatewayError {
     const code = tellableCodes.find((known) => known === thrown.code);
     const seconds = "retryAfterSeconds" in thrown ? thrown.retryAfterSeconds : undefined;
     const retryAfterSeconds = toWholeSeconds(seconds);
-    // A GatewayError of another copy of the package is none of ours by its class.
+    // A GatewayError from another copy of the package has a class of its own.
     if (code !== undefined) return new GatewayError(code, thrown.message, { retryAfterSeconds, cause: thrown });
   }
   return new GatewayError(

@@ -1,4 +1,4 @@
-/** The module adapter: a file of the operator's own answers. */
+/** The module adapter: the operator's own code answers. */
 import { defineAdapter } from "../type.ts";
 import { guardAdapter } from "./guard.ts";
 import { loadAdapter } from "./load.ts";

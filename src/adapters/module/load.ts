@@ -1,4 +1,4 @@
-/** Loads an operator's file and makes the adapter that it exports, or says what is wrong with the file. */
+/** Loads an operator's file and the adapter that it exports, or says what is wrong with the file. */
 import { statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
@@ -6,7 +6,7 @@ import type { Adapter } from "../../core/ports.ts";
 import { codeOf } from "../../core/errors.ts";
 
 /**
- * It is loaded at once, although it is an ES module, so that a gateway with a broken adapter does not start. The default
+ * Loads synchronously, although it is an ES module, so that a gateway with a broken adapter does not start. The default
  * export is a function of the options, or the adapter itself.
  */
 export function loadAdapter(path: string, options: Readonly<Record<string, unknown>>): Adapter {
@@ -30,7 +30,7 @@ export function loadAdapter(path: string, options: Readonly<Record<string, unkno
 
 function readDefault(file: string): unknown {
   const loaded = load(file);
-  // An ES module comes as all of its exports, a CommonJS one as what it exports.
+  // ES modules load as their namespace, CommonJS ones as `module.exports`.
   return isEsModule(loaded) ? loaded["default"] : loaded;
 }
 
@@ -64,7 +64,7 @@ function isAdapter(value: unknown): value is Adapter {
   return typeof value === "object" && value !== null && "stream" in value && typeof value.stream === "function";
 }
 
-/** What is wrong with it in any case is told now, not at the first turn. */
+/** Mistakes that are certain are reported now, not at the first turn. */
 function checkAdapter(file: string, adapter: Adapter): Adapter {
   const speaks: unknown = adapter.speaks ?? [];
   if (!Array.isArray(speaks) || !speaks.every((dialect) => dialect === "chat" || dialect === "responses")) {
@@ -79,14 +79,14 @@ function checkAdapter(file: string, adapter: Adapter): Adapter {
   return adapter;
 }
 
-/** A syntax error says where it is only at the head of its stack. */
+/** Only the head of its stack says where a syntax error is. */
 function describe(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
   const head = headOf(thrown);
   return thrown instanceof SyntaxError && head.startsWith("file:") ? `${thrown.message} (${head})` : thrown.message;
 }
 
-/** `npm init` makes folders in which files are CommonJS; an ES module there is no mistake, but for its name. */
+/** `npm init` makes packages CommonJS; an ES module there is right but for its file name. */
 function describeCommonJs(thrown: unknown): string | undefined {
   if (!(thrown instanceof SyntaxError) || !foreignToCommonJs.test(thrown.message)) return undefined;
   const [, file = "", kind = ""] = /^(?!file:)(.+\.(c?[jt])s):\d+$/.exec(headOf(thrown)) ?? [];

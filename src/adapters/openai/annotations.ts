@@ -1,8 +1,8 @@
-/** Notes on a text: chat writes their fields under the name of their type, responses beside it. */
+/** Notes on a text: chat nests their fields under their type's name, responses does not. */
 import type { Annotation } from "../../core/item.ts";
 import { type JsonObject, countAt, isCount, isObject, listAt, objectAt, textAt } from "../json.ts";
 
-/** In either form, as servers mix them up; what has no type is none. */
+/** Accepts either form, as servers mix them up; a type is required. */
 export function annotationsAt(from: JsonObject): readonly Annotation[] {
   return (listAt(from, "annotations") ?? []).flatMap((entry) => readAnnotation(entry) ?? []);
 }
@@ -15,8 +15,8 @@ export function readAnnotation(entry: unknown): Annotation | undefined {
 }
 
 /**
- * The note with all that its type must have, on a text that is so long by now: clients that check what they read refuse a
- * whole answer for a note that lacks something. Nothing where it does not say what it cites.
+ * The note with every field that its type requires, on a text of this length so far: clients that validate refuse a
+ * whole answer for an incomplete note. Undefined if it does not say what it cites.
  */
 export function completeAnnotation({ type, fields }: Annotation, textLength: number): Annotation | undefined {
   const form = forms.get(type);
@@ -28,7 +28,7 @@ export function completeAnnotation({ type, fields }: Annotation, textLength: num
   return { type, fields: { ...fields, ...name, ...form.placeOf(fields, textLength) } };
 }
 
-/** As responses are sent it back. */
+/** For the responses wire. */
 export function writeAnnotation({ type, fields }: Annotation): JsonObject {
   return { ...fields, type };
 }
@@ -36,7 +36,7 @@ export function writeAnnotation({ type, fields }: Annotation): JsonObject {
 interface Form {
   /** What it cites, which nobody can make up. */
   readonly source: readonly [string, ...string[]];
-  /** Under what name; a source without one goes by its address. */
+  /** The key of its name, which defaults to the source. */
   readonly name?: string;
   readonly placeOf: (fields: JsonObject, textLength: number) => JsonObject;
 }
@@ -49,7 +49,7 @@ const forms: ReadonlyMap<string, Form> = new Map<string, Form>([
   ["file_path", { source: ["file_id"], placeOf: indexOf }],
 ]);
 
-/** A place that is no whole number is none; a note without places is on all of the text. */
+/** Invalid positions are ignored; a note without any covers the whole text. */
 function spanOf(fields: JsonObject, textLength: number): JsonObject {
   const start = countAt(fields, "start_index");
   const end = fields["end_index"];

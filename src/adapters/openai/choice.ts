@@ -1,4 +1,4 @@
-/** Writes which tools the model may or must call; a choice that cannot be kept is refused, never left out. */
+/** Writes which tools the model may or must call; a choice that cannot be met is refused, never left out. */
 import { type Dialect, fieldsOf, typeOf } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import { createIsCustom } from "../custom.ts";
@@ -11,7 +11,7 @@ export interface ChoiceSpelling {
   allow(mode: "auto" | "required", tools: readonly unknown[]): unknown;
 }
 
-/** `offered`: there is a tool to choose. Where there is none, only a choice that needs one is worth a word. */
+/** `offered`: there is a tool to choose. Without one, only a choice that needs a tool matters. */
 export function writeToolChoice(settings: Settings, offered: boolean, spelling: ChoiceSpelling): unknown {
   const { toolChoice: choice, tools } = settings;
   const isCustom = createIsCustom(tools);

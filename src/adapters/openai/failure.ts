@@ -1,4 +1,4 @@
-/** Reads an upstream's error, in the forms that compatible servers write, for the table that says what it means. */
+/** Reads an upstream's error, in any form that compatible servers use, for the table of refusals. */
 import type { GatewayError } from "../../core/errors.ts";
 import { type Scrub, excerpt, toRefusalError, wordsOf } from "../http/refusal.ts";
 import { headerOf, type UpstreamResponse } from "../http/upstream.ts";
@@ -23,27 +23,27 @@ export async function toRefusal(response: UpstreamResponse, scrub: Scrub): Promi
   );
 }
 
-/** The error that an answer which began well reports in place of words, or in the way of another wire; nothing if it does not. */
+/** The error that an answer which began well reports instead of words, or in another wire's form; undefined if none. */
 export function errorIn(body: JsonObject): unknown {
   const error = body["error"];
   if (error !== undefined && error !== null) return error;
   return body["object"] === "error" || isBareError(body) ? body : undefined;
 }
 
-/** Some servers send an event whose name alone says that it is an error. */
+/** Some servers mark an error only by the event's name. */
 function isBareError(body: JsonObject): boolean {
   if (textAt(body, "message") === undefined || "choices" in body) return false;
   const type = textAt(body, "type");
   return type === undefined ? (body["code"] ?? undefined) !== undefined : /error$/i.test(type);
 }
 
-/** For the log: what came, and where it would lead. */
+/** For the log: the body, and a redirect's target. */
 export function toCause(status: number, location: string | undefined, text: string, scrub: Scrub): Error {
   const towards = location === undefined ? "" : ` towards ${excerpt(location, 200, scrub)}`;
   return new Error(`The upstream answered ${status}${towards}: ${excerpt(text, 500, scrub)}`);
 }
 
-/** The error object of a body: nested, flat, a string, in a list; nothing when it is no JSON at all. */
+/** The error object of a body: nested, flat, a string, or in a list; undefined if it is not JSON. */
 function readError(text: string): JsonObject | undefined {
   const parsed = parseJson(text);
   if (parsed === undefined) return undefined;

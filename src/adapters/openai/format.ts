@@ -1,4 +1,4 @@
-/** Writes of which form the answer shall be; the wires differ only in how deep a schema stands. */
+/** Writes the requested answer format; the wires differ only in how deeply a schema is nested. */
 import type { Format } from "../../core/turn.ts";
 
 type SchemaFormat = Omit<Extract<Format, { type: "schema" }>, "type">;

@@ -20,11 +20,11 @@ import { writeRequest as writeResponsesRequest } from "./responses/request.ts";
 import type { ReplyReader } from "./stream.ts";
 import type { options } from "./options.ts";
 
-/** A dialect that the upstream is spoken to in. */
+/** A dialect for talking to the upstream. */
 interface Wire {
   readonly path: string;
   writeRequest(turn: Turn, tell: Tell | undefined, wishes: ServerWishes): string;
-  /** `isCustom`: the function of that name stands for a custom tool; `choices`: so many were asked for. */
+  /** `isCustom`: that function stands in for a custom tool; `choices`: how many were requested. */
   createReplyReader(scrub: Scrub, isCustom?: IsCustom, choices?: number): ReplyReader;
   readWholeReply(body: string, scrub: Scrub, isCustom?: IsCustom, choices?: number): readonly Delta[];
 }
@@ -48,7 +48,7 @@ const wires: Readonly<Record<Dialect, Wire>> = {
 
 export const openai = defineAdapter<typeof options>((chosen) => createOpenai(chosen, process.env));
 
-/** The same with an environment of the maker's choice, which is read once. */
+/** The same with a given environment, which is read once. */
 export function createOpenai(
   chosen: Complete<typeof options>,
   environment: Readonly<Record<string, string | undefined>>,
@@ -92,7 +92,7 @@ export function createOpenai(
       const isCustom = customTools === "function" ? createIsCustom(tools) : undefined;
       try {
         if (response.status < 200 || response.status > 299) throw await toRefusal(response, scrub);
-        // Some servers stream, or do not, whatever they were asked for; the answer itself says what it is.
+        // Some servers stream, or do not, whatever was requested; the content type tells which.
         if (contentTypeOf(response) !== "text/event-stream") {
           await checkContentType(response, scrub);
           yield wire.readWholeReply(await readWhole(response, maxBytes, scrub), scrub, isCustom, choices);
@@ -114,10 +114,10 @@ export function createOpenai(
   };
 }
 
-/** So long for what may follow the finish: the usage, and [DONE]. */
+/** The wait for what may follow the finish: usage and [DONE]. */
 const restMs = 5_000;
 
-/** What still comes of an answer that is whole; nothing when its connection breaks, or falls silent, unless the caller broke it. */
+/** The rest of a complete answer; undefined if its connection breaks or falls silent, unless the caller broke it. */
 async function pullRest(response: UpstreamResponse, signal: AbortSignal): Promise<readonly Buffer[] | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(late.resolve, restMs, undefined);

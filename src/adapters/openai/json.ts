@@ -1,4 +1,4 @@
-/** Reads the JSON that an upstream must have sent. */
+/** Reads the JSON that an upstream must send. */
 import { GatewayError } from "../../core/errors.ts";
 import { type Scrub, excerpt } from "../http/refusal.ts";
 import { isObject, listAt, parseJson, textAt } from "../json.ts";
@@ -11,7 +11,7 @@ export function requireJson(text: string, scrub: Scrub): unknown {
   });
 }
 
-/** The names in a list of models; nothing when it is none. */
+/** The names in a list of models; undefined if it is none. */
 export function readModelNames(list: unknown): readonly string[] | undefined {
   const entries = isObject(list) ? listAt(list, "data") : undefined;
   return entries?.flatMap((entry) => (isObject(entry) ? (textAt(entry, "id") ?? []) : []));

@@ -1,7 +1,7 @@
-/** Log probabilities, which both wires write alike and servers in forms of their own: what a client could not read is left out. */
+/** Reads log probabilities, which both wires write alike; leaves out servers' own forms that no client could read. */
 import { type JsonObject, isObject, listAt } from "../json.ts";
 
-/** A token that was said, with those that could have been said in its place. */
+/** A token that was said, and its alternatives. */
 interface Logprob extends Alternative {
   readonly top_logprobs: readonly Alternative[];
 }
@@ -12,7 +12,7 @@ interface Alternative {
   readonly bytes: readonly unknown[] | null;
 }
 
-/** Nothing when there are none, as when nobody asked for them. */
+/** Undefined if there are none, e.g. when not requested. */
 export function readLogprobs(entries: readonly unknown[] | undefined): readonly Logprob[] | undefined {
   if (entries === undefined || entries.length === 0) return undefined;
   const read = entries.flatMap((entry) => readLogprob(entry) ?? []);
@@ -29,7 +29,7 @@ function readLogprob(entry: unknown): Logprob | undefined {
 function readAlternative(entry: unknown): Alternative | undefined {
   if (!isObject(entry)) return undefined;
   const { token, logprob } = entry;
-  // JSON has no infinite number, so servers write null, or a word, for what could never be said.
+  // JSON has no infinity, so servers write null, or a word, for an impossible token.
   if (typeof token !== "string" || typeof logprob !== "number" || !Number.isFinite(logprob)) return undefined;
   return { token, logprob, bytes: bytesAt(entry) };
 }

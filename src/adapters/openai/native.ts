@@ -1,17 +1,17 @@
-/** What is opaque to us goes out only in the dialect it came in, and never what the gateway answers for itself. */
+/** Forwards opaque fields only in the dialect they came in, and never those that the gateway itself handles. */
 import { type Dialect, type Extra, fieldsOf } from "../../core/item.ts";
 import type { Settings } from "../../core/turn.ts";
 import type { JsonObject } from "../json.ts";
 import { type ChoiceSpelling, writeToolChoice } from "./choice.ts";
 
-/** The caller's own settings, where the upstream speaks the caller's dialect. */
+/** The caller's own settings, if the upstream speaks the caller's dialect. */
 export function nativeSettings({ native }: Settings, dialect: Dialect): JsonObject | undefined {
   const fields = fieldsOf(native, dialect);
   if (fields === undefined) return undefined;
   return { ...fields, ...ours };
 }
 
-/** Those of a caller of another dialect that both wires have, under the same names and with the same meaning. */
+/** Settings of a caller of another dialect that both wires have, with the same name and meaning. */
 export function commonSettings(settings: Settings, tools: readonly unknown[], spelling: ChoiceSpelling): JsonObject {
   const isOffered = tools.length > 0;
   return {
@@ -29,13 +29,13 @@ export function commonSettings(settings: Settings, tools: readonly unknown[], sp
 
 const common = ["prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
 
-/** What the upstream has said beside what we know; nothing when there is nothing. */
+/** What the upstream said that we do not know; undefined if nothing. */
 export function extraOf(said: JsonObject, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
   const unknown = Object.entries(said).filter(([key, value]) => !known.has(key) && value !== null);
   return unknown.length === 0 ? undefined : { dialect, fields: Object.fromEntries(unknown) };
 }
 
-/** The gateway is the memory, so the upstream is none; and whom the caller speaks for never leaves the gateway. */
+/** The gateway is the memory, so the upstream must not be; and the caller's `user` never leaves the gateway. */
 const ours = {
   store: undefined,
   user: undefined,

@@ -1,4 +1,4 @@
-/** Reads server-sent events into deltas, on either wire: the events are the wire's own, their ends and failures are alike. */
+/** Reads server-sent events into deltas on either wire: the events differ, their ends and failures do not. */
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError, toGatewayError } from "../../core/errors.ts";
 import { brokenOff } from "../failures.ts";
@@ -7,17 +7,17 @@ import type { Scrub } from "../http/refusal.ts";
 import { type JsonObject, isObject } from "../json.ts";
 import { requireJson } from "./json.ts";
 
-/** What a wire makes of one answer, event by event. */
+/** Reads one answer of a wire, event by event. */
 export interface AnswerReader {
   hear(event: JsonObject, deltas: Delta[]): void;
   stage(): Stage;
-  /** Tells what had to wait for the end; throws if it may not end so. */
+  /** Adds what waited for the end; throws if it may not end here. */
   end(deltas: Delta[]): void;
 }
 
 /**
- * How far an answer has come. `finished`: it has said why it ends, so that it may end here; `whole`: it has said so last, and alone,
- * and what may still come is not worth its failure; `over`: nothing more is waited for.
+ * How far an answer is. `finished`: it has said why it ends, so it may end here; `whole`: it has said so last, and
+ * alone, so a failure of whatever follows does not matter; `over`: nothing more is expected.
  */
 type Stage = "open" | "finished" | "whole" | "over";
 
@@ -26,17 +26,17 @@ export interface ReplyReader {
   read(buffers: readonly Buffer[]): readonly Delta[];
   /** What is left when the upstream has ended its answer. */
   end(): readonly Delta[];
-  /** Throws the failure that stood behind the deltas just read: what was said before it is told before it. */
+  /** Throws the failure that followed the deltas just read, so that they are passed on first. */
   check(): void;
-  /** What may still come is not worth its failure. */
+  /** A failure of what follows no longer matters. */
   isWhole(): boolean;
   /** Nothing that comes now belongs to the answer. */
   isDone(): boolean;
 }
 
-/** As much as a whole answer: the last event of a response holds all of it, with the images that were made. */
+/** As much as a whole answer: a response's last event contains all of it, including generated images. */
 const maxEventBytes = 64 * 1024 * 1024;
-/** What tells nothing may be held, as the arguments of a call without a name are; or it is a picture in the making. */
+/** For events without deltas: arguments of a call that has no name yet, or a picture in the making. */
 const maxUntoldSize = 4 * maxEventBytes;
 
 export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
@@ -71,7 +71,7 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
     return deltas;
   }
 
-  /** What stands behind the last whole event. Behind the finish it may be cut: the answer is whole without it. */
+  /** What follows the last whole event. After the finish it may be cut off: the answer is whole without it. */
   function hearRest(deltas: Delta[]): void {
     try {
       hear(events.end(), deltas);

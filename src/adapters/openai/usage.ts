@@ -1,4 +1,4 @@
-/** Reads how many tokens an answer took: the wires differ only in what they call its two sides. */
+/** Reads an answer's token usage: the wires differ only in the names of its two sides. */
 import type { Usage } from "../../core/turn.ts";
 import { type JsonObject, countAt, objectAt } from "../json.ts";
 

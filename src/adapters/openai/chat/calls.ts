@@ -1,4 +1,4 @@
-/** Reads tool calls, which servers number, name and cut into pieces each in their own way. */
+/** Reads tool calls, which each server numbers, names and splits in its own way. */
 import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import { createFreeInput, createObjectScanner, type FreeInput } from "../../custom.ts";
@@ -8,14 +8,14 @@ import { extraOf } from "../native.ts";
 interface Call {
   readonly number: number;
   id: string | undefined;
-  /** Its id is another call's, so that it needs one of ours. */
+  /** It has another call's id, so it needs one of ours. */
   readonly isTwin: boolean;
-  /** Until the call has one, it has not begun. */
+  /** A call begins when it has one. */
   name: string | undefined;
   /** What came before the name. */
   held: string;
   readonly heldFields: Map<string, unknown>;
-  /** Of a function that stands for a custom tool: its input, which is known only when it is whole. */
+  /** For a function that stands in for a custom tool: its input, known only when complete. */
   input: FreeInput | undefined;
   /** Whether its arguments end in the next piece. */
   readonly endsIn: (piece: string) => boolean;
@@ -23,32 +23,34 @@ interface Call {
 }
 
 export interface CallReader {
-  /** One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. `place`: where a whole one stands. */
+  /**
+   * One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. `place`: a whole call's place.
+   */
   hear(entry: unknown, deltas: Delta[], place?: number): void;
-  /** Nothing more is written to the calls so far: tells the inputs that still wait. */
+  /** The calls so far are complete: sends the inputs that still wait. */
   settle(deltas: Delta[]): void;
   /** Throws if a call never got its name. */
   end(deltas: Delta[]): void;
 }
 
-/** `isCustom`: the function of that name stands for a custom tool. */
+/** `isCustom`: that function stands in for a custom tool. */
 export function createCallReader(isCustom: (name: string) => boolean): CallReader {
   const calls: Call[] = [];
-  /** The call that stands under a server's index now. */
+  /** The current call for each index of the server. */
   const byIndex = new Map<number, Call>();
   /** The first call of each id. */
   const byId = new Map<string, Call>();
   let last: Call | undefined;
-  /** Those whose input may not be told yet. */
+  /** Calls whose input cannot be sent yet. */
   const waiting: Call[] = [];
 
-  /** A name together with an id that is new begins another call, even under an index that was used before. */
+  /** A name with a new id begins another call, even under an index that was used before. */
   function find(index: unknown, id: string | undefined, name: string | undefined): Call {
     const isNamed = name !== undefined;
     const here = typeof index === "number" ? byIndex.get(index) : id === undefined && !isNamed ? last : undefined;
     const known = id === undefined || here?.id === id ? here : byId.get(id);
     const isOther = here?.name !== undefined && id !== undefined && isNamed && here.id !== id;
-    // Some servers give all calls of an answer one id, so that only their places tell them apart; others one place.
+    // Some servers give all calls of an answer the same id, so only their places differ; others the same place.
     const isNext = isNamed && known !== undefined && known === here && isBehind(here, id, name);
     const isTwin = known?.name !== undefined && isNamed && typeof index === "number" && (here === undefined || isNext);
     const found = (isTwin ? undefined : known) ?? (isOther || isNext ? undefined : here) ?? begin(id, isTwin);
@@ -110,7 +112,7 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
       const piece = call.held + toText(custom === undefined ? body["arguments"] : body["input"]);
       call.held = call.name === undefined ? piece : "";
       if (call.name === undefined) return;
-      // With an id of its own it is known anyway.
+      // A call with an id is recognized anyway.
       if (call.id === undefined && custom === undefined) call.isWhole ||= call.endsIn(piece);
       tell(call, call.input === undefined ? piece : call.input.hear(piece), deltas);
     },
@@ -123,14 +125,16 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   };
 }
 
-/** Whether what stands at a call's place, under its id or none, is no piece of it: it has another name, or the call is whole. */
+/**
+ * Whether an entry at a call's place, with its id or none, is another call: by its name, or because the call is whole.
+ */
 function isBehind(call: Call, id: string | undefined, name: string): boolean {
   return call.name !== undefined && (call.name !== name || (id === undefined && call.isWhole));
 }
 
 const knownOfCall = new Set(["index", "id", "type", "function", "custom"]);
 
-/** Some servers write arguments as the object itself. */
+/** Some servers write arguments as an object. */
 function toText(written: unknown): string {
   if (typeof written === "string") return written;
   return isObject(written) ? JSON.stringify(written) : "";

@@ -8,15 +8,15 @@ import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.
 import { readLogprobs } from "../logprobs.ts";
 import { createCallReader } from "./calls.ts";
 
-/** Under which a message stands: in a chunk, and whole. */
+/** The key of the message: in a chunk, and whole. */
 export type Word = "delta" | "message";
 
 export interface ChoiceReader {
   hear(choice: JsonObject, deltas: Delta[]): void;
   hasMessage(): boolean;
-  /** It is never over: the usage comes after the end, and [DONE] after the usage. */
+  /** Never `over`: the usage comes after the end, and [DONE] after the usage. */
   stage(): "open" | "finished" | "whole";
-  /** Tells what had to wait for the end. */
+  /** Adds what waited for the end. */
   end(deltas: Delta[]): void;
 }
 
@@ -27,7 +27,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
   let heard = false;
   let stage: "open" | "finished" | "whole" = "open";
 
-  /** Notes that come before their text wait for it. */
+  /** Notes that precede their text wait for it. */
   function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
     for (const note of annotationsAt(message)) annotations.push(note);
     if (textLength === 0 || annotations.length === 0) return;
@@ -43,7 +43,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
     deltas.push(words);
   }
 
-  /** `isAtOnce`: it is no piece, but all of the message. */
+  /** `isAtOnce`: it is the whole message, not a piece. */
   function hearMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
     if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
@@ -58,7 +58,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
     if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
     const called = message["tool_calls"];
     if (Array.isArray(called)) {
-      // In a whole message each entry is a call of its own, whatever number or id it has.
+      // In a whole message each entry is its own call, whatever its index or id.
       for (const [at, call] of called.entries()) calls.hear(call, deltas, isAtOnce ? at : undefined);
     }
     const legacy = message["function_call"];
@@ -67,7 +67,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
 
   return {
     hear(choice, deltas) {
-      // Some servers stream an answer that they have whole, in the words of a whole one.
+      // Some servers stream an answer that they have whole under the key of a whole one.
       const message = objectAt(choice, word) ?? (heard ? undefined : objectAt(choice, "message"));
       const before = deltas.length;
       if (message !== undefined) {
@@ -77,7 +77,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
         heard = true;
       }
       const isSilent = deltas.length === before;
-      // Some servers say why they end with their first words already.
+      // Some servers send the finish reason with their first words.
       if (!isSilent && stage === "whole") stage = "finished";
       const reason = textAt(choice, "finish_reason");
       if (reason === undefined) return;
@@ -93,7 +93,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
 
 type Logprobs = ReturnType<typeof readLogprobs>;
 
-/** Why an answer ends, in the words of many servers; one that we do not know is an end like any other. */
+/** Finish reasons of many servers; an unknown one is an ordinary end. */
 const finishes: ReadonlyMap<string, Finish> = new Map([
   ["length", "length"],
   ["max_tokens", "length"],
@@ -103,7 +103,7 @@ const finishes: ReadonlyMap<string, Finish> = new Map([
   ["function_call", "tool-calls"],
 ]);
 
-/** Words of servers that gave up in the middle. */
+/** Reasons of servers that gave up midway. */
 const breaks: ReadonlySet<string> = new Set(["abort", "error", "insufficient_system_resource"]);
 
 function gaveUp(reason: string): GatewayError {

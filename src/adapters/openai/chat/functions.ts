@@ -1,4 +1,4 @@
-/** A turn for a server that knows functions only: custom tools, their calls and the choice of one become functions. */
+/** Adapts a turn to a server that knows only functions: custom tools, their calls and choices become functions. */
 import type { Extra, Item } from "../../../core/item.ts";
 import type { Tool, Turn } from "../../../core/turn.ts";
 import { toFunction, toFunctionCall } from "../../custom.ts";
@@ -14,7 +14,7 @@ function suitItem(item: Item): Item {
   return item.type === "tool-call" && item.kind === "custom" ? toFunctionCall(item) : item;
 }
 
-/** The caller's own fields are sent as they came, so they must say the same. */
+/** The caller's own fields are forwarded, so they must be adapted too. */
 function suitNative(native: Extra | undefined): Extra | undefined {
   if (native?.dialect !== "chat") return native;
   const { tools, tool_choice: choice } = native.fields;
@@ -40,7 +40,7 @@ function suitTool(entry: unknown): unknown {
   return { type, function: written };
 }
 
-/** One tool, or several that are allowed. */
+/** One tool, or several allowed ones. */
 function suitChoice(choice: unknown): unknown {
   const custom = customOf(choice);
   if (custom !== undefined) return { type: "function", function: { name: custom["name"] } };

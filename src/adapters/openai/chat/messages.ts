@@ -1,4 +1,4 @@
-/** Writes items as chat messages in their real roles; what the assistant said and called in one go is one message. */
+/** Writes items as chat messages in their real roles; an assistant's successive words and calls are one message. */
 import { GatewayError } from "../../../core/errors.ts";
 import {
   type Content,
@@ -19,11 +19,11 @@ interface AssistantMessage {
   reasoning_content?: string;
 }
 
-/** What a server calls who steers its model. */
+/** The role that steers a server's model. */
 export type DeveloperRole = "developer" | "system";
 
 interface MessageWishes {
-  /** What the assistant thought goes with what it said or called then; chat itself has no place for it. */
+  /** Sends reasoning with what the assistant then said or called; chat itself has no field for it. */
   readonly sendsReasoning?: boolean | undefined;
   readonly developerRole: DeveloperRole;
 }
@@ -34,13 +34,13 @@ export function writeMessages(
   { sendsReasoning = false, developerRole }: MessageWishes,
 ): readonly unknown[] {
   const messages: unknown[] = [];
-  /** The assistant's message that calls may still join. */
+  /** The assistant message that calls may still join. */
   let open: AssistantMessage | undefined;
-  /** The caller tells itself what the assistant thought then. */
+  /** The caller's fields already contain that reasoning. */
   let isThoughtTold = false;
-  /** What the assistant thought before its next message. */
+  /** Reasoning before the assistant's next message. */
   let thought = "";
-  /** What tools gave back and a tool's message cannot hold; it follows the last of their outputs. */
+  /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
@@ -55,7 +55,7 @@ export function writeMessages(
     thought = "";
   }
 
-  /** What comes is not the assistant's; what it only thought before goes nowhere. */
+  /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
     open = undefined;
     thought = "";
@@ -64,7 +64,7 @@ export function writeMessages(
   function say(message: Message): void {
     const content = writeContent(message.content);
     const fields = { ...fieldsOf(message.extra, "chat"), ...(message.name !== undefined && { name: message.name }) };
-    // Nothing may come between calls and their outputs, so later words join the calls.
+    // Nothing may come between calls and their outputs, so later text joins the calls.
     if (open?.tool_calls !== undefined) {
       isThoughtTold ||= open.reasoning_content === undefined && tellsThought(fields);
       Object.assign(open, { ...fields, ...open });
@@ -86,7 +86,7 @@ export function writeMessages(
       case "tool-call": {
         const assistant = open ?? openAssistant({});
         (assistant.tool_calls ??= []).push(writeCall(item));
-        // A message without words that only carries the caller's own fields.
+        // A message without text that only carries the caller's own fields.
         if (assistant.content === "") assistant.content = null;
         think(assistant);
         break;
@@ -117,7 +117,7 @@ export function writeMessages(
   return messages;
 }
 
-/** In one of the two fields that servers have for it. */
+/** In either of the fields that servers use. */
 function tellsThought({ reasoning_content, reasoning }: JsonObject): boolean {
   return Boolean(reasoning_content || reasoning);
 }
@@ -133,7 +133,7 @@ function writeCall(call: ToolCall): unknown {
     : { ...fieldsOf(call.extra, "chat"), id, type: "function", function: { name, arguments: call.arguments } };
 }
 
-/** A tool's message holds text only; the rest is shown by the user's message that follows. */
+/** A tool message holds only text; a user message after it shows the rest. */
 function writeOutput(item: ToolOutput, shown: unknown[]): string | unknown[] {
   if (typeof item.output === "string") return item.output;
   const texts = item.output.filter((part) => part.type === "text" || part.type === "refusal");

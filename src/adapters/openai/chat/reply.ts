@@ -27,10 +27,7 @@ export function readWholeReply(body: string, scrub: Scrub, isCustom = never, cho
   return deltas;
 }
 
-/**
- * A chunk and a whole answer have the same form, but for the word under which the message stands. What a choice says that was not
- * asked for is not ours.
- */
+/** A chunk and a whole answer differ only in the key of the message. Choices that were not requested are ignored. */
 function createAnswerReader(
   scrub: Scrub,
   word: Word,
@@ -51,7 +48,7 @@ function createAnswerReader(
     deltas.push({ type: "notes", notes: { fingerprint, serviceTier } });
   }
 
-  /** `at`: its place in the list, which is its number where it has none. */
+  /** `at`: its place in the list, used as its index if it has none. */
   function hearChoice(choice: JsonObject, at: number, deltas: Delta[]): void {
     const index = typeof choice["index"] === "number" ? choice["index"] : at;
     if (index === 0) return first.hear(choice, deltas);
@@ -74,7 +71,7 @@ function createAnswerReader(
       if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage, "prompt", "completion") });
     },
     hasMessage: first.hasMessage,
-    /** It may end when every choice that was begun has; while one is missing, it is still to come. */
+    /** It may end once every choice that began has; a missing choice is still to come. */
     stage() {
       if (count === 1) return first.stage();
       const stages = [first, ...others.values()].map((choice) => choice.stage());
@@ -92,7 +89,7 @@ function createAnswerReader(
   };
 }
 
-/** What another choice than the first has said, with its number. */
+/** Deltas of a choice other than the first, with its number. */
 function tellOf(choice: number, said: readonly Delta[], deltas: Delta[]): void {
   for (const delta of said) deltas.push({ ...delta, choice });
 }

@@ -8,15 +8,15 @@ import { commonSettings, nativeSettings } from "../native.ts";
 import { toFunctions } from "./functions.ts";
 import { type DeveloperRole, writeMessages } from "./messages.ts";
 
-/** What a server wants that not every server does. */
+/** What some servers want and others do not. */
 export interface ServerWishes {
-  /** What its model thought, back again. */
+  /** Its model's earlier reasoning. */
   readonly sendsReasoning?: boolean;
-  /** What custom tools are offered as. */
+  /** How custom tools are offered. */
   readonly customTools?: "custom" | "function";
-  /** The one name under which it knows how long an answer may be; absent: the caller's own, or the newer one. */
+  /** The only name it knows for the limit on an answer's length; absent: the caller's own, or the newer one. */
   readonly maxTokensField?: MaxTokensField | undefined;
-  /** What developer messages are written as; absent: a chat caller's as they are, those of others as `system`. */
+  /** The role of developer messages; absent: a chat caller's as they are, others as `system`. */
   readonly developerRole?: DeveloperRole | undefined;
 }
 
@@ -26,7 +26,7 @@ export function writeRequest(asked: Turn, wishes: ServerWishes = {}): string {
   const turn = wishes.customTools === "function" ? toFunctions(asked) : asked;
   const { settings } = turn;
   const native = writeNative(settings, wishes.maxTokensField);
-  // Every server knows `system`; OpenAI's take it for what it calls `developer`.
+  // Every server knows `system`; OpenAI's treat it as `developer`.
   const { sendsReasoning, developerRole = native === undefined ? "system" : "developer" } = wishes;
   return JSON.stringify({
     ...(native ?? writeSettings(settings, wishes.maxTokensField)),
@@ -37,7 +37,7 @@ export function writeRequest(asked: Turn, wishes: ServerWishes = {}): string {
   });
 }
 
-/** Live servers take labels only together with the wish to store, which we do not pass on. */
+/** Live servers accept `metadata` only together with `store`, which we do not forward. */
 function writeNative(settings: Settings, maxTokensField: MaxTokensField | undefined): JsonObject | undefined {
   const fields = nativeSettings(settings, "chat");
   if (fields === undefined) return undefined;
@@ -49,7 +49,7 @@ function writeNative(settings: Settings, maxTokensField: MaxTokensField | undefi
   };
 }
 
-/** Two names for one limit, of which only one is sent. */
+/** Two names for one limit; only one is sent. */
 function writeMaxTokens({ maxOutputTokens }: Settings, field: MaxTokensField): JsonObject {
   return { max_completion_tokens: undefined, max_tokens: undefined, [field]: maxOutputTokens };
 }
@@ -85,7 +85,7 @@ function writeTool(tool: Tool): readonly unknown[] {
   }
 }
 
-/** Chat nests a grammar one level deeper than the other wire does. */
+/** Chat nests a grammar one level deeper than the other wire. */
 function writeToolFormat(format: unknown): unknown {
   if (!isObject(format) || format["type"] !== "grammar" || "grammar" in format) return format ?? undefined;
   const { type, ...grammar } = format;

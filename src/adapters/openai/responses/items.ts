@@ -1,4 +1,4 @@
-/** Writes items as a responses input, without ids and states: those are of the answer that an item came from. */
+/** Writes items as a responses input, without ids and statuses, which belong to the answer an item came from. */
 import {
   type Content,
   fieldsOf,
@@ -42,7 +42,7 @@ function writeMessage(message: Message): JsonObject {
   return { ...extraOf(message), type: "message", role, content: writeContent(message.content, role) };
 }
 
-/** The sealed form is the whole of it; without one, what the model showed of it goes back in the open. */
+/** The sealed form is complete; without it, what the model showed is sent back in the open. */
 function writeReasoning(item: Extract<Item, { type: "reasoning" }>): JsonObject | undefined {
   const summary = item.summary.map((text) => ({ type: "summary_text", text }));
   if (item.encrypted !== undefined) return { type: "reasoning", summary, encrypted_content: item.encrypted };
@@ -63,7 +63,7 @@ function writeCall(call: ToolCall): JsonObject {
   }
 }
 
-/** Whose search for tools it was. */
+/** The client ran the search. */
 const byClient = { execution: "client" } as const;
 
 function writeOutput({ kind, callId: call_id, output, extra }: ToolOutput): JsonObject {
@@ -82,7 +82,7 @@ function writeContent(content: Content, role: Role): string | readonly unknown[]
   return typeof content === "string" ? content : content.map((part) => writePart(part, role));
 }
 
-/** What the assistant said is output, even when it is read back. */
+/** What the assistant said is output, even when sent back. */
 function writePart(part: Part, role: Role): unknown {
   switch (part.type) {
     case "text": {
@@ -92,7 +92,7 @@ function writePart(part: Part, role: Role): unknown {
       return { ...extra, type: "output_text", text: part.text, ...(annotations && { annotations }) };
     }
     case "refusal":
-      // Only an assistant refuses here; what a tool gave back is text.
+      // Only an assistant refuses here; tool output is text.
       if (role !== "assistant") return { type: "input_text", text: part.text };
       return { type: "refusal", refusal: part.text };
     case "image":

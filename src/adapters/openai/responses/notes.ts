@@ -1,28 +1,28 @@
-/** The texts of an answer, as far as they are told, and notes on them: each once and behind its text, its places counted through a message's texts. */
+/** Tracks an answer's texts and sends each note once, after its text, with positions counted across a message. */
 import type { Delta } from "../../../core/delta.ts";
 import type { Annotation } from "../../../core/item.ts";
 import { countAt, type JsonObject } from "../../json.ts";
 import { completeAnnotation } from "../annotations.ts";
 
-/** A part of a message, by the numbers that the wire gives to both. */
+/** A part of a message, by the wire's indexes. */
 export interface PartPlace {
   readonly item: number;
   readonly part: number;
 }
 
-/** The part of an item that an event is about. */
+/** The part that an event is about. */
 export function placeOf(event: JsonObject, item: number): PartPlace {
   return { item, part: countAt(event, "content_index") };
 }
 
 export interface NoteTeller {
-  /** So much more of the part's text is told. */
+  /** Records text sent for the part. */
   hearText(place: PartPlace, text: string): void;
-  /** Tells what its whole text has beyond what is told; nothing where they differ, or a later part has begun. */
+  /** Sends the rest of its whole text; nothing if it differs from what was sent, or a later part has begun. */
   hearWhole(place: PartPlace, whole: string, deltas: Delta[]): void;
-  /** A note on its own. One that comes before its text waits, and those after it with it, until the part is whole. */
+  /** A single note. One that precedes its text waits, and so do those after it, until the part is complete. */
   hearNote(place: PartPlace, annotation: Annotation, deltas: Delta[]): void;
-  /** All notes of a part that is whole, of which some may be told. */
+  /** All notes of a complete part; some may have been sent. */
   hearAll(place: PartPlace, annotations: readonly Annotation[], deltas: Delta[]): void;
 }
 
@@ -39,7 +39,7 @@ export function createNoteTeller(): NoteTeller {
     if (whole !== undefined) deltas.push({ type: "annotation", annotation: move(whole, start) });
   }
 
-  /** Texts that follow each other become one, so much of which stands before this part. */
+  /** Consecutive texts become one; this much of it precedes this part. */
   function startOf({ item, part }: PartPlace): number {
     const before = texts.get(nameOf({ item, part: part - 1 }));
     return before === undefined ? 0 : before.start + before.said.length;

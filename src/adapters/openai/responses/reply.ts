@@ -20,7 +20,7 @@ export function createReplyReader(scrub: Scrub): ReplyReader {
   return createStreamReader(createAnswerReader(scrub), scrub);
 }
 
-/** Reads an answer that came whole: it is what ends a stream, and nothing of it was told before. */
+/** Reads an answer that came whole, as the end of a stream of which nothing was sent before. */
 export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
   const response = requireObject(requireJson(body, scrub));
@@ -28,23 +28,23 @@ export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
   return deltas;
 }
 
-/** Whether a message is a comment or the final word is told in the next turn too. */
+/** A message's phase (commentary or final) is also sent back in the next turn. */
 function phaseOf(message: JsonObject): Extra | undefined {
   const phase = textAt(message, "phase");
   return phase === undefined ? undefined : { dialect: "responses", fields: { phase } };
 }
 
 function createAnswerReader(scrub: Scrub): AnswerReader {
-  /** What the wire adds to the calls that have begun, as far as it is told, by their output indexes. */
+  /** The extra fields of begun calls, as sent so far, by output index. */
   const calls = new Map<number, string>();
-  /** The output indexes of items of which something was told; of a call that is its arguments. */
+  /** Output indexes of items with something sent; for a call, its arguments. */
   const told = new Set<number>();
-  /** The phases of messages that have begun, by their output indexes. */
+  /** Phases of messages that have begun, by output index. */
   const phases = new Map<number, Extra>();
   const notes = createNoteTeller();
-  /** The output index of the item that was told last, as long as more of it may come; or none. */
+  /** The output index of the item sent last, while more of it may come; or -1. */
   let open = -1;
-  /** Sections of summaries are counted through, so that those of two items stay apart. */
+  /** Summary sections are numbered across items, to keep those of two items apart. */
   let section = -1;
   let sectionPlace = "";
   let over = false;
@@ -59,7 +59,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   function beginCall(item: JsonObject, index: number, deltas: Delta[]): void {
     const kind = callKinds.get(item["type"]);
     const name = textAt(item, "name");
-    // A call that has no name yet begins when it is done.
+    // A call without a name yet begins when it is done.
     if (kind === undefined || name === undefined) return;
     const extra = extraOf(item, knownOfCall, "responses");
     const before = calls.get(index);
@@ -83,7 +83,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     deltas.push(withPhase(delta, index));
   }
 
-  /** A message's phase goes with its first words: alone it would be an answer already, though nothing was said. */
+  /** A phase goes with its message's first words: alone it would already be an answer, with nothing said. */
   function withPhase(delta: Delta, index: number): Delta {
     const extra = phases.get(index);
     const isSaid = delta.type === "text" || delta.type === "refusal";
@@ -97,7 +97,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     return section;
   }
 
-  /** Tells an item that is whole, as far as its pieces have not told it. */
+  /** Sends what the pieces of a complete item have not. */
   function hearItem(item: JsonObject, index: number, deltas: Delta[]): void {
     const isNews = !told.has(index);
     told.add(index);
@@ -133,12 +133,12 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
       default:
         if (!isNews || textAt(item, "type") === undefined) return;
         if (isCallersSearch(item)) return tellSearch(item, index, deltas);
-        // What we have no word for, such as the call of a hosted tool, is for those who speak this dialect.
+        // What we have no type for, such as a hosted tool's call, is for callers of this dialect.
         deltas.push(toOther(item));
     }
   }
 
-  /** Some servers stream less of a text than they have when it is whole. */
+  /** Some servers stream less of a text than the complete item has. */
   function tellRest(item: JsonObject | undefined, index: number, deltas: Delta[]): void {
     if (index !== open || item?.["type"] !== "message") return;
     for (const [part, whole] of partsAt(item, "content").entries())
@@ -169,7 +169,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
 
   function hearEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
     const output = partsAt(response, "output");
-    // A server that streams nothing but its end is understood too.
+    // Some servers stream only the end.
     if (told.size === 0) output.forEach((item, index) => hearItem(item, index, deltas));
     tellRest(output[open], open, deltas);
     const serviceTier = textAt(response, "service_tier");
@@ -203,7 +203,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         }
         case "response.function_call_arguments.delta":
         case "response.custom_tool_call_input.delta":
-          // Of a call that has not begun, what is done tells the arguments.
+          // If the call has not begun, its `done` item has the arguments.
           if (calls.has(index)) tell(event, index, (text) => ({ type: "tool-arguments", index, text }), deltas);
           return;
         case "response.output_item.done":
@@ -219,8 +219,8 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
         case "error":
           throw toReportedFailure({ ...event, ...objectAt(event, "error") }, scrub);
         default: {
-          // Servers that were made for another wire report failures in its way. Other events, such as those of a hosted
-          // tool at work, tell nothing that is not in its item when it is done.
+          // Servers made for another wire report failures in its form. Other events, such as a hosted tool's progress,
+          // tell nothing that its finished item does not.
           const error = errorIn(event);
           if (error !== undefined) throw toReportedFailure(error, scrub);
         }
@@ -244,13 +244,13 @@ function endOf(response: JsonObject): string {
 
 const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "cancelled"]);
 
-/** A search for tools that the caller makes; the server's own go by no id of a call. */
+/** A tool search for the caller to run; the server's own are marked, or have no id. */
 function isCallersSearch(item: JsonObject): boolean {
   const isServers = item["execution"] === "server" || textAt(item, "call_id") === undefined;
   return item["type"] === "tool_search_call" && !isServers;
 }
 
-/** What calls on the caller for something has a call's id, or is itself what the caller's answer names. */
+/** Items that await the caller have a call id, or an id that the caller's answer names. */
 function toOther(item: JsonObject): Delta {
   const id = textAt(item, item["type"] === "mcp_approval_request" ? "id" : "call_id");
   const side = textAt(item, "type")?.endsWith("_output") === true ? "tools" : "model";
@@ -265,7 +265,7 @@ const callKinds: ReadonlyMap<unknown, "function" | "custom"> = new Map([
   ["custom_tool_call", "custom"],
 ]);
 
-/** Why a response is not all that the model had to say; a reason that we do not know is some limit. */
+/** Why a response is incomplete; an unknown reason counts as a limit. */
 function shortageOf(response: JsonObject): Finish {
   const reason = objectAt(response, "incomplete_details")?.["reason"];
   return reason === "content_filter" ? "content-filter" : "length";

@@ -26,8 +26,8 @@ export function writeRequest(turn: Turn, tell?: Tell): string {
 }
 
 /**
- * Reasoning is sealed for the next turn only when someone asks for it, since models that do not reason refuse the wish;
- * and sealed reasoning in the history shows a model that does.
+ * Sealed reasoning is requested only for callers who ask for reasoning, since models that do not reason refuse it; and
+ * sealed reasoning in the history shows a model that does.
  */
 function writeInclude(turn: Turn, wanted: readonly unknown[]): readonly unknown[] | undefined {
   const { reasoningEffort, reasoningSummary } = turn.settings;
@@ -55,7 +55,7 @@ function writeSettings(settings: Settings, tell: Tell | undefined): JsonObject {
   };
 }
 
-/** This wire knows no shorter answers; a caller that only wants to see that somebody answers is not refused for it. */
+/** This wire's minimum; a caller that only checks whether somebody answers is not refused for less. */
 const minOutputTokens = 16;
 
 function writeMaxOutput({ maxOutputTokens: wanted, native }: Settings, tell: Tell | undefined): number | undefined {
@@ -68,7 +68,7 @@ function writeMaxOutput({ maxOutputTokens: wanted, native }: Settings, tell: Tel
 function writeTool(tool: Tool): readonly unknown[] {
   switch (tool.type) {
     case "function": {
-      // Here a function is strict, and its parameters are not optional, unless the request says otherwise.
+      // On this wire a function is strict unless told otherwise, and must have parameters.
       const { name, description, parameters = { type: "object", properties: {} }, strict = false } = tool;
       return [{ type: "function", name, description, parameters, strict }];
     }
@@ -83,7 +83,7 @@ function writeTool(tool: Tool): readonly unknown[] {
   }
 }
 
-/** Chat nests a grammar one level deeper than this wire does. */
+/** Chat nests a grammar one level deeper than this wire. */
 function writeToolFormat(format: unknown): unknown {
   if (!isObject(format)) return undefined;
   const { grammar: _, ...outer } = format;
