@@ -1,9 +1,9 @@
-/** Reads the fields of a JSON body: null means absent, a wrong type or range is an error that names the path and the remedy. */
+/** Reads the fields of a JSON body: null means absent; errors of type or range name the path and the remedy. */
 import { GatewayError } from "../core/errors.ts";
 import type { Dialect, Extra } from "../core/item.ts";
 import type { FunctionTool, Settings } from "../core/turn.ts";
 
-/** An object of the body together with its path, e.g. `messages[2].content[0]`; the body itself has the path "". */
+/** An object in the body with its path, e.g. `messages[2].content[0]`; the body's own path is "". */
 export interface Fields {
   readonly path: string;
   readonly values: Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export function readBody(body: unknown): Fields {
   throw new GatewayError("invalid_type", `The request body must be a JSON object, but it is ${describe(body)}.`);
 }
 
-/** The path of a field, the way errors name it. */
+/** The path of a field, as errors name it. */
 export function pathOf(fields: Fields, key: string): string {
   return fields.path === "" ? key : `${fields.path}.${key}`;
 }
@@ -30,7 +30,7 @@ export function requireString(fields: Fields, key: string): string {
   return readString(fields, key) ?? missing(pathOf(fields, key));
 }
 
-/** A required string that may not be empty. */
+/** A required, non-empty string. */
 export function requireName(fields: Fields, key: string): string {
   const value = requireString(fields, key);
   if (value !== "") return value;
@@ -47,7 +47,9 @@ export function requireName(fields: Fields, key: string): string {
 
 const maxShortName = 1_000;
 
-/** A name that is repeated: a model's in every piece of an answer, a namespace's for each of its tools. So it may not be long. */
+/**
+ * A name that is repeated (a model's in every piece of an answer, a namespace's for each tool), so it must be short.
+ */
 export function requireShortName(fields: Fields, key: string): string {
   const name = requireName(fields, key);
   if (name.length <= maxShortName) return name;
@@ -112,8 +114,8 @@ export function readObjects(fields: Fields, key: string): readonly Fields[] | un
 const maxOthers = 1_000;
 
 /**
- * The fields that we have no word for, without nulls: a model of the same dialect hears them. They are copied more than once on
- * their way, so there may not be very many.
+ * The fields that we do not know, without nulls, for a model of the same dialect. They are copied more than once on the
+ * way, so their number is limited.
  */
 export function readOthers({ path, values }: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
   const keys = Object.keys(values).filter((key) => values[key] !== null && !known.has(key));
@@ -125,13 +127,13 @@ export function readOthers({ path, values }: Fields, known: ReadonlySet<string>)
   return Object.fromEntries(keys.map((key) => [key, values[key]]));
 }
 
-/** The same, as what a dialect adds to something; nothing when there is nothing. */
+/** The same as a dialect's addition to something; undefined if there is none. */
 export function readExtra(fields: Fields, known: ReadonlySet<string>, dialect: Dialect): Extra | undefined {
   const others = readOthers(fields, known);
   return others && { dialect, fields: others };
 }
 
-/** The settings that both dialects have, under the same names and within the same bounds. */
+/** The settings that both dialects have, with the same names and bounds. */
 export function readCommonSettings(fields: Fields): Partial<Settings> {
   return {
     parallelToolCalls: readBoolean(fields, "parallel_tool_calls"),
@@ -154,7 +156,7 @@ export function readFunction(described: Fields): FunctionTool {
   };
 }
 
-/** Caller's labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */
+/** Labels: at most 16 pairs of strings, keys up to 64 and values up to 512 characters. */
 export function readMetadata(fields: Fields, key: string): Readonly<Record<string, string>> | undefined {
   const metadata = readObject(fields, key);
   if (metadata === undefined) return undefined;
@@ -171,11 +173,11 @@ export function readMetadata(fields: Fields, key: string): Readonly<Record<strin
   return metadata.values as Readonly<Record<string, string>>;
 }
 
-/** As people count: one outside the basic plane is one, though a string holds two units of it. */
+/** Counts code points: a surrogate pair is one character. */
 function countCharacters(text: string): number {
   let count = text.length;
   for (let at = 1; at < text.length; at++) {
-    // A list of all the pairs would take a second for a body of nothing else.
+    // A list of all pairs would take a second for a body full of them.
     if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count--;
   }
   return count;
@@ -189,7 +191,7 @@ function isLow(unit: number): boolean {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/** What must be an object, and where it stands. */
+/** Requires an object, and adds its path. */
 export function toFields(value: unknown, path: string): Fields {
   if (isObject(value)) return { path, values: value };
   throw wrongType(path, "an object", value);

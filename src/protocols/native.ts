@@ -1,16 +1,16 @@
-/** Reads what of a request is for an adapter of its own dialect, and tells what others cannot honour of it. */
+/** Reads the fields meant for an adapter of the request's dialect, and which of them others cannot honour. */
 import type { Dialect } from "../core/item.ts";
 import type { Demand, Native } from "../core/turn.ts";
 import { type Fields, readOthers } from "./fields.ts";
 
-/** The fields of a dialect's request that the gateway has no word of its own for. */
+/** The fields of a dialect's request that the gateway itself does not model. */
 export interface OwnWords {
   readonly dialect: Dialect;
-  /** What the gateway says itself, and an adapter must not hear twice; everything else belongs to the model. */
+  /** What the gateway itself sends, so it must not be sent twice; everything else is for the model. */
   readonly ours: ReadonlySet<string>;
-  /** Without these the answer would be another one. */
+  /** Without these the answer would differ. */
   readonly demands: readonly Demanding[];
-  /** These are merely offered to the model, or make it faster. */
+  /** These are only offers to the model, or make it faster. */
   readonly offers: readonly string[];
 }
 

@@ -1,10 +1,10 @@
-/** Notes on a text: this dialect knows those that cite a page, and has their fields under the name of their type. */
+/** Writes notes on a text: this dialect knows only page citations, with their fields under their type's name. */
 import type { Annotation } from "../../core/item.ts";
 
-/** `offset`: so much text stands before the part that the note is on, as a message has one text here. */
+/** `offset`: how much text precedes the note's part, as a message here has a single text. */
 export function toWireAnnotations(annotations: readonly Annotation[], offset: number): readonly object[] {
   return annotations.flatMap(({ type, fields }) => {
-    // Clients that check what they read refuse the whole answer for a type that they do not know.
+    // Clients that validate refuse a whole answer for an unknown type.
     if (type !== citation) return [];
     const { start_index, end_index, title, url } = fields;
     const places = { start_index: move(start_index, offset), end_index: move(end_index, offset) };

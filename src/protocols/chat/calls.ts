@@ -1,4 +1,4 @@
-/** The calls that a history tells of: an output finds its own by the id, or by the function's name where there are no ids. */
+/** The calls in a history: an output finds its call by id, or by the function's name if there are no ids. */
 import { hash } from "node:crypto";
 import type { ToolCall } from "../../core/item.ts";
 import { isObject } from "../fields.ts";
@@ -7,11 +7,11 @@ export interface Calls {
   /** The calls of one message, in order. */
   add(calls: readonly ToolCall[]): void;
   find(callId: string): ToolCall | undefined;
-  /** The newest call of a function; the first one, if one message has several. */
+  /** The newest call of a function; the first, if one message has several. */
   findByName(name: string): ToolCall | undefined;
   /** An id for a call that came without one. */
   newId(name: string, written: string): string;
-  /** Whether a later message of the request answers the call by its id. */
+  /** Whether a message of the request answers the call by its id. */
   isAnswered(callId: string): boolean;
 }
 
@@ -30,7 +30,7 @@ export function createCalls(messages: readonly unknown[]): Calls {
     find: (callId) => byId.get(callId),
     findByName: (name) => byName.get(name),
     newId(name, written) {
-      // Made of what is called, so that a history that is sent again, even without its beginning, has the same ids.
+      // Derived from the call, so that a history that is sent again, even without its beginning, has the same ids.
       const called = JSON.stringify([name, written]);
       const before = counts.get(called) ?? 0;
       counts.set(called, before + 1);

@@ -8,7 +8,7 @@ import type { Wants } from "./request.ts";
 
 export interface ChoiceSpeaker {
   say(event: ItemEvent): string;
-  /** Its last chunk, which begins with what is known at the end. */
+  /** Its last chunk; `last` has what is known only at the end. */
   end(last: string, finish: Finish): string;
 }
 
@@ -18,7 +18,7 @@ interface Surroundings {
   readonly tail: string;
 }
 
-/** Most of a chunk is the same in all, so it is a concatenation: six times cheaper than stringifying an object for every token. */
+/** Chunks are mostly alike, so they are concatenated: six times cheaper than stringifying an object for every token. */
 export function createChoiceSpeaker(index: number, { head, tail }: Surroundings, wants: Wants): ChoiceSpeaker {
   const open = `${head}"choices":[{"index":${index},"delta":`;
   const close = `,"logprobs":null,"finish_reason":null${tail}`;
@@ -26,19 +26,19 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
   const textClose = `}${close}`;
   let introduced = false;
   let calls = 0;
-  /** The first call, whole, for a caller who was told of it in the form before tools. */
+  /** The first call, complete, for a caller who got it in the form before tools. */
   let first: ToolCall | undefined;
-  /** What stands around a piece of the arguments of the newest call. */
+  /** The JSON around a piece of the newest call's arguments. */
   let callOpen = "";
   let argumentsOpen = "";
   let argumentsClose = "";
   let section = 0;
-  /** How much text is told, and how much of it stands before the part that is being told. */
+  /** The length of the text so far, and of what precedes the current part. */
   let length = 0;
   let partStart = 0;
   let part = 0;
 
-  /** The first chunk alone names the role; a call that comes first stands in it. */
+  /** Only the first chunk has the role; a call that comes first is part of it. */
   function introduce(call = ""): string {
     introduced = true;
     const content = call === "" ? '""' : `null,${call}`;
@@ -48,7 +48,7 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
   function startItem(item: OutputItem): string {
     section = 0;
     part = -1;
-    // What only the other dialect knows has no place here, and nobody can have asked for it here.
+    // Items of the other dialect have no place here, and nobody can have asked for them here.
     if (item.type === "other" || (item.type === "reasoning" && !wants.reasoning)) return "";
     if (item.type !== "tool-call") return introduced ? "" : introduce();
     const call = wants.functionCall && calls === 0 ? startFunctionCall(item) : startCall(item);
@@ -69,7 +69,7 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     argumentsClose = "}}]";
     const begun = JSON.stringify({ index: calls, ...toCall(item) });
     if (!wants.functionCall || calls !== 1 || first === undefined) return `"tool_calls":[${begun}]`;
-    // A second call, which such a caller does not expect: from now on they are all told as in the whole answer.
+    // Such a caller does not expect a second call: from now on all are sent as in the whole answer.
     return `"tool_calls":[${JSON.stringify({ index: 0, ...toCall(first) })},${begun}]`;
   }
 
@@ -78,7 +78,7 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     return (introduced ? "" : introduce()) + reason;
   }
 
-  /** The sections of a summary stand apart, as in the whole answer. */
+  /** Sections of a summary are separated as in the whole answer. */
   function reason(delta: ItemDelta): string {
     if (!wants.reasoning) return "";
     const isNext = delta.kind === "summary" && delta.part !== section;
@@ -86,12 +86,12 @@ export function createChoiceSpeaker(index: number, { head, tail }: Surroundings,
     return `${open}{"reasoning_content":${JSON.stringify(isNext ? betweenSections + delta.text : delta.text)}}${close}`;
   }
 
-  /** What this dialect adds to a call that is told already; a piece without arguments is none to some readers. */
+  /** Fields that this dialect adds to a call already sent; some readers ignore a piece without arguments. */
   function addExtra(extra: Extra | undefined): string {
     const added = fieldsOf(extra, "chat");
     if (added === undefined) return "";
     const fields = JSON.stringify(added).slice(1, -1);
-    // A field may have been named and left without a value.
+    // A field may be present without a value.
     if (fields === "") return "";
     return `${open}{${callOpen}${fields},${argumentsOpen}""${argumentsClose}}${close}`;
   }

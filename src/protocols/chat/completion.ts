@@ -1,4 +1,4 @@
-/** An answer as one chat completion, and what its chunks have in common with it. */
+/** An answer as one chat completion, and what its chunks share with it. */
 import type { OutputItem } from "../../core/event.ts";
 import { fieldsOf, type ToolCall } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
@@ -8,7 +8,7 @@ import { toSeconds } from "../time.ts";
 import { toWireAnnotations } from "./annotations.ts";
 import type { Wants } from "./request.ts";
 
-/** All of the answer at once. */
+/** The whole answer at once. */
 export function toCompletion(about: About, answer: Answer, wants: Wants): unknown {
   return {
     id: toCompletionId(about),
@@ -18,7 +18,7 @@ export function toCompletion(about: About, answer: Answer, wants: Wants): unknow
     choices: [answer, ...(answer.others ?? [])].map((choice, index) => toChoice(choice, index, wants)),
     ...(answer.usage && { usage: toUsage(answer.usage) }),
     ...toServed(answer.notes),
-    // Here typed clients take null, and some want it; in a chunk they refuse it.
+    // Typed clients take null here, and some want it; in a chunk they refuse it.
     system_fingerprint: answer.notes.fingerprint ?? null,
   };
 }
@@ -36,7 +36,7 @@ function toChoice({ items, finish }: Choice, index: number, wants: Wants): unkno
       annotations: said.annotations,
       ...(wants.reasoning && said.reasoning !== "" && { reasoning_content: said.reasoning }),
       ...(wants.functionCall && calls[0] && { function_call: toFunctionCall(calls[0]) }),
-      // Nobody who speaks of functions expects a second call, but none is lost: then all stand here too.
+      // Callers that use functions expect one call, but none is lost: several all stand here too.
       ...(calls.length > (wants.functionCall ? 1 : 0) && { tool_calls: calls.map(toCall) }),
     },
     logprobs: said.logprobs === undefined ? null : toLogprobs(said.logprobs),
@@ -71,7 +71,7 @@ function collect(items: readonly OutputItem[]) {
 /** Between the sections of a summary. */
 export const betweenSections = "\n\n";
 
-/** Why the model stopped, in the words of the wire. */
+/** Why the model stopped, in the wire's terms. */
 export function toFinishReason(finish: Finish, { functionCall }: Wants): string {
   return functionCall && finish === "tool-calls" ? "function_call" : finishReasons[finish];
 }
@@ -83,7 +83,7 @@ const finishReasons: Readonly<Record<Finish, string>> = {
   "tool-calls": "tool_calls",
 };
 
-/** A call in the form that it had before tools. */
+/** A call in the form before tools. */
 export function toFunctionCall(item: ToolCall) {
   return { ...fieldsOf(item.extra, "chat"), name: item.name, arguments: item.arguments };
 }
@@ -97,7 +97,7 @@ export function toCall(item: ToolCall) {
     : { ...added, id, type: "function", function: { name, arguments: written } };
 }
 
-/** The log probabilities of a text, each with all that the wire has for it. */
+/** The log probabilities of a text, each with every field of the wire. */
 export function toLogprobs(reported: readonly unknown[]) {
   const content = reported.filter(isObject).map(({ token, logprob, bytes, top_logprobs: others }) => {
     const alternatives = Array.isArray(others) ? others.filter(isObject).map(toAlternative) : [];
@@ -116,10 +116,10 @@ export function toServed({ serviceTier = "default", fingerprint }: Notes) {
   return { service_tier, ...(fingerprint && { system_fingerprint: fingerprint }) };
 }
 
-/** Typed clients refuse a whole answer for a tier that they do not know, such as one that only another server has. */
+/** Typed clients refuse a whole answer for an unknown tier, such as one that only another server has. */
 const tiers: ReadonlySet<string> = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
 
-/** What the answer cost. */
+/** Its token usage. */
 export function toUsage(usage: Usage) {
   const written = usage.cacheWriteTokens !== undefined && { cache_write_tokens: usage.cacheWriteTokens };
   return {
@@ -136,12 +136,12 @@ export function toUsage(usage: Usage) {
   };
 }
 
-/** `resp_…` under the name that this dialect gives it. */
+/** `resp_…` as this dialect names it. */
 export function toCompletionId(about: About): string {
   return about.id.replace(/^resp_/, "chatcmpl-");
 }
 
-/** The turn of such a name; any other name stays as it is. */
+/** The turn with such an id; any other id stays as it is. */
 export function toTurnId(id: string): string {
   return id.replace(/^chatcmpl-/, "resp_");
 }

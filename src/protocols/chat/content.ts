@@ -1,4 +1,4 @@
-/** Reads the content of a message: a string, or parts of which each is a text, a picture, a sound, a file or a refusal. */
+/** Reads the content of a message: a string, or parts (text, image, audio, file or refusal). */
 import type { Content, Part } from "../../core/item.ts";
 import {
   type Fields,
@@ -67,7 +67,7 @@ function readFile(part: Fields): Part {
   return { type: "file", fileId, data: content, name: readString(file, "filename") };
 }
 
-/** A part we have no word for goes through to a model of the same dialect. */
+/** A part of an unknown type is kept for a model of the same dialect. */
 function keepPart(part: Fields): Part {
   return { type: "other", extra: { dialect: "chat", fields: part.values } };
 }

@@ -1,13 +1,13 @@
-/** Function calling as it was before tools: `functions` and `function_call` are read as the tools and the choice that they stand for. */
+/** Reads `functions` and `function_call`, the form before tools, as the tools and the choice that they stand for. */
 import { GatewayError } from "../../core/errors.ts";
 import { type Fields, notAllowed, readFunction, readObjects, requireName, toFields } from "../fields.ts";
 
-/** The caller speaks of functions, and hears of a call in the same form. */
+/** The caller uses functions, and gets calls in the same form. */
 export function speaksOfFunctions(body: Fields): boolean {
   return isPresent(body, "functions");
 }
 
-/** The body in the words of tools, so that no model is ever told both. Such a caller takes one call at a time. */
+/** The body with tools instead, so that no model ever gets both. Such a caller takes one call at a time. */
 export function withTools(body: Fields): Fields {
   const functions = readObjects(body, "functions");
   if (functions === undefined) {
@@ -25,7 +25,7 @@ export function withTools(body: Fields): Fields {
 
 const words = ["auto", "none"] as const;
 
-/** As `tool_choice` has it; null: absent. */
+/** Like `tool_choice`; null if absent. */
 function readChoice(body: Fields, names: readonly string[]): unknown {
   const { function_call: choice = null } = body.values;
   if (choice === null) return null;

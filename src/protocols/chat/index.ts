@@ -4,7 +4,7 @@ import { readRequest } from "./request.ts";
 import { createVoice } from "./reply.ts";
 
 export interface ChatOptions {
-  /** Tell the model's reasoning, in `reasoning_content`, to callers who do not say whether they want it. */
+  /** Send reasoning, in `reasoning_content`, to callers who do not say whether they want it. */
   readonly exposeReasoning: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Reads `messages` into items: a message that carries several things becomes several items, in order. */
+/** Reads `messages` into items: a message with several things in it becomes several items, in order. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Content, Item, Part, Role, ToolCall } from "../../core/item.ts";
 import {
@@ -33,7 +33,7 @@ export function readMessages(body: Fields): readonly Item[] {
   return reading.items;
 }
 
-/** How many items the messages up to each one have become. */
+/** For each message, the number of items up to its end. */
 export function countItems(body: Fields): readonly number[] {
   const reading = beginReading(readArray(body, "messages") ?? []);
   return (readObjects(body, "messages") ?? []).map((message) => {
@@ -42,7 +42,7 @@ export function countItems(body: Fields): readonly number[] {
   });
 }
 
-/** What was read of the messages so far. */
+/** What has been read so far. */
 interface Reading {
   readonly items: Item[];
   readonly calls: Calls;
@@ -100,7 +100,10 @@ function withRefusal(content: Content, refusal: string | undefined): Content {
   return [...parts, { type: "refusal", text: refusal }];
 }
 
-/** In both forms at once, `function_call` is the first of `tool_calls`; its caller may not know of the others, so they need an answer. */
+/**
+ * With both forms, `function_call` is the first of `tool_calls`; its caller may not know the others, so only answered
+ * ones count.
+ */
 function readCalls(message: Fields, known: Calls): readonly ToolCall[] {
   const calls = readObjects(message, "tool_calls")?.map(readCall) ?? [];
   const alone = readObject(message, "function_call");
@@ -129,7 +132,7 @@ function readFunctionCall(call: Fields, known: Calls): ToolCall {
   return { type: "tool-call", kind: "function", callId: known.newId(name, written), name, arguments: written, extra };
 }
 
-/** The message of an output does not say what kind of tool gave it; the call does. */
+/** An output does not say what kind of tool it is from; the call does. */
 function readOutput(message: Fields, { items, calls }: Reading): void {
   const callId = requireName(message, "tool_call_id");
   const kind = calls.find(callId)?.kind ?? "function";
@@ -137,7 +140,7 @@ function readOutput(message: Fields, { items, calls }: Reading): void {
   items.push({ type: "tool-output", kind, callId, output: requireContent(message), extra });
 }
 
-/** The form before tools had ids: the function's name is all that ties an output to its call. */
+/** The form before tools has no ids: only the function's name ties an output to its call. */
 function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
   const name = requireName(message, "name");
   const call = calls.findByName(name);
@@ -159,7 +162,7 @@ function readName(message: Fields): string | undefined {
 
 const knownOfCall = new Set(["id", "type", "function", "custom", "index"]);
 const knownOfFunctionCall = new Set(["name", "arguments"]);
-/** Here the name is the tool's, and we have no word for it. */
+/** Here the name is the tool's, which we do not model. */
 const knownOfOutput = new Set(["role", "content", "tool_call_id"]);
 const knownOfMessage = new Set([
   "role",
@@ -169,7 +172,7 @@ const knownOfMessage = new Set([
   "tool_calls",
   "function_call",
   "tool_call_id",
-  // What our own answers carry, and what the official client adds to them: nobody needs it back.
+  // Fields of our own answers, and what the official client adds to them: nobody needs these.
   "annotations",
   "parsed",
 ]);

@@ -15,7 +15,7 @@ export function createVoice(wants: Wants): Voice {
   };
 }
 
-/** Turns events into chunks, each of which belongs to one choice. */
+/** Turns events into chunks, each for one choice. */
 function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) => string {
   const head =
     `data: {"id":${JSON.stringify(toCompletionId(about))},"object":"chat.completion.chunk",` +
@@ -31,7 +31,7 @@ function createSpeaker(about: About, wants: Wants): (events: readonly Event[]) =
 
   function end(answer: Answer): string {
     if (answer.error !== undefined) return `data: ${JSON.stringify({ error: toWireError(answer.error) })}\n\n${done}`;
-    // What served the answer is known at its end; readers that gather chunks keep the last word on it.
+    // What served the answer is known at its end; readers that collect chunks keep the last value.
     const last = `${head}${JSON.stringify(toServed(answer.notes)).slice(1, -1)},"choices":[`;
     let said = "";
     for (const [index, { finish }] of [answer, ...(answer.others ?? [])].entries())

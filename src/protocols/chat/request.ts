@@ -27,12 +27,12 @@ import { readMessages } from "./messages.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 import { createPathOf } from "./where.ts";
 
-/** What the caller wants to hear beside the answer itself. */
+/** What the caller wants besides the answer itself. */
 export interface Wants {
   /** Usage as a last chunk of the stream. */
   readonly usage: boolean;
   readonly reasoning: boolean;
-  /** A call in the form that it had before tools. */
+  /** A call in the form before tools. */
   readonly functionCall: boolean;
 }
 
@@ -84,7 +84,7 @@ function readSettings(fields: Fields): Settings {
   };
 }
 
-/** Whole numbers of 64 bits, as far as a double tells them from larger ones. */
+/** 64-bit integers, as far as a double can tell them from larger ones. */
 const maxSeed = 2 ** 63 - 1_024;
 
 const ownWords: OwnWords = {
@@ -125,7 +125,7 @@ function readStreamOptions(fields: Fields, stream: boolean): boolean {
   return readBoolean(options, "include_usage") ?? false;
 }
 
-/** Live chat completions hide the reasoning; these two fields are how clients of other servers ask to see it. */
+/** Live chat completions hide reasoning; clients of other servers use these two fields to ask for it. */
 function asksForReasoning(fields: Fields): boolean | undefined {
   const { include_reasoning: include, reasoning } = fields.values;
   if (typeof include === "boolean") return include;

@@ -47,7 +47,7 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
   const fields = toFields(choice, "tool_choice");
   const type = requireString(fields, "type");
   switch (type) {
-    // Some clients write the words so.
+    // Some clients wrap the words.
     case "auto":
     case "none":
     case "required":
@@ -77,14 +77,14 @@ function toWord(word: (typeof words)[number], tools: readonly Tool[]): ToolChoic
   });
 }
 
-/** A tool that only this dialect knows has no name to go by. */
+/** A tool that only this dialect knows has no name. */
 function readAllowed(tool: Fields, known: ReadonlySet<string>): readonly string[] {
   const type = requireString(tool, "type");
   if (type !== "function" && type !== "custom") return [];
   return [requireKnown(type, readObject(tool, type) ?? tool, known)];
 }
 
-/** What a choice may name. A look at all tools for each that is allowed would take minutes where both are many. */
+/** What a choice may name. Searching all tools for each allowed one could take minutes. */
 function keysOf(tools: readonly Tool[]): ReadonlySet<string> {
   return new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [`${tool.type} ${tool.name}`])));
 }

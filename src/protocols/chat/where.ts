@@ -4,7 +4,7 @@ import type { PathOf } from "../../core/turn.ts";
 import type { Fields } from "../fields.ts";
 import { countItems } from "./messages.ts";
 
-/** Asked for only when a part is refused, so nothing is noted while the body is read. */
+/** Used only when a part is refused, so nothing is recorded while reading the body. */
 export function createPathOf(body: Fields, items: readonly Item[]): PathOf {
   return (part) => {
     for (const [index, item] of items.entries()) {

@@ -1,4 +1,4 @@
-/** Notes on a text, whose fields stand beside their type in this dialect. */
+/** Notes on a text: in this dialect their fields stand beside their type. */
 import type { Annotation } from "../../core/item.ts";
 import { type Fields, readObjects, requireName } from "../fields.ts";
 

@@ -1,10 +1,10 @@
-/** The choice among the tools, as a create body writes it. */
+/** Reads the choice among tools in a create body. */
 import { GatewayError } from "../../core/errors.ts";
 import { nameInGroup, type Tool, type ToolChoice } from "../../core/turn.ts";
 import { type Fields, missing, pathOf, readChoice, readObjects, readString, requireName, toFields } from "../fields.ts";
 import { labelOf, toLabelled } from "./tools.ts";
 
-/** Reads `tool_choice`; a tool that it names must be among the tools given. */
+/** Reads `tool_choice`; a tool that it names must be among those given. */
 export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoice | undefined {
   const value = fields.values["tool_choice"];
   if (value === undefined || value === null) return undefined;
@@ -29,11 +29,11 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
   }
 }
 
-/** What a choice may name. A look at all tools for each that is allowed would take minutes where both are many. */
+/** What a choice may name. Searching all tools for each allowed one could take minutes. */
 interface Choices {
-  /** Where those of a type and name stand: in these namespaces, or in none. */
+  /** The namespaces of each type and name, undefined for none. */
   readonly places: Map<string, Set<string | undefined>>;
-  /** The names of those that only their own dialect knows, by their type. */
+  /** The names of tools that only this dialect knows, by type. */
   readonly hosted: Map<unknown, Set<string>>;
 }
 
@@ -62,7 +62,7 @@ function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): 
   sets.set(key, set.add(value));
 }
 
-/** Tools that only their own dialect knows go by their type, and by their label where one is named. */
+/** Tools that only this dialect knows are named by type, or by label if one is given. */
 function readAllowed(choice: Fields, choices: Choices): ToolChoice {
   const allowed = readObjects(choice, "tools") ?? missing("tool_choice.tools");
   const names = new Set<string>();
@@ -78,7 +78,7 @@ function readAllowed(choice: Fields, choices: Choices): ToolChoice {
   return { type: "allowed", mode: readChoice(choice, "mode", ["auto", "required"]) ?? "auto", names: [...names] };
 }
 
-/** A tool in a namespace may be chosen without it as long as no other tool has its name. */
+/** A tool in a namespace may be chosen without it if no other tool has its name. */
 function requireGiven({ places }: Choices, type: "function" | "custom", chosen: Fields): string {
   const name = requireName(chosen, "name");
   const namespace = readString(chosen, "namespace");

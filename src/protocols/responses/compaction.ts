@@ -1,4 +1,4 @@
-/** Conversations made short on request: `POST /v1/responses/compact`. */
+/** Compacts conversations on request: `POST /v1/responses/compact`. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Item, Message } from "../../core/item.ts";
 import type { About } from "../../core/ports.ts";
@@ -10,7 +10,7 @@ import { toItemId, toWireItem } from "./output.ts";
 import { readRequest } from "./request.ts";
 import type { Seal } from "./seal.ts";
 
-/** Nothing of it is kept: what it gives is the caller's to go on with. */
+/** Nothing is stored: the caller continues with the result. */
 export function readCompactRequest(body: unknown, seal: Seal): Ask {
   const { model, input, previous_response_id, instructions } = readBody(body).values;
   if (model !== undefined && model !== null && (input ?? previous_response_id ?? undefined) === undefined) {
@@ -24,7 +24,7 @@ export function readCompactRequest(body: unknown, seal: Seal): Ask {
   return { ...ask, compacts: true };
 }
 
-/** What the user said, word for word, and a summary of all the rest: the input of a new chain. */
+/** The user's words verbatim, and a summary of the rest: the input of a new chain. */
 export function writeCompaction(about: About, context: readonly Item[], answer: Answer, seal: Seal): string {
   const said = context.filter((item): item is Message => item.type === "message" && item.role === "user");
   const output = [...said, ...answer.items].map((item, index) =>
@@ -39,5 +39,5 @@ export function writeCompaction(about: About, context: readonly Item[], answer: 
   });
 }
 
-/** The wire has no null here, and an adapter that does not count has told nothing. */
+/** The wire has no null here, for an adapter that counts nothing. */
 const unknownUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };

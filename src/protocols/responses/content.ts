@@ -1,4 +1,4 @@
-/** Reads what a message or a tool's output is made of: a string, or a list of parts. */
+/** Reads the content of a message or a tool's output: a string, or a list of parts. */
 import type { Content, Part } from "../../core/item.ts";
 import {
   type Fields,
@@ -21,7 +21,7 @@ export function readContent(fields: Fields, key: string): Content {
   return (readObjects(fields, key) ?? []).map(readPart);
 }
 
-/** A part of a type that we do not know is kept for an adapter that does. */
+/** A part of an unknown type is kept for an adapter that knows it. */
 function readPart(part: Fields): Part {
   switch (requireName(part, "type")) {
     case "input_text":
@@ -43,7 +43,7 @@ function readPart(part: Fields): Part {
   }
 }
 
-/** Annotations belong to the text and go back with it; log probabilities have served their purpose. */
+/** Annotations belong to the text and go back with it; log probabilities are no longer needed. */
 function readText(part: Fields): Part {
   const text = requireString(part, "text");
   const annotations = readAnnotations(part);

@@ -16,7 +16,7 @@ export function checkConversationId(id: string, param: string): string {
   });
 }
 
-/** What a new conversation shall have; neither is needed. */
+/** What a new conversation contains; both are optional. */
 export interface NewConversation {
   readonly metadata: Metadata;
   readonly items: readonly (Item | Reference)[];
@@ -30,14 +30,14 @@ export function readNewConversation(body: unknown, seal: Seal): NewConversation 
   };
 }
 
-/** The metadata that replace a conversation's; null leaves none. */
+/** The metadata to replace a conversation's; null removes all. */
 export function readNewMetadata(body: unknown): Metadata {
   const fields = readBody(body);
   if (fields.values["metadata"] === undefined) missing("metadata");
   return readMetadata(fields, "metadata") ?? {};
 }
 
-/** The items that shall be added to a conversation. */
+/** The items to add to a conversation. */
 export function readNewItems(body: unknown, seal: Seal): NewConversation["items"] {
   const fields = readBody(body);
   if (readArray(fields, "items") === undefined) missing("items");

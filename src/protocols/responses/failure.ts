@@ -1,4 +1,4 @@
-/** A failure in the words of a response object, whose codes are fewer than ours and drive the retries of clients. */
+/** A failure as a response object's error, with fewer codes than ours; clients decide by them whether to retry. */
 import type { ErrorCode, GatewayError } from "../../core/errors.ts";
 
 /** The `error` of a failed response. */
@@ -7,7 +7,7 @@ export function toResponseError(error: GatewayError): { readonly code: string; r
   return { code, message: error.message };
 }
 
-/** Codes of the wire itself: what an adapter says in them is passed on. Clients do not retry what they know to be final. */
+/** The wire's own codes, passed on if an adapter uses them. Clients do not retry what they know to be final. */
 const knownCodes: ReadonlySet<string> = new Set([
   "server_error",
   "rate_limit_exceeded",
@@ -37,7 +37,7 @@ const knownCodes: ReadonlySet<string> = new Set([
   "image_file_not_found",
 ]);
 
-/** What of our own codes is more than a server's error. */
+/** Our codes that are more than a server error. */
 const codes: Readonly<Partial<Record<ErrorCode, string>>> = {
   rate_limit_exceeded: "rate_limit_exceeded",
   session_busy: "rate_limit_exceeded",

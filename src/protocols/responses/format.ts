@@ -1,4 +1,4 @@
-/** The shape that the caller wants the text in: plain, JSON, or JSON of a schema. */
+/** The requested text format: plain, JSON, or JSON of a schema. */
 import type { Format } from "../../core/turn.ts";
 import {
   type Fields,

@@ -4,10 +4,13 @@ import { createVoice, recallVoice, type ResponsesVoice } from "./reply.ts";
 import { readRequest } from "./request.ts";
 import type { SealOf } from "./seal.ts";
 
-/** What a caller gets to carry is the same on every route of the dialect. */
+/** All routes of the dialect seal what callers carry in the same way. */
 export interface ResponsesProtocol extends Protocol {
   readonly sealOf: SealOf;
-  /** The voice of an owner's turn that was kept, made of its memo. `showsSeals`: with the opaque form of the reasoning, even if the request itself did not ask for it. */
+  /**
+   * The voice of an owner's stored turn, from its memo. `showsSeals`: with sealed reasoning, even if the request did
+   * not ask for it.
+   */
   recall(memo: string, owner: string, showsSeals?: boolean): ResponsesVoice;
 }
 

@@ -1,4 +1,4 @@
-/** Reads input items; one without a type is a message, the way most clients write it. */
+/** Reads input items; those without a type are messages, as is usual, or references. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Item, Role } from "../../core/item.ts";
 import type { Reference } from "../../core/turn.ts";
@@ -47,7 +47,7 @@ const readers: Readonly<Record<string, ReadItem>> = {
   item_reference: (item) => ({ type: "reference", id: requireName(item, "id") }),
 };
 
-/** What only this dialect knows, such as the calls of hosted tools, is kept for an adapter that speaks it. */
+/** Items that only this dialect knows, such as hosted tool calls, are kept for an adapter that speaks it. */
 function readItem(item: Fields, seal: Seal): Item | Reference {
   const type = readString(item, "type") ?? (isBareReference(item) ? "item_reference" : "message");
   const known = Object.hasOwn(readers, type) ? readers[type] : undefined;
@@ -56,7 +56,7 @@ function readItem(item: Fields, seal: Seal): Item | Reference {
   return readOther(item.values);
 }
 
-/** Where it may stand, the request takes it off before its items are read. */
+/** In its proper place, the request removes it before reading items. */
 function misplacedTrigger(param: string): never {
   throw new GatewayError(
     "invalid_value",
@@ -65,7 +65,7 @@ function misplacedTrigger(param: string): never {
   );
 }
 
-/** A reference may come without its type: an id, and nothing that a message would have. */
+/** A reference may lack its type: it has an id, and nothing that a message has. */
 function isBareReference({ values }: Fields): boolean {
   return typeof values["id"] === "string" && (values["role"] ?? values["content"] ?? undefined) === undefined;
 }
@@ -104,7 +104,9 @@ function readReasoning(item: Fields, seal: Seal): Item {
   return openReasoning(sealed === undefined ? undefined : toBrought(item, sealed), open, seal);
 }
 
-/** What agents of one program say to each other. A part that was to be sealed is in plain words when a model of ours wrote it. */
+/**
+ * A message between agents of one program. A part that should be sealed is plain text if one of our models wrote it.
+ */
 function readAgentMessage(item: Fields): Item {
   const words = (readObjects(item, "content") ?? []).flatMap(
     (part) => readString(part, "text") ?? readString(part, "encrypted_content") ?? [],
@@ -112,7 +114,7 @@ function readAgentMessage(item: Fields): Item {
   return { ...readOther(item.values), ...(words.length > 0 && { words: words.join("\n") }) };
 }
 
-/** It changes settings for all that comes after it, and belongs to the talk no more than they do. */
+/** Changes settings from here on; like them, it is not part of the conversation. */
 function readUpdate(item: Fields): Item {
   const reasoning = readObject(item, "reasoning");
   const text = readObject(item, "text");
@@ -133,7 +135,7 @@ function readTexts(item: Fields, key: string): readonly string[] {
   return (readObjects(item, key) ?? []).map((part) => requireString(part, "text"));
 }
 
-/** Ids and states are left out: they are of the answer that the item came from, and mean nothing to another adapter. */
+/** Ids and statuses are left out: they belong to the answer the item came from, and mean nothing to another adapter. */
 const leftOut = ["type", "id", "status"];
 const knownOfMessage = new Set([...leftOut, "role", "content"]);
 const knownOfCall = {

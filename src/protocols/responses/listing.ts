@@ -1,4 +1,4 @@
-/** Items as they are listed, a page at a time: those of a conversation, or those that a response was asked. */
+/** Lists items a page at a time: those of a conversation, or the input of a response. */
 import { toAddress } from "../../core/conversation/address.ts";
 import type { ItemPlace } from "../../core/conversation/conversations.ts";
 import { GatewayError } from "../../core/errors.ts";
@@ -7,13 +7,13 @@ import { toPrefix, toWireItem } from "./output.ts";
 import type { Seal, Sealing } from "./seal.ts";
 import { toSections } from "./summary.ts";
 
-/** Which items a caller wants to see, and how. */
+/** Which items a caller wants, and how. */
 export interface PageQuery {
   readonly order: "asc" | "desc";
-  /** The last item of the page before; it may have been deleted since. */
+  /** The previous page's last item; it may have been deleted since. */
   readonly after: string | undefined;
   readonly limit: number;
-  /** With the opaque form of reasoning. */
+  /** With sealed reasoning. */
   readonly showsSeals: boolean;
 }
 
@@ -22,7 +22,7 @@ type Query = Readonly<Record<string, unknown>>;
 const defaultLimit = 20;
 const maxLimit = 100;
 
-/** Newest first, unless the caller wants it otherwise. */
+/** Newest first by default. */
 export function readPageQuery(query: Query): PageQuery {
   const { limit } = query;
   const isNumber = typeof limit === "string" && /^-?\d+$/.test(limit);
@@ -35,14 +35,14 @@ export function readPageQuery(query: Query): PageQuery {
   };
 }
 
-/** Clients write a list as `include`, `include[]` or `include[0]`; what else they want included is tolerated. */
+/** Clients write a list as `include`, `include[]` or `include[0]`; other values are ignored. */
 export function showsSeals(query: Query): boolean {
   return Object.entries(query).some(
     ([key, value]) => /^include(\[\d*\])?$/.test(key) && [value].flat().includes("reasoning.encrypted_content"),
   );
 }
 
-/** One page of the items, which come oldest first. `retells`: reasoning that has no summary is told as one. */
+/** One page of items, given oldest first. `retells`: reasoning without a summary is presented as one. */
 export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal, retells = false): object {
   const { order, after, limit, showsSeals } = query;
   const ordered = order === "asc" ? places : places.toReversed();
@@ -51,20 +51,20 @@ export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal:
   return toItemList(rest.slice(0, limit), { seal, showsSeals }, rest.length > limit, retells);
 }
 
-/** The items in their own order. */
+/** The items in the given order. */
 export function toItemList(places: readonly ItemPlace[], sealing: Sealing, hasMore = false, retells = false): object {
   const [first, last] = [places[0], places.at(-1)];
   return {
     object: "list",
     data: places.map((place) => toListedItem(place, sealing, retells)),
-    // An empty list has strings here too: the wire knows no null in their place.
+    // Strings even if the list is empty: the wire has no null here.
     first_id: (first && toListedId(first)) ?? "",
     last_id: (last && toListedId(last)) ?? "",
     has_more: hasMore,
   };
 }
 
-/** The place of the item that is listed with this id. */
+/** The place of the item listed under this id. */
 export function findListed(places: readonly ItemPlace[], itemId: string): ItemPlace {
   return places.find((place) => toListedId(place) === itemId) ?? unknownItem(itemId);
 }
@@ -86,7 +86,7 @@ function toListedId(place: ItemPlace): string | undefined {
   return place.item && `${toPrefix(place.item)}_${toAddress(place)}`;
 }
 
-/** Of a deleted item the kind is no longer known, but its place is. */
+/** A deleted item's kind is no longer known, but its place is. */
 function findCursor(places: readonly ItemPlace[], after: string): number {
   const address = after.slice(after.lastIndexOf("_") + 1);
   const found = places.findIndex((place) => toAddress(place) === address);

@@ -1,7 +1,7 @@
-/** Log probabilities as adapters report them, in the two forms of the wire: with bytes in an item, without in an event. */
+/** Log probabilities in the two forms of the wire: with bytes in an item, without in an event. */
 import { isObject } from "../fields.ts";
 
-/** The form that stands in the text part of an item. */
+/** The form in an item's text part. */
 export function toLogprobs(reported: readonly unknown[]): readonly object[] {
   return reported.filter(isObject).map((entry) => {
     const { token, bytes, logprob } = entry;
@@ -9,7 +9,7 @@ export function toLogprobs(reported: readonly unknown[]): readonly object[] {
   });
 }
 
-/** The shorter form that goes with the pieces of a text. */
+/** The shorter form, in events. */
 export function toEventLogprobs(reported: readonly unknown[]): readonly object[] {
   return reported.filter(isObject).map((entry) => {
     const { token, logprob } = entry;

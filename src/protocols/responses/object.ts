@@ -1,10 +1,10 @@
-/** Writes the response object as JSON text: every key present, what the request fixed made into text only once. */
+/** Writes the response object as JSON text, with every key; what the request fixed is stringified only once. */
 import type { About } from "../../core/ports.ts";
 import type { Answer, Usage } from "../../core/turn.ts";
 import { toSeconds } from "../time.ts";
 import { toResponseError } from "./failure.ts";
 
-/** What a response object repeats of its request, in the words of the wire. */
+/** What a response object repeats of its request, as on the wire. */
 export interface Echo {
   readonly instructions: string | null;
   readonly max_output_tokens: number | null;
@@ -16,7 +16,7 @@ export interface Echo {
   readonly prompt_cache_key: string | null;
   readonly reasoning: { readonly effort: string | null; readonly summary: string | null };
   readonly safety_identifier: string | null;
-  /** What was asked for; what was used is known at the end. */
+  /** The requested tier; the one used is known at the end. */
   readonly service_tier: string;
   readonly store: boolean;
   readonly temperature: number;
@@ -30,18 +30,18 @@ export interface Echo {
   readonly background: boolean;
   /** The conversation that the request itself named. */
   readonly conversation: string | null;
-  /** Not on the wire: the caller wants the opaque form of the reasoning. */
+  /** Not on the wire: the caller wants sealed reasoning. */
   readonly showsSeals: boolean;
 }
 
 export interface ResponseWriter {
-  /** The object while the answer is being made, with the items that are whole already. */
+  /** The object while the answer is in progress, with the items already complete. */
   begin(status: "queued" | "in_progress", items?: readonly string[]): string;
-  /** The object at the end, around items that are JSON text already. */
+  /** The object at the end, around items already in JSON. */
   end(answer: Answer, items: readonly string[]): string;
 }
 
-/** The keys stand in the order of the live wire, so what changes is spliced between what does not. */
+/** The keys are in the live wire's order, so changing parts are spliced between constant ones. */
 export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
   const { frequency_penalty, instructions, max_output_tokens, max_tool_calls, user, metadata } = echo;
   const { parallel_tool_calls, presence_penalty, previous_response_id, prompt_cache_key, reasoning } = echo;
@@ -75,7 +75,7 @@ export function createResponseWriter(about: About, echo: Echo): ResponseWriter {
     const incomplete_details = answer?.status === "incomplete" ? { reason: toReason(answer) } : null;
     const service_tier = answer === undefined ? echo.service_tier : toTier(answer.notes.serviceTier);
     const usage = answer?.usage === undefined ? null : toWireUsage(answer.usage);
-    // A turn that waits has no conversation yet, unless it was told which.
+    // A queued turn has no conversation yet, unless it named one.
     const session = status === "queued" ? echo.conversation : about.session;
     const conversation = (session ?? undefined) === undefined ? {} : { conversation: { id: session } };
     const opening = toText({ status, background, completed_at, ...conversation, error, frequency_penalty });
@@ -99,7 +99,7 @@ function toText(fields: object): string {
   return JSON.stringify(fields).slice(1, -1);
 }
 
-/** Typed clients refuse a whole response for a tier that they do not know, such as one that only another server has. */
+/** Typed clients refuse a whole response for an unknown tier, such as one that only another server has. */
 function toTier(served = "default"): string {
   return tiers.has(served) ? served : "default";
 }
@@ -120,7 +120,7 @@ export function toWireUsage(usage: Usage): object {
   };
 }
 
-/** The answer of `POST /v1/responses/input_tokens`. */
+/** The answer to `POST /v1/responses/input_tokens`. */
 export function toTokenCount(tokens: number): object {
   return { object: "response.input_tokens", input_tokens: tokens };
 }

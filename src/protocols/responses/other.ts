@@ -1,8 +1,8 @@
-/** Items that only this dialect knows, such as the calls of hosted tools: shown as their maker says them, under ids that lead back to them. */
+/** Items that only this dialect knows, such as hosted tool calls: shown as made, under ids that lead back to them. */
 import { readAddress } from "../../core/conversation/address.ts";
 import type { Exchange, Extra, OtherItem } from "../../core/item.ts";
 
-/** As its maker knows it: its id, and that of the item which it answers, are again what they were before they were shown. */
+/** The item as its maker knows it: its id, and the id of the item it answers, are the original ones again. */
 export function readOther(values: Extra["fields"]): OtherItem {
   const shown = ["id", "approval_request_id"].filter((key) => isShown(values[key]));
   const fields =
@@ -11,18 +11,18 @@ export function readOther(values: Extra["fields"]): OtherItem {
   return { type: "other", extra: { dialect: "responses", fields }, ...(exchange !== undefined && { exchange }) };
 }
 
-/** What its id begins with when it is shown: the id that its maker gave it, which others may name. */
+/** The prefix of its id when shown: the id that its maker gave it, which others may name. */
 export function ownIdOf({ extra }: OtherItem): string {
   const { id } = extra.fields;
   return typeof id === "string" && id !== "" ? id : nameless;
 }
 
-/** It comes all at once, but is told to begin before it ends. */
+/** It comes whole, but is shown as in progress first. */
 export function toWireOther({ extra: { fields } }: OtherItem, id: string, begins: boolean): object {
   return { ...fields, id, ...(begins && "status" in fields && { status: "in_progress" }) };
 }
 
-/** The id of an item to which its maker gave none. */
+/** The id of an item whose maker gave it none. */
 const nameless = "item";
 
 function isShown(id: unknown): id is string {
@@ -35,7 +35,7 @@ function toOwn(shown: unknown): string | undefined {
   return own === nameless ? undefined : own;
 }
 
-/** Calls and their outputs have one id, whatever the tool; an approval names its request by the request's own. */
+/** A call and its output share an id, whatever the tool; an approval names its request by the request's id. */
 function exchangeOf(fields: Extra["fields"]): Exchange | undefined {
   const type = String(fields["type"]);
   if (type === "mcp_approval_request") return toExchange("model", fields["id"]);

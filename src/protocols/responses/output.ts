@@ -1,4 +1,4 @@
-/** Writes items the way a response object and lists show them. */
+/** Writes items as response objects and lists show them. */
 import type { OutputItem } from "../../core/event.ts";
 import { toAddress } from "../../core/conversation/address.ts";
 import { type Annotation, fieldsOf, type Item, type Message, type Part } from "../../core/item.ts";
@@ -10,12 +10,12 @@ import { toWireFound, toWireSearch } from "./search.ts";
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** An item's id is made of the response's: the same item has the same id however it is told. */
+/** An item's id derives from the response's: it is the same however the item is sent. */
 export function toItemId(responseId: string, item: OutputItem, index: number): string {
   return `${toPrefix(item)}_${toAddress({ turnId: responseId, side: "output", index })}`;
 }
 
-/** The kind of an item, as its id begins; an item that only this dialect knows keeps the id that its maker gave it. */
+/** The kind of an item, as its id's prefix; for an item that only this dialect knows, the id from its maker. */
 export function toPrefix(item: Item): string {
   switch (item.type) {
     case "message":
@@ -36,7 +36,7 @@ export function toPrefix(item: Item): string {
 const callPrefixes = { function: "fc", custom: "ctc", search: "tsc" } as const;
 const outputPrefixes = { function: "fco", custom: "ctco", search: "tso" } as const;
 
-/** `sections`: what is told in the place of an item's reasoning and its summary. */
+/** `sections`: shown instead of an item's reasoning and summary. */
 export function toWireItem(
   item: Item,
   id: string,
@@ -86,7 +86,7 @@ export function toWireItem(
   }
 }
 
-/** What this dialect adds to an item. */
+/** A text part of an answer. */
 export function toTextPart(
   text: string,
   logprobs: readonly unknown[] = [],
@@ -118,7 +118,7 @@ function toWireContent({ role, content }: Message): readonly object[] {
   return content.flatMap(isSaid ? toSaidPart : toInputPart);
 }
 
-/** Text of the assistant has its annotations and probabilities; all else is the same on both sides. */
+/** An assistant's text has annotations and probabilities; all else is the same on both sides. */
 function toSaidPart(part: Part): readonly object[] {
   return part.type === "text" ? [toTextPart(part.text, part.logprobs, part.annotations)] : toInputPart(part);
 }

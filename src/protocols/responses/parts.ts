@@ -1,26 +1,26 @@
-/** The events inside an item: its parts opened, said piece by piece, and closed with all of what was said. */
+/** The events inside an item: its parts are opened, sent piece by piece, and closed with the whole. */
 import type { ItemDelta } from "../../core/event.ts";
 import type { Annotation, ToolCall } from "../../core/item.ts";
 import { toWireAnnotation } from "./annotations.ts";
 import { toEventLogprobs } from "./logprobs.ts";
 import { toReasoningPart, toRefusalPart, toSummaryPart, toTextPart } from "./output.ts";
 
-/** The open end of a stream, which numbers what is said. */
+/** Writes the events of a stream and numbers them. */
 export interface Say {
   event(type: string, body: string): string;
-  /** The number of an event that is put together elsewhere. */
+  /** The number for an event that is assembled elsewhere. */
   number(): number;
 }
 
 export interface ItemParts {
   hear(delta: ItemDelta): string;
-  /** Nothing more will be heard. */
+  /** Nothing more follows. */
   close(): string;
 }
 
 /** The parts of a message or of reasoning. */
 export function createParts(say: Say, itemId: string, outputIndex: number): ItemParts {
-  // Raw reasoning may go on after a section of its summary, so contents and summary each have a part open of their own.
+  // Raw reasoning may continue after a summary section, so content and summary each have their own open part.
   let content: OpenPart | undefined;
   let summary: OpenPart | undefined;
 
@@ -43,7 +43,7 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
   };
 }
 
-/** What a tool is called with has no parts. Of a search the wire tells nothing before it is whole. */
+/** A call's input has no parts. For a search, the wire sends nothing until it is complete. */
 export function createCallInput(say: Say, call: ToolCall, itemId: string, outputIndex: number): ItemParts {
   if (call.kind === "search") return { hear: () => "", close: () => "" };
   const type = call.kind === "custom" ? "response.custom_tool_call_input" : "response.function_call_arguments";
@@ -53,7 +53,7 @@ export function createCallInput(say: Say, call: ToolCall, itemId: string, output
   let written = "";
   return {
     hear({ kind, text }) {
-      if (kind === "extra") return ""; // the whole call tells it
+      if (kind === "extra") return ""; // the whole call has it
       written += text;
       return `${before}${JSON.stringify(text)}${after}${say.number()}}\n\n`;
     },
@@ -73,7 +73,7 @@ type PartKind = Exclude<ItemDelta["kind"], "arguments" | "annotation" | "extra">
 const content = { part: "content_part", index: "content_index" } as const;
 const summary = { part: "reasoning_summary_part", index: "summary_index" } as const;
 
-/** How each kind of part is called on the wire. */
+/** The wire's names for each kind of part. */
 const kinds = {
   text: { ...content, text: "output_text", said: "text", write: toTextPart },
   refusal: { ...content, text: "refusal", said: "refusal", write: toRefusalPart },
@@ -94,7 +94,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
   const place = `"${index}":${number}`;
   const where = `"item_id":"${itemId}"`;
   const type = `response.${name}.delta`;
-  // The one line that runs for every token: only the text and the number are not there yet.
+  // The one line that runs for every token: only the text and the number are missing.
   const before = `event: ${type}\ndata: {"type":"${type}",${place},"delta":`;
   const after = `,${where},${kind === "text" ? `"logprobs":[],` : ""}"output_index":${outputIndex},"sequence_number":`;
   const logprobs: unknown[] = [];

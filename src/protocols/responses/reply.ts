@@ -30,7 +30,7 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
 
   return {
     wantsSummary: retells,
-    // Whom the caller speaks for is kept in no form that can be read.
+    // The caller's `user` is never stored in readable form.
     memo: () => JSON.stringify(echo.user === null ? echo : { ...echo, user: seal.seal(echo.user) }),
     whole(about, answer) {
       const { places, brokenOff, pieces } = answer;
@@ -48,7 +48,7 @@ export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
   };
 }
 
-/** The voice of a turn that was kept. What it is made of was written by `memo`. */
+/** The voice of a stored turn, restored from its `memo`. */
 export function recallVoice(memo: string, seal: Seal, showsSeals = false): ResponsesVoice {
   const echo = JSON.parse(memo) as Echo;
   const user = echo.user === null ? null : (seal.open(echo.user) ?? null);

@@ -1,4 +1,4 @@
-/** Reads a create body: what the caller asks, and what of it the response object repeats. */
+/** Reads a create body: what the caller asks, and what the response object repeats of it. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Ask, Settings } from "../../core/turn.ts";
 import {
@@ -65,7 +65,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
   return { ask, echo: readEcho(fields, ask, store) };
 }
 
-/** A string is a message of the user. Only a request that goes on from something may come without any. */
+/** A string is a user message. Only a request that continues something or has a prompt may have none. */
 function readInput(fields: Fields, continued: string | undefined, seal: Seal): Pick<Ask, "items" | "compacts"> {
   const input = fields.values["input"];
   if (typeof input === "string") return { items: [{ type: "message", role: "user", content: input }] };
@@ -82,12 +82,12 @@ function readInput(fields: Fields, continued: string | undefined, seal: Seal): P
   );
 }
 
-/** Whoever ends its input with one wants the conversation made short, not an answer. */
+/** Ending the input with one asks for a compaction, not an answer. */
 function isTrigger(item: unknown): boolean {
   return isObject(item) && item["type"] === "compaction_trigger";
 }
 
-/** The conversation to go on with: its id, or an object that has it. */
+/** The conversation to continue: its id, or an object with it. */
 function readConversation(fields: Fields, previousId: string | undefined): string | undefined {
   const value = fields.values["conversation"];
   if (value === undefined || value === null) return undefined;
@@ -104,7 +104,7 @@ function readConversation(fields: Fields, previousId: string | undefined): strin
   return checkConversationId(id, "conversation");
 }
 
-/** What the items bring along may be chosen as well. */
+/** Tools that items bring along may be chosen too. */
 function readSettings(fields: Fields, items: Ask["items"]): Settings {
   const tools = readTools(fields);
   const brought = items.flatMap((item) => ("tools" in item ? (item.tools ?? []) : []));
@@ -126,7 +126,7 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
   };
 }
 
-/** Extras that we do not know are tolerated: they are for an adapter of the same dialect. */
+/** Unknown values are allowed: they are for an adapter of the same dialect. */
 function readInclude(fields: Fields): readonly string[] {
   return (readArray(fields, "include") ?? []).map((value, index) => {
     if (typeof value === "string") return value;
@@ -147,7 +147,7 @@ const ownWords: OwnWords = {
     "store",
     "background",
   ]),
-  // A template lives where it was written, and only that server knows its text.
+  // A template is stored on a server, and only that server knows its text.
   demands: [
     {
       param: "prompt",

@@ -1,43 +1,43 @@
-/** What a caller carries from turn to turn and cannot read: the reasoning of an answer, and a conversation made short. */
+/** Seals what a caller carries from turn to turn but cannot read: an answer's reasoning, or a compaction. */
 import { GatewayError } from "../../core/errors.ts";
 import type { Compaction, Item } from "../../core/item.ts";
 import { isObject } from "../fields.ts";
 
-/** What an owner seals only the same owner can open. */
+/** Only the same owner can open what was sealed. */
 export type SealOf = (owner: string) => Seal;
 
 export interface Seal {
   seal(text: string): string;
-  /** It was sealed here, for whomever. */
+  /** It was sealed here, for anyone. */
   isOurs(sealed: string): boolean;
-  /** Nothing when it was not sealed here for this owner. */
+  /** Undefined if it was not sealed here for this owner. */
   open(sealed: string): string | undefined;
 }
 
-/** Which opaque forms a caller is shown. */
+/** Which sealed forms a caller sees. */
 export interface Sealing {
   readonly seal: Seal;
-  /** Those of reasoning too; a conversation made short has no other form. */
+  /** Also those of reasoning; a compaction has no other form. */
   readonly showsSeals: boolean;
 }
 
 type Reasoning = Extract<Item, { type: "reasoning" }>;
 
 /**
- * The reasoning itself and what the adapter has sealed of it, in one. Clients let fall what has none, so there always is one.
- * `isRetold`: the summary that the caller sees is not the item's own, which goes along then.
+ * The reasoning and what the adapter has sealed of it, in one. Clients drop reasoning that has none, so there always is
+ * one. `isRetold`: the summary that the caller sees is not the item's own, which is then included.
  */
 export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isRetold: boolean): string {
   return seal.seal(JSON.stringify({ text, encrypted, ...(isRetold && { sections: summary }) }));
 }
 
-/** What a caller has brought back, and where it stands. */
+/** What a caller has sent back, and its path. */
 export interface Brought {
   readonly sealed: string;
   readonly path: string;
 }
 
-/** What was sealed elsewhere is for an adapter that can read it; `open` is what the item says in the open. */
+/** What was sealed elsewhere is for an adapter that can read it; `open` is the item's readable part. */
 export function openReasoning(
   brought: Brought | undefined,
   open: Pick<Reasoning, "summary" | "text">,
@@ -53,7 +53,7 @@ export function openReasoning(
   };
 }
 
-/** A caller may mix up what it carries, so each kind has fields of its own; what was not sealed here has none. */
+/** A caller may mix up what it carries, so each kind has its own fields; what was not sealed here has none. */
 function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<string, unknown>> {
   const opened = seal.open(sealed);
   if (opened === undefined && seal.isOurs(sealed)) throw notForYou(path);

@@ -1,4 +1,4 @@
-/** Searches for tools that the caller makes: a call and an output like any other; those that a server makes are its own items. */
+/** Tool searches: the caller's are a call and an output like any other; those of a server are its own items. */
 import { describeFound } from "../../core/found.ts";
 import type { Extra, Item, ToolCall, ToolOutput } from "../../core/item.ts";
 import { type Fields, isObject, readString } from "../fields.ts";
@@ -18,7 +18,7 @@ export function readSearch(item: Fields): Item {
   };
 }
 
-/** What was found is offered from here on, whoever has looked for it. */
+/** What was found is available from here on, whoever searched. */
 export function readFound(item: Fields): Item {
   const callId = callersId(item);
   const tools = readBroughtTools(item);
@@ -35,12 +35,12 @@ export function toWireFound({ callId, extra }: ToolOutput): object {
   return { ...extra?.fields, type: "tool_search_output", call_id: callId, execution: "client" };
 }
 
-/** A server's search goes by no id of a call. */
+/** The call id, unless a server searches. */
 function callersId(item: Fields): string | undefined {
   return readString(item, "execution") === "server" ? undefined : readString(item, "call_id") || undefined;
 }
 
-/** An object, as the wire has it; what a model wrote otherwise is told as it wrote it. */
+/** An object, as on the wire; anything else stays as the model wrote it. */
 function toArguments(written: string): unknown {
   if (written === "") return {};
   try {

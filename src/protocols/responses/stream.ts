@@ -11,7 +11,7 @@ import { createRetelling, type Retelling, wantsSummary } from "./summary.ts";
 
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
-/** What the function it gives returns is one write: all events of a batch. */
+/** The returned function makes one write of all events of a batch. */
 export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
   const response = createResponseWriter(about, echo);
   const retells = wantsSummary(echo);
@@ -33,13 +33,13 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
 
   function beginTurn(): string {
     const body = `"response":${response.begin("in_progress")}`;
-    // One that was queued has been told to be there.
+    // A queued one was already announced.
     return (count > 0 ? "" : say.event("response.created", body)) + say.event("response.in_progress", body);
   }
 
   function beginItem(item: OutputItem, index: number): string {
     const id = toItemId(about.id, item, index);
-    // Readers gather the items by these numbers, so they have no gap where an item was deleted; its id does.
+    // Readers collect items by these numbers, so a deleted item leaves no gap in them; only in the ids.
     const at = output.length;
     parts = item.type === "tool-call" ? createCallInput(say, item, id, at) : createParts(say, id, at);
     retelling = retells && item.type === "reasoning" ? createRetelling() : undefined;
@@ -62,8 +62,8 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   }
 
   /**
-   * What broke off because the turn failed is never told as done: agents run a call that is done, and take half an answer
-   * for one that was given, whatever its status.
+   * An item cut off by a failed turn is never sent as done: agents run a call that is done, and accept half an answer
+   * as complete, whatever its status.
    */
   function endBroken(status: Answer["status"]): string {
     if (broken === undefined) return "";
@@ -72,7 +72,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     return "";
   }
 
-  /** The wire has no event for a response that was called off, so it is told as one that failed, but not as an error. */
+  /** The wire has no event for a cancelled response, so it is sent as failed, but without an `error` event. */
   function endTurn(told: Answer): string {
     if (told.status !== "cancelled") return end(told);
     const error = new GatewayError("cancelled", "The response was cancelled.");
@@ -82,7 +82,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   function end(answer: Answer): string {
     let said = "";
     if (answer.error !== undefined) {
-      // Readers differ in where they look: some only in `error`, some only beside it.
+      // Some readers look only in `error`, others only beside it.
       const { type, code, message, param } = toWireError(answer.error);
       const body = JSON.stringify({ error: { type, code, message, param }, code, message, param });
       said = say.event("error", body.slice(1, -1));

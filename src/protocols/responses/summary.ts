@@ -1,24 +1,24 @@
-/** Tells reasoning as its own summary: clients made for models that hide what they think show nothing else. */
+/** Presents reasoning as its own summary: clients made for models that hide it show nothing else. */
 import type { ItemDelta, OutputItem } from "../../core/event.ts";
 import { cutItem, type Pieces } from "../../core/frame/pieces.ts";
 import type { Echo } from "./object.ts";
 
-/** Whether the caller of a response asked for a summary, in whatever form. */
+/** Whether the caller asked for a summary, in any form. */
 export function wantsSummary({ reasoning }: Echo): boolean {
   return reasoning.summary !== null;
 }
 
-/** An item of reasoning while it is told. */
+/** A reasoning item while it is sent. */
 export interface Retelling {
-  /** The delta as the caller is told it. */
+  /** The delta as sent to the caller. */
   hear(delta: ItemDelta): ItemDelta;
-  /** The sections that were told; nothing: the item is told as it is. */
+  /** The sections sent; undefined if the item is sent as it is. */
   sections(): readonly string[] | undefined;
 }
 
 /**
- * How the item begins decides, as nobody waits for what may come: one that begins with a summary of its own is told as it
- * is; of one that begins with its text all is a section, a summary that still comes too.
+ * The item's beginning decides, as nobody waits for the rest: one that begins with a summary is sent as it is; if it
+ * begins with text, everything in it becomes sections, including a later summary.
  */
 export function createRetelling(): Retelling {
   const sections: string[] = [];
@@ -38,7 +38,7 @@ export function createRetelling(): Retelling {
   };
 }
 
-/** The same of an item that is whole; `stretches` say in which order it was told. */
+/** The same for a complete item; `stretches` give the order in which it was sent. */
 export function toSections(item: OutputItem, stretches?: Pieces[number]): readonly string[] | undefined {
   if (item.type !== "reasoning" || item.text === "") return undefined;
   if (item.summary.length === 0) return [item.text];

@@ -1,4 +1,4 @@
-/** Tools as a create body writes them. */
+/** Reads the tools of a create body. */
 import type { Tool } from "../../core/turn.ts";
 import {
   type Fields,
@@ -11,12 +11,12 @@ import {
   requireShortName,
 } from "../fields.ts";
 
-/** Reads `tools`; a type that we do not know is kept for an adapter that does. */
+/** Reads `tools`; an unknown type is kept for an adapter that knows it. */
 export function readTools(fields: Fields): readonly Tool[] {
   return (readObjects(fields, "tools") ?? []).map(readTool);
 }
 
-/** The tools that an item brings along; what has no type or lacks its name stays in the item, and is offered to nobody. */
+/** The tools that an item brings along; those without a type or a required name stay in it and are never offered. */
 export function readBroughtTools(item: Fields): readonly Tool[] {
   return (readObjects(item, "tools") ?? []).filter(isTool).map(readTool);
 }
@@ -57,7 +57,7 @@ function readDeferred(tool: Fields): { readonly deferred?: true } {
   return readBoolean(tool, "defer_loading") === true ? { deferred: true } : {};
 }
 
-/** Its tools stand in the group as they stand in its fields, one for one. */
+/** Its group has the same tools as its fields, one for one. */
 function readNamespace(tool: Fields): Tool {
   const name = requireShortName(tool, "name");
   return {
@@ -68,7 +68,7 @@ function readNamespace(tool: Fields): Tool {
   };
 }
 
-/** A namespace in a namespace is none that any model knows: it stays in the fields of the outer one. */
+/** No model knows nested namespaces: an inner one stays in the outer one's fields. */
 function readInnerTools(namespace: Fields): readonly Tool[] {
   return (readObjects(namespace, "tools") ?? []).map((tool) =>
     readString(tool, "type") === "namespace"
@@ -77,10 +77,10 @@ function readInnerTools(namespace: Fields): readonly Tool[] {
   );
 }
 
-/** The name of the function that a model calls to search for tools, where its wire has no such tool. */
+/** The function that a model calls to search for tools if its wire has no such tool. */
 export const searchName = "tool_search";
 
-/** One that the server makes is the server's own. */
+/** A search that the server runs is its own. */
 function readSearch(tool: Fields): Tool {
   const extra = { dialect: "responses", fields: tool.values } as const;
   if (readString(tool, "execution") !== "client") return { type: "other", extra };
@@ -89,7 +89,7 @@ function readSearch(tool: Fields): Tool {
   return { type: "other", search: { type: "function", name: searchName, description, parameters }, extra };
 }
 
-/** What tells tools of one type apart: the label of a server, or the name of a namespace. */
+/** What distinguishes tools of one type: a server's label, or a namespace's name. */
 export function labelOf(type: string, tool: Fields): string | undefined {
   return readString(tool, type === "namespace" ? "name" : "server_label");
 }
@@ -104,7 +104,7 @@ export function echoTools(fields: Fields): readonly object[] {
   return (readObjects(fields, "tools") ?? []).map(echoTool);
 }
 
-/** A function always shows all of its fields. */
+/** A function always has all of its fields. */
 function echoTool({ values }: Fields): object {
   if (values["type"] !== "function") return withoutNulls(values);
   const { type, description = null, name, parameters = null, strict = null, ...others } = values;

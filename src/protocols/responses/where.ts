@@ -2,7 +2,7 @@
 import type { Part } from "../../core/item.ts";
 import type { Ask, PathOf } from "../../core/turn.ts";
 
-/** Asked for only when a part is refused, so nothing is noted while the body is read. */
+/** Used only when a part is refused, so nothing is recorded while reading the body. */
 export function createPathOf(items: Ask["items"], param: string): PathOf {
   return (part) => {
     for (const [index, item] of items.entries()) {
