@@ -1,4 +1,4 @@
-/** Who is let in: a caller whose token is known, as long as the gateway takes requests, and no more often than it may come. */
+/** Admits callers whose token is known, while the gateway accepts requests, and no more often than they may come. */
 import type { onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
@@ -7,12 +7,12 @@ import { findRoute, isCounted, refuseUnrouted, type Route } from "./router.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The caller's token; only routes without a guard have none. */
+    /** The caller's token; absent only on routes that need none. */
     token: Token;
   }
 }
 
-/** What its token opens is a matter of the route; where there is no route, it is over here. */
+/** What a token opens is checked by the route; a request without a route is refused here. */
 export function createAdmission(routes: readonly Route[]): onRequestHookHandler {
   return (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
@@ -27,7 +27,7 @@ export function createAdmission(routes: readonly Route[]): onRequestHookHandler 
       if (turns.draining) throw drainingError();
       if (isCounted(request)) rate.take(request.token);
     }
-    // Here and not in its own place, because there the body would be looked at first.
+    // Not in a not-found handler, because there the body would be looked at first.
     if (request.is404) refuseUnrouted(route, routes, request, reply);
     done();
   };

@@ -1,17 +1,17 @@
-/** The bodies that are on their way: how much of them there may be in all, and which gives way when it is too much. */
+/** Bounds all bodies that are still arriving, together; the one idle for longest gives way when it is too much. */
 import { GatewayError } from "../core/errors.ts";
 
 export interface Arrivals {
-  /** A body begins to come; `giveUp` is called when it must not go on. */
+  /** A body begins to arrive; `giveUp` is called if it must not go on. */
   begin(giveUp: (reason: GatewayError) => void): Arrival;
-  /** Gives up all that are still on their way. */
+  /** Gives up all that are still arriving. */
   abort(reason: GatewayError): void;
 }
 
 export interface Arrival {
-  /** The body has moved, and takes so many bytes by now. */
+  /** More has arrived: the body now takes so many bytes. */
   hold(bytes: number): void;
-  /** It is there, or will never be. */
+  /** It has arrived, or never will. */
   end(): void;
 }
 
@@ -21,11 +21,11 @@ interface Body {
 }
 
 /**
- * `maxBytes` is asked for every step: it may change. What has come counts, not what was announced, because announcing costs a
- * caller nothing; and the body that has not moved for longest gives way, so that who only holds a place does not keep it.
+ * `maxBytes` is read at every step, since it may change. What has arrived counts, not what was announced, because
+ * announcing costs nothing. The body idle for longest gives way, so that nobody keeps a place without sending.
  */
 export function createArrivals(maxBytes: () => number): Arrivals {
-  /** The one that has not moved for longest is the first. */
+  /** The one idle for longest comes first. */
   const bodies = new Set<Body>();
   let held = 0;
 
@@ -35,7 +35,7 @@ export function createArrivals(maxBytes: () => number): Arrivals {
 
   function makeRoom(most: number): void {
     for (const body of bodies) {
-      // One alone always has room: its own limit is max_body_bytes.
+      // The last always has room: its own limit is max_body_bytes.
       if (held <= most || bodies.size === 1) return;
       remove(body);
       body.giveUp(crowdedOut(most));

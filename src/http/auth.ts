@@ -1,4 +1,4 @@
-/** Who calls: the token on a request, compared in constant time, and the routes that it opens. */
+/** Authentication: the token of a request, compared in constant time, and what it opens. */
 import { hash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
@@ -14,7 +14,7 @@ export interface Token {
   readonly opens: ReadonlySet<Endpoint>;
   readonly expiresAt?: Date | undefined;
   readonly rate?: Rate | undefined;
-  /** How many turns its owner may have at once; absent: as many as there may be. */
+  /** How many turns its owner may have at once; absent: no limit of its own. */
   readonly maxConcurrentTurns?: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export interface Guard {
   admit(headers: IncomingHttpHeaders, address: string): Token;
 }
 
-/** Guards with other tokens may share a count of failures. */
+/** Guards with other tokens may share one failure count. */
 export function createGuard(
   tokens: readonly Token[],
   maxFailuresPerMinute: number,
@@ -69,7 +69,7 @@ export function createGuard(
   };
 }
 
-/** Every token is compared, so that the time taken does not tell which one came close. */
+/** Compares every token, so that the time taken does not reveal which one came close. */
 function findToken(tokens: readonly Token[], digest: Buffer): Token | undefined {
   let found: Token | undefined;
   for (const token of tokens) if (timingSafeEqual(token.sha256, digest)) found = token;
@@ -82,7 +82,7 @@ function readPresented(headers: IncomingHttpHeaders): string | undefined {
     const [scheme, token, ...rest] = authorization.trim().split(/\s+/);
     if (scheme?.toLowerCase() === "bearer" && token && rest.length === 0) return token;
   }
-  // Some clients send a header that nobody has filled in.
+  // Some clients send a header that is empty.
   const key = headers["x-api-key"] || headers["api-key"];
   return typeof key === "string" && key !== "" ? key.trim() : undefined;
 }
@@ -91,9 +91,9 @@ const minuteMs = 60_000;
 /** Enough addresses to see an attack, few enough that an attack cannot fill the memory. */
 const maxAddresses = 10_000;
 
-/** Who has failed how often within the last minute. */
+/** Failures of each address within a minute. */
 export interface FailureCount {
-  /** How long the address must wait, in ms; 0 while it may go on failing. */
+  /** Counts one; returns the ms that the address must wait, or 0. */
   add(address: string, at: number, maxPerMinute: number): number;
 }
 
@@ -103,7 +103,7 @@ export function createFailureCount(): FailureCount {
     add(address, at, maxPerMinute) {
       let count = counts.get(address);
       const age = at - (count?.since ?? 0);
-      // A clock that was set back tells nothing.
+      // If the clock was set back, count anew.
       if (count === undefined || age < 0 || age >= minuteMs) {
         counts.delete(address);
         if (counts.size >= maxAddresses) counts.delete(counts.keys().next().value ?? "");

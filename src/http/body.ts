@@ -1,4 +1,4 @@
-/** Reads a request's body: bounded in size and patience, as JSON, or an error that says where it is wrong. */
+/** Reads a request's body as JSON, bounded in size and time; errors say where the body is wrong. */
 import { isUtf8 } from "node:buffer";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { FastifyReply } from "fastify";
@@ -12,11 +12,11 @@ import type { Terms } from "./terms.ts";
 interface JsonBody {
   readonly value: unknown;
   readonly bytes: Buffer;
-  /** How much memory the value takes, about. */
+  /** About how much memory the value takes. */
   readonly heldBytes: number;
 }
 
-/** The body of the request that is replied to, which is for a turn, or `hears` one. */
+/** The body of a request, which asks for a turn or only `hears` one. */
 export async function readJsonBody(reply: FastifyReply, hears = false): Promise<JsonBody> {
   const { raw: incoming, token, terms } = reply.request;
   checkCharset(incoming.headers["content-type"]);
@@ -31,10 +31,7 @@ export async function readJsonBody(reply: FastifyReply, hears = false): Promise<
   return { value, bytes, heldBytes: toHeldBytes(text, bytes.length) + partBytes };
 }
 
-/**
- * Works on the body of the request that is replied to, in a turn's place, until its caller leaves. `instead` stands for one that is
- * not there.
- */
+/** Runs `work` on a request's body, in a turn's slot, until its caller leaves. `instead` replaces a missing body. */
 export async function workOnBody<Result>(
   reply: FastifyReply,
   work: (body: unknown, signal: AbortSignal) => Promise<Result>,
@@ -47,12 +44,12 @@ export async function workOnBody<Result>(
   return terms.turns.run(client, { token, bytes }, () => work(value, client.signal));
 }
 
-/** Whether a request announces a body that is more than nothing. */
+/** Whether a request announces a body that is not empty. */
 export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** A caller may wait to be asked for its body; it is, once nothing else can be said against the request. */
+/** Sends 100 Continue to a caller that waits for it, once nothing else speaks against the request. */
 export function inviteBody({ raw: response, request: { raw: incoming } }: FastifyReply): void {
   if (incoming.httpVersion === "1.1" && /\b100-continue\b/i.test(incoming.headers.expect ?? ""))
     response.writeContinue();
@@ -64,7 +61,7 @@ function checkCharset(contentType = ""): void {
   throw new GatewayError("unsupported_media_type", `The charset '${charset}' is not supported; send JSON in UTF-8.`);
 }
 
-/** A body that we would have to unpack first could be far larger than it looks. */
+/** A compressed body could be far larger than it looks. */
 function checkEncoding(headers: IncomingHttpHeaders): void {
   const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
   const isPlain = /^identity$/i.test(content);
@@ -91,7 +88,7 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
     const gathering = createGathering(Number(incoming.headers["content-length"] ?? maxBodyBytes));
     const arrival = arrivals.begin(finish);
     let late: NodeJS.Immediate | undefined;
-    // Timers come before sockets: who was held up itself first reads what came meanwhile.
+    // Timers run before sockets: after a stall of our own, first read what has arrived.
     const idle = setTimeout(() => (late = setImmediate(finish, tooSlow(bodyIdleTimeoutMs))), bodyIdleTimeoutMs);
 
     function finish(error?: GatewayError): void {
@@ -117,12 +114,12 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
 
 interface Gathering {
   readonly size: number;
-  /** Gives how many bytes of memory all of it takes now. */
+  /** Returns how many bytes of memory it all takes now. */
   add(chunk: Buffer): number;
   bytes(): Buffer;
 }
 
-/** Puts pieces into one buffer that grows: a list of pieces of one byte each would be a hundred times as large as it looks. */
+/** Gathers chunks in one growing buffer: a list of one-byte chunks would take a hundred times their size. */
 function createGathering(expected: number): Gathering {
   let room: Buffer = Buffer.alloc(0);
   let size = 0;
@@ -132,7 +129,7 @@ function createGathering(expected: number): Gathering {
     },
     add(chunk) {
       const needed = size + chunk.length;
-      // Most bodies come in one piece, which is left as it is.
+      // Most bodies arrive in one chunk, which is not copied.
       if (size === 0) room = chunk;
       else if (needed > room.length) {
         const grown = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(2 * needed, expected)));

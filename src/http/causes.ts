@@ -1,15 +1,15 @@
-/** Why something failed that is not the caller's fault, in lines of their own: of requests, of turns, and of adapters that others stand in for. */
+/** Logs failures that are not the caller's fault: of requests, of turns, and of adapters that others stand in for. */
 import type { ErrorCode, GatewayError } from "../core/errors.ts";
 import type { Witness } from "../core/witness.ts";
 import type { DoorLog } from "./lines.ts";
 
-/** Troubles that last, and how long one is not told again. */
+/** Lasting problems, and for how long one is not repeated. */
 const lasting: ReadonlySet<ErrorCode> = new Set(["store_unavailable", "overloaded", "draining", "interrupted"]);
 const lastingMs = 60_000;
-/** There are a few kinds of them, unless a server words each of its refusals anew. */
+/** There are few kinds, unless a server words every refusal differently. */
 const maxKinds = 100;
 
-/** What is not the caller's failure has a line of its own, under the name of its request or turn. */
+/** Logs a failure that is not the caller's on its own line, with the id of its request or turn. */
 export function createCauses(log: DoorLog, nowMs: () => number): (error: GatewayError, under: object) => void {
   const isKnown = createMemory(nowMs);
   return (error, under) => {
@@ -18,7 +18,7 @@ export function createCauses(log: DoorLog, nowMs: () => number): (error: Gateway
   };
 }
 
-/** Where another adapter answers, no request fails that would tell what is wrong with the first. */
+/** Logs why adapters fail: when another one answers, no request fails that would show it. */
 export function createAdapterJournal(
   log: DoorLog,
   nowMs = () => performance.now(),
@@ -26,7 +26,7 @@ export function createAdapterJournal(
   const isKnown = createMemory(nowMs);
   return {
     handedOn(adapter, { code, message, cause }) {
-      // Servers put numbers of their own into each message.
+      // Servers put varying numbers into their messages.
       if (isKnown(`${adapter}: ${code}`)) return;
       const fields = { adapter, code, ...(cause !== undefined && { err: cause }) };
       log.error(fields, `The adapter '${adapter}' could not answer, and another was asked: ${message}`);
@@ -40,7 +40,7 @@ export function createAdapterJournal(
   };
 }
 
-/** Whether this was told within the last minute; if not, it is told now. */
+/** Whether a text was seen within the last minute; if not, it is now. */
 function createMemory(nowMs: () => number): (text: string) => boolean {
   const toldAt = new Map<string, number>();
   return (text) => {

@@ -1,4 +1,4 @@
-/** The caller's side of a turn: when it leaves the turn is called off, and it gets no more than it can take. */
+/** The caller's side of a turn: cancels it when the caller leaves, and sends no more than it can take. */
 import type { ServerResponse } from "node:http";
 import { callerLeft } from "../core/errors.ts";
 import type { HttpLimits } from "./settings.ts";
@@ -6,7 +6,7 @@ import type { HttpLimits } from "./settings.ts";
 /** A controller that aborts when the caller closes the connection before it has the whole answer. */
 export function watchClient(response: ServerResponse): AbortController {
   const controller = new AbortController();
-  // Once the body is read the request no longer tells; the response's own close does.
+  // Once the body is read, the request no longer tells; the response's `close` does.
   response.once("close", () => {
     if (!response.writableFinished) controller.abort(callerLeft());
   });
@@ -50,7 +50,7 @@ export function createSseWriter(
       open();
       if (text === "") response.flushHeaders();
       else response.write(text);
-      // Below a mark of its own Node takes what it gets, and does not say when that is gone.
+      // Below its own high-water mark, Node buffers what it gets and emits no `drain`.
       const isFull = response.writableNeedDrain && response.writableLength > limits.maxUnsentBytes;
       return isFull ? drained(response, limits.stalledClientTimeoutMs) : undefined;
     },
@@ -65,12 +65,12 @@ export function createSseWriter(
   };
 }
 
-/** For an answer that is all written: what the caller has not taken yet must move; Node sets the socket's time-out anew for the next request. */
+/** Cuts a caller that stops reading a fully written answer; Node resets the socket's time-out for the next request. */
 export function cutWhenStalled(response: ServerResponse, stalledClientTimeoutMs: number): void {
   if (response.writableLength > 0) response.socket?.setTimeout(stalledClientTimeoutMs);
 }
 
-/** Waits until the caller has taken everything. A socket on which nothing moves is destroyed by its own time-out. */
+/** Waits until the caller has taken everything. If nothing moves, the socket's own time-out destroys it. */
 function drained(response: ServerResponse, stalledClientTimeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
     const { socket } = response;

@@ -1,4 +1,4 @@
-/** How the door closes: nobody comes in any more, what runs may end, what takes too long is called off, and what stays is cut. */
+/** Closes the door: admits nobody, lets running turns end, cancels what takes too long, and cuts what remains. */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
@@ -17,24 +17,24 @@ export interface ClosingParts {
   readonly sockets: WebSockets;
 }
 
-/** What a turn that was called off may still take to tell its caller why. */
+/** How long a cancelled turn may still take to tell its caller why. */
 const partingMs = 1_000;
-/** What a request on a new connection may still take to arrive while the gateway closes. */
+/** How long a request on a new connection may still take to arrive meanwhile. */
 const arrivingMs = 500;
 
-/** Watches the connections from now on; gives what closes them. */
+/** Watches connections from now on; returns what closes them. */
 export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) => Promise<void> {
   const { app, gateway, turns, arrivals, sockets } = parts;
   const silence = watchSilence(app.server);
   app.addHook("onResponse", (_request, _reply, done) => {
-    // A connection that was kept alive for this answer would hold up the closing.
+    // A connection kept alive after this answer would delay closing.
     if (turns.draining) setImmediate(() => app.server.closeIdleConnections());
     done();
   });
 
   function callOff(): void {
     arrivals.abort(drainingError());
-    // Turns that go on without their callers come first, so that whoever follows one hears its end.
+    // Live turns end first, so that whoever follows one hears its end.
     const ended = gateway.close(Promise.resolve());
     void Promise.race([ended, wait(partingMs / 2, undefined, { ref: false })]).finally(() => setImmediate(turns.abort));
   }
@@ -48,7 +48,7 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     turns.drain();
     sockets.retire();
     const timers = [
-      // A request may be on its way; after that moment it is not.
+      // Until then a request may still be on its way.
       setTimeout(silence.cut, arrivingMs),
       setTimeout(callOff, drainTimeoutMs),
       setTimeout(cut, drainTimeoutMs + partingMs),
@@ -59,8 +59,8 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
 }
 
 /**
- * Knows from now on the connections on which nothing was asked yet: opened in advance, kept in reserve, or forgotten. Closing waits
- * for every connection that has not been answered, and these never will be; so it cuts them.
+ * Tracks connections that have sent no request yet: opened in advance, kept in reserve, or forgotten. Closing waits for
+ * every connection that has not been answered, and these never will be; so it cuts them.
  */
 export function watchSilence(server: Server) {
   const silent = new Set<Socket>();

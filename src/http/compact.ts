@@ -1,10 +1,10 @@
-/** Conversations made short over HTTP: what the user said and a summary, for the caller to go on with. */
+/** Compacts conversations over HTTP: returns what the user said and a summary, to continue with. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
 import { workOnBody } from "./body.ts";
 import { tellWhole } from "./tell.ts";
 
-/** `POST /v1/responses/compact`; nothing of it is kept. */
+/** `POST /v1/responses/compact`; nothing is stored. */
 export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { owner } = token;
   const seal = terms.protocols.responses.sealOf(owner);

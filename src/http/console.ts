@@ -1,4 +1,4 @@
-/** The console: a page for the browser, sent as it stands in its folder. It holds no secret, so it needs no token. */
+/** Serves the console: static files, sent as they are. They contain no secret, so they need no token. */
 import { hash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
@@ -7,8 +7,8 @@ import { GatewayError } from "../core/errors.ts";
 import { makeOnce } from "../core/made.ts";
 
 /**
- * Sends the page for `GET /console`, and what belongs to it for `GET /console/{file}`. The files are read for the first reader,
- * so that no start waits for them, and kept.
+ * Sends the page for `GET /console`, and its files for `GET /console/{file}`. They are read on the first request, so
+ * that no start waits for them, and kept.
  */
 export function createConsole() {
   const reading = makeOnce(readFiles);
@@ -20,7 +20,7 @@ export function createConsole() {
       );
     }
     const { "*": name = page } = request.params as { readonly "*"?: string };
-    // The page names its files from one step above, so that a proxy may have it under a path of its own.
+    // The page's links start one level up, so that a proxy may serve it under a path of its own.
     if (name === "") return reply.code(308).header("location", "../console").send();
     const file = (await reading()).get(name);
     if (file === undefined) {
@@ -34,7 +34,7 @@ export function createConsole() {
 
 const page = "index.html";
 
-/** Only what comes from here may run, be shown or be asked, whatever a message tries. */
+/** Only this origin may be run, shown or requested, whatever a message tries. */
 const pageHeaders = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -45,7 +45,7 @@ const pageHeaders = {
 
 type Files = ReadonlyMap<string, { readonly body: Buffer; readonly type: string; readonly etag: string }>;
 
-/** By their names, so that no other file can be asked for. */
+/** By name, so that no other file can be requested. */
 async function readFiles(): Promise<Files> {
   const folder = new URL("../console/", import.meta.url);
   const names = (await readdir(folder)).filter((name) => types[extname(name)] !== undefined);

@@ -1,4 +1,4 @@
-/** Conversations over HTTP: made, read, changed and deleted, and their items one by one. */
+/** Conversations over HTTP: create, read, update and delete; and their items one by one. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   checkConversationId,
@@ -21,7 +21,7 @@ import type { Seal } from "../protocols/responses/seal.ts";
 import { workOnBody } from "./body.ts";
 import { watchClient } from "./client.ts";
 
-/** `POST /v1/conversations`; also without a body. */
+/** `POST /v1/conversations`; needs no body. */
 export async function createConversation(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { terms, token } = request;
   const create = async (body: unknown) => {
@@ -46,7 +46,7 @@ export async function updateConversation(request: FastifyRequest, reply: Fastify
   });
 }
 
-/** `DELETE /v1/conversations/{id}`: all that was said in it goes with it. */
+/** `DELETE /v1/conversations/{id}`: with all that was said in it. */
 export async function deleteConversation(request: FastifyRequest): Promise<unknown> {
   const id = readId(request);
   await request.terms.gateway.conversations.delete(request.token.owner, id);
@@ -60,7 +60,7 @@ export async function listItems(request: FastifyRequest): Promise<unknown> {
   return toItemPage(await request.terms.gateway.conversations.places(request.token.owner, id), query, sealOf(request));
 }
 
-/** `POST /v1/conversations/{id}/items`; waits for a turn of the conversation that runs. */
+/** `POST /v1/conversations/{id}/items`; waits for the conversation's running turn. */
 export async function createItems(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const id = readId(request);
   return workOnBody(reply, async (body, signal) => {

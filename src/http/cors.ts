@@ -1,13 +1,13 @@
-/** Which pages may ask from a browser, and what they may read of the answers. */
+/** CORS: which pages may send requests, and which headers they may read. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isOperators } from "./router.ts";
 
-/** The endpoints are for the pages that the operator has named, the operator's routes for none. Gives whether all is said: a preflight. */
+/** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
 export function sayCors(request: FastifyRequest, reply: FastifyReply): boolean {
   const { method, headers, terms } = request;
   const { corsOrigins } = terms.settings;
   if (corsOrigins.length === 0) return false;
-  // A cache must not take one page's answer for another's.
+  // A cache must not serve one page's answer to another.
   reply.header("vary", "Origin");
   if (isOperators(request)) return false;
   const { origin } = headers;
@@ -18,7 +18,7 @@ export function sayCors(request: FastifyRequest, reply: FastifyReply): boolean {
     vary: "Origin, Access-Control-Request-Headers",
     "access-control-allow-methods": "GET, POST, DELETE",
     "access-control-max-age": "600",
-    "content-length": "0", // some browsers wait for a body else
+    "content-length": "0", // or some browsers wait for a body
   });
   const wanted = headers["access-control-request-headers"];
   if (wanted !== undefined) reply.header("access-control-allow-headers", wanted);

@@ -1,7 +1,7 @@
-/** When many connect at once: a round of the event loop takes one new connection, so those who came wait for the next ones. */
+/** Lets requests wait for each other while many clients connect: the event loop accepts one connection per round. */
 import type { EventEmitter } from "node:events";
 
-/** So many rounds at most, and so long: enough to be worth it, and little for those who have a connection already and wait too. */
+/** The longest wait: enough to be worth it, and short for clients that are already connected and wait too. */
 const mostRounds = 16;
 const mostMs = 5;
 
@@ -11,8 +11,8 @@ interface Clock {
 }
 
 /**
- * Gives what calls back when the sockets had their say, or later, as long as each round brings another connection. Otherwise every
- * round would do all the work of one request, and the next client would wait for that before it is even let in.
+ * Returns what calls back once the sockets were polled, or later while each round brings another connection. Otherwise
+ * each round would do all the work of one request, and the next client would wait for that before it is accepted.
  */
 export function createCrowd(
   server: Pick<EventEmitter, "on">,
@@ -24,7 +24,7 @@ export function createCrowd(
     const since = now();
     let rounds = 0;
     const look = () => {
-      // Rounds may be long: others are being answered in them.
+      // A round may be long: others are answered in it.
       if (!isGrowing || ++rounds === mostRounds || now() - since > mostMs) return go();
       isGrowing = false;
       soon(look);

@@ -1,4 +1,4 @@
-/** The front door: a listener that knows its callers, keeps its limits and hands turns to the gateway. */
+/** The front door: a listener that knows its callers, enforces limits and hands turns to the gateway. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { createCohort } from "../core/cohort.ts";
 import { drainingError } from "../core/errors.ts";
@@ -29,29 +29,29 @@ export interface DoorParts extends Decisions {
   readonly gateway: Gateway;
   /** The models a caller may choose from. */
   readonly models: () => Promise<readonly string[]>;
-  /** Whether each adapter is let be: `open` keeps turns away from one that has failed too often. */
+  /** The breaker state of each adapter: `open` keeps turns away after too many failures. */
   readonly adapters: MetricSources["adapters"];
-  /** Throws when turns cannot be taken now. */
+  /** Throws if no turn can be taken now. */
   readonly ready: () => Promise<void>;
   readonly now: () => Date;
   readonly newId: (prefix: "resp" | "req") => string;
   readonly log: DoorLog;
-  /** Where others count too. */
+  /** Others count here too. */
   readonly metrics: Metrics;
-  /** Absent: nobody gathers spans. */
+  /** Absent: no spans are made. */
   readonly tracer?: Tracer | undefined;
   readonly operator: Operator;
 }
 
 export interface Door {
   listen(): Promise<string>;
-  /** Takes requests on other terms from now on. Where it listens and how long headers may take stay as they are. */
+  /** Accepts requests on other terms from now on. The address and the headers' time-out stay as they are. */
   change(decisions: Decisions): void;
-  /** Stops accepting, lets running turns end, calls off what takes longer than the drain time-out. */
+  /** Stops accepting, lets running turns end, cancels what takes longer than the drain time-out. */
   close(): Promise<void>;
 }
 
-/** What connections remember, of what requests may take: a client whose memory is gone shows it again. */
+/** Connections may remember a quarter of what requests may hold: clients resend what is forgotten. */
 const rememberedShare = 4;
 
 export function createDoor(parts: DoorParts): Door {
@@ -94,19 +94,19 @@ export function createDoor(parts: DoorParts): Door {
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
-    // No cache on the way keeps what a token has opened; streams say the same in their own words.
+    // No cache may keep what a token has opened; streams replace this header with their own.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
     reply.raw.once("prefinish", () => cutWhenStalled(reply.raw, request.terms.limits.stalledClientTimeoutMs));
-    // By a promise, in which each keeps its own context: or all would be part of the first one's trace.
+    // With a promise each keeps its own async context; otherwise all would join the first one's trace.
     await new Promise<void>(beginTogether);
-    // Who has left meanwhile would not be seen to leave any more.
+    // If the caller left meanwhile, its `close` event is past.
     if (reply.raw.destroyed) reply.hijack();
   }
 
   function fail(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     const told = translateError(thrown);
-    // A turn that goes on without its caller is interrupted, but this caller is still here.
+    // Closing has interrupted a live turn, but this caller is still here.
     const error = told.code === "interrupted" && turns.draining ? drainingError() : told;
     journal.report(error, request);
     reply.header("x-request-id", request.id);

@@ -1,4 +1,4 @@
-/** Tells failures over HTTP: one shape on every path and status, also where no request could be read. */
+/** Sends failures over HTTP: one shape on every path and status, even if no request could be read. */
 import type { Socket } from "node:net";
 import type { FastifyReply } from "fastify";
 import { codeOf, type ErrorCode, GatewayError, toGatewayError, toWireError } from "../core/errors.ts";
@@ -10,20 +10,20 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
   const { raw: incoming } = reply.request;
   const isUnread = !incoming.complete && hasBody(incoming);
-  // The rest of a body that was refused must not be read as the next request.
+  // The rest of a refused body must not be read as the next request.
   if (isUnread || error.code === "draining") reply.header("connection", "close");
   if (isUnread) linger(reply.raw.socket);
   reply.code(error.status).header("content-type", "application/json; charset=utf-8").send(toBody(error));
 }
 
-/** Node's own way to close a connection that is not kept alive, when the answer is written, takes its time from now on. */
+/** Delays Node's closing of a connection that is not kept alive, once the answer is written. */
 function linger(socket: Socket | null): void {
   if (socket !== null) socket.destroySoon = () => part(socket);
 }
 
 /**
- * Who still sends would be answered with a reset, and lose what it was told, if its connection were closed at once: so what it
- * sends is thrown away for a moment. Who never ends is not waited for.
+ * If the connection were closed at once, a client that still sends would get a reset and lose the answer. So what it
+ * sends is discarded for a moment; a client that never ends is not waited for.
  */
 function part(socket: Socket): void {
   socket.end();
@@ -33,7 +33,7 @@ function part(socket: Socket): void {
 
 const lingerMs = 2_000;
 
-/** The framework's own errors in our words; anything else as the core tells it. */
+/** Puts the framework's own errors in our words; leaves any other to the core. */
 export function translateError(thrown: unknown): GatewayError {
   const known = frameworkErrors.get(codeOf(thrown));
   return known === undefined ? toGatewayError(thrown) : new GatewayError(...known);
@@ -54,17 +54,17 @@ const frameworkErrors = new Map<unknown, Words>([
   ["FST_ERR_MAX_PARAM_LENGTH", ["malformed_http", "A part of the URL is too long."]],
 ]);
 
-/** Answers on the bare socket what is not a request at all. */
+/** Answers on the bare socket what is not an HTTP request. */
 export function answerMalformed(failure: Error & { code?: string }, socket: Socket, requestId: string): void {
-  // Node tells of each piece that it cannot read: who was answered and still sends is only waited for.
+  // Node reports each chunk it cannot parse: a client that was answered and still sends is waited for.
   if (socket.writableEnded && failure.code !== "ECONNRESET") return;
   if (failure.code === "ECONNRESET" || socket.destroyed || !socket.writable) return void socket.destroy();
   answerBare(socketErrors.get(failure.code) ?? malformed, socket, requestId);
 }
 
-/** Answers who takes the gateway for a proxy, by a request that Node leaves to us. */
+/** Answers CONNECT, which Node leaves to us: the client takes us for a proxy. */
 export function answerTunnel(socket: Socket, requestId: string): void {
-  // Nobody else listens to it any more.
+  // Nobody else handles its errors now.
   socket.on("error", () => {});
   answerBare(
     ["malformed_http", "This is no proxy, so CONNECT opens nothing here. Send the request itself."],
@@ -76,7 +76,7 @@ export function answerTunnel(socket: Socket, requestId: string): void {
 function answerBare(words: Words, socket: Socket, requestId: string): void {
   const error = new GatewayError(...words);
   const body = toBody(error);
-  // An import of node:http loads whatever it exports, fetch and WebSocket too, which no start should wait for.
+  // Importing node:http loads all its exports, even fetch and WebSocket, which no start should wait for.
   const { STATUS_CODES } = process.getBuiltinModule("node:http");
   socket.write(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +

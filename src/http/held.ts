@@ -1,37 +1,37 @@
-/** What is held of requests while they are worked on, and of answers until they are read: bounded together, shared among owners. */
+/** Bounds the memory of requests in progress and of unread answers together, and shares it among owners. */
 import { GatewayError } from "../core/errors.ts";
 
 export interface Holdings {
-  /** How much it is in all. */
+  /** The total. */
   readonly bytes: number;
-  /** Throws when there is no room for so much more of this owner. */
+  /** Throws if this owner has no room for so many more bytes. */
   check(owner: string, bytes: number): void;
-  /** Counts what is there, whether there is room for it or not. */
+  /** Counts bytes, whether or not there is room for them. */
   hold(owner: string, bytes?: number): Hold;
 }
 
 export interface Hold {
-  /** It grows or shrinks by so much, whether there is room for it or not. */
+  /** Grows or shrinks by so many bytes, whether or not there is room. */
   add(bytes: number): void;
-  /** It is so much from now on, if there is room for that. */
+  /** Sets the size, if there is room; says whether it did. */
   take(bytes: number): boolean;
-  /** Throws when there is none. */
+  /** Throws if it has no room. */
   check(bytes: number): void;
-  /** It is let go of, for good. */
+  /** Releases it for good. */
   release(): void;
 }
 
 /**
- * `maxBytes` is asked whenever it counts: it may change. An owner may have as much as it leaves free for the others: half when
- * it is alone, a third beside another one that has a third. So whoever comes next finds room, though ever less of it. `what` is
- * held stands in the refusal.
+ * `maxBytes` is read on every use, since it may change. An owner may hold as much as it leaves free for the others:
+ * half if alone, a third beside another that holds a third. So a newcomer always finds room, though ever less of it.
+ * `what` names in refusals what is held.
  */
 export function createHoldings(maxBytes: () => number, what: string): Holdings {
   const owners = new Map<string, number>();
   let held = 0;
 
   function hasRoom(owner: string, bytes: number): boolean {
-    // One alone always has room: its own limit is max_body_bytes.
+    // The first always has room: its own limit is max_body_bytes.
     if (held === 0) return true;
     const free = maxBytes() - held - bytes;
     const own = owners.get(owner) ?? 0;
@@ -82,7 +82,7 @@ export function createHoldings(maxBytes: () => number, what: string): Holdings {
   };
 }
 
-/** How much memory a text takes: a byte for each character or, if one of them is not of ASCII, two. */
+/** How much memory a text takes at most: one byte per character, or two if any is not ASCII. */
 export function toHeldBytes(text: string, utf8Bytes = Buffer.byteLength(text)): number {
   return utf8Bytes === text.length ? text.length : 2 * text.length;
 }

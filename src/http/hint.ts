@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { Seeker } from "../core/place/place.ts";
 import type { Hint } from "./settings.ts";
 
-/** The hint with its kind before it, so that a header and a `user` of the same value name two sessions. */
+/** The hint prefixed with its kind, so that a header and a `user` of the same value name two sessions. */
 export function readHint(
   hints: readonly Hint[],
   headers: IncomingHttpHeaders,
@@ -18,7 +18,7 @@ export function readHint(
   return { hint: undefined, hintsAtTalk: false };
 }
 
-/** A hint as the operator writes it, `user=ann` or `header:X-Session-Id=garden`, as it is kept; nothing for any other text. */
+/** The stored form of a hint that the operator writes as `user=ann` or `header:X-Session-Id=garden`; else undefined. */
 export function toKeptHint(text: string): string | undefined {
   const [, user, header = "", value] = written.exec(text) ?? [];
   if (user !== undefined) return readHint([{ type: "user" }], {}, value).hint;

@@ -1,4 +1,4 @@
-/** Reads the key by which a repeated request is known. */
+/** Reads the key that identifies a repeated request. */
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
@@ -13,8 +13,8 @@ export function hasIdempotencyKey(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * The same request is the same path, the same session and the same bytes. The digest is keyed with the key itself, so that
- * nobody can find out by trying whose session it was.
+ * The same request has the same path, the same hint and the same bytes. The digest is keyed with the key itself, so
+ * that nobody can find out by guessing whose session it was.
  */
 export function readIdempotencyKey(
   headers: IncomingHttpHeaders,

@@ -1,4 +1,4 @@
-/** The log: a line for every request that ended, unless it only asks whether all is well, for every turn that ended without its caller, and for every failure of ours. */
+/** Logs requests (on routes without a token only failures), turns that ended without callers, and failures of ours. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
@@ -21,29 +21,29 @@ declare module "fastify" {
 
 /** What becomes known of a request, or of one turn of a connection, until it is over. */
 export interface Course {
-  /** What is known of the turn that it asked for, once it has its place. */
+  /** What is known of its turn, once placed. */
   about?: About | undefined;
-  /** Why it failed, told as a status or inside its stream. */
+  /** Why it failed, sent as a status or inside its stream. */
   failure?: GatewayError | undefined;
-  /** When the turn that it asked for said its first word. */
+  /** When its turn said the first word. */
   firstByte?: FirstByte | undefined;
-  /** What that turn took. */
+  /** Its turn's tokens. */
   usage?: Usage | undefined;
-  /** Its part of a trace; nothing when nobody gathers spans. */
+  /** Its part of a trace, if anybody collects spans. */
   span?: Span | undefined;
 }
 
 export interface Journal {
-  /** Writes the request's line when its answer is over. */
+  /** Writes the request's line when its answer ends. */
   follow(request: FastifyRequest, reply: FastifyReply): void;
-  /** One turn of a connection begins; nothing when nobody gathers spans. */
+  /** Begins the span of a connection's turn, if anybody collects spans. */
   begin(request: FastifyRequest, method: string): Span | undefined;
-  /** Writes the line of one turn among those of a connection. */
+  /** Writes the line of one turn of a connection. */
   write(entry: Entry): void;
   /**
    * Remembers a failure for that line; one that is not the caller's gets a line of its own, with its cause. A store in
-   * trouble fails every request alike, and so does having too much to do, which is told once a minute: the log may stand on
-   * the disk that is full, and writing is work.
+   * trouble or an overload fails every request alike, and is logged once a minute: the log may be on the disk that is
+   * full, and writing is work.
    */
   report(error: GatewayError, course: Pick<Course, "failure"> & { readonly id: string }): void;
 }
@@ -71,10 +71,10 @@ export function createJournal(
 
   function write({ request, course, method, status, ms }: Entry): void {
     const { about, failure, firstByte, span } = course;
-    // What was asked for at random must not become a name of its own.
+    // Unknown paths must not become labels of their own.
     count(request.routeOptions.url ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
-    // Who asks every few seconds whether the gateway is well would fill the log with the same news.
+    // Health checks every few seconds would fill the log with the same news.
     if (request.routeOptions.config.endpoints?.length === 0 && status < 400) return;
     const fields = {
       requestId: request.id,
@@ -85,7 +85,7 @@ export function createJournal(
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),
       owner: request.token?.owner,
-      // Whoever nobody knows by name is known by its address.
+      // A caller without a token has only its address.
       address: request.token === undefined ? request.ip : undefined,
       turnId: about?.id,
       ...toTurnFields(course),
@@ -99,7 +99,7 @@ export function createJournal(
     follow(request, reply) {
       request.span = begin(request, request.method);
       reply.raw.once("close", () => {
-        // A stream whose end nobody knows is cut by us; any other is left by its caller, which no caller ever sees.
+        // If we cut the stream, its failure is already set; otherwise the caller left, which no caller ever sees.
         if (!request.isUpgraded && !reply.raw.writableFinished) request.failure ??= callerLeft();
         write({
           request,
@@ -117,7 +117,7 @@ export function createJournal(
   };
 }
 
-/** The lines of turns that ended without their callers, at the level and in the words of those of requests. */
+/** Logs turns that ended without their callers, at the level and with the fields of requests. */
 export function createTurnJournal(log: DoorLog): (turn: EndedAlone) => void {
   const tellCause = createCauses(log, () => performance.now());
   return ({ turnId, owner, ms, ...turn }) => {
@@ -126,7 +126,7 @@ export function createTurnJournal(log: DoorLog): (turn: EndedAlone) => void {
   };
 }
 
-/** What a line says of a turn. */
+/** The fields of a turn. */
 function toTurnFields({ about, usage, failure }: Course): object {
   return {
     model: about?.model,
@@ -140,7 +140,7 @@ function toTurnFields({ about, usage, failure }: Course): object {
   };
 }
 
-/** Not every caller can be told by headers: a stream's head may be out already, and a connection has none. */
+/** Headers do not reach every caller: a stream's may already be sent, and a connection has none. */
 function toRemarkFields(remarks: About["remarks"]): object {
   const { "x-portico-tried": tried, "x-portico-warning": warning } = toRemarkHeaders(remarks);
   return { tried, warning };

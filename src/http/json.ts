@@ -1,6 +1,6 @@
-/** Says where a text stops being JSON and why; only for texts that JSON.parse has refused. */
+/** Finds where a text stops being JSON and why; only for texts that JSON.parse refused. */
 
-/** A place behind it costs more time to find than it is worth. */
+/** A place beyond it is not worth the time to find it. */
 const maxSearched = 1024 * 1024;
 
 /** `unexpected "}" at line 1, column 14`. */
@@ -74,7 +74,7 @@ function findErrorOffset(text: string): number {
       break;
     }
   }
-  // A string that does not end well is wrong where it goes wrong, not where it begins.
+  // A bad string is reported where it goes wrong, not where it begins.
   skip("openString");
   return at;
 }

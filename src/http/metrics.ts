@@ -1,4 +1,4 @@
-/** What is counted of the gateway, told in the form that Prometheus reads. */
+/** The metrics of the gateway, in the format that Prometheus reads. */
 import type { Load } from "../core/gateway.ts";
 import type { History } from "../core/ports.ts";
 import type { BreakerState } from "../core/route/breaker.ts";
@@ -9,27 +9,27 @@ import { commitBounds, createHistogram } from "./metrics/histogram.ts";
 import { readProcess } from "./metrics/process.ts";
 import { createRequestCounts, type RequestCounts } from "./metrics/requests.ts";
 
-/** What is asked at the moment of the reading. */
+/** What is measured only when read. */
 export interface MetricSources {
   readonly adapters: () => readonly { readonly name: string; readonly state: BreakerState["state"] }[];
   /** Turns that callers wait for now. */
   readonly turns: () => number;
-  /** Of requests that are worked on, and of answers that are not read yet. */
+  /** Of requests in progress, unread answers and WebSocket memories. */
   readonly heldBytes: () => number;
   readonly load: () => Load;
   /** WebSockets that are open now. */
   readonly connections: () => number;
-  /** Throws when turns cannot be kept. */
+  /** Throws if turns cannot be stored. */
   readonly ready: () => Promise<void>;
 }
 
 export interface Metrics extends Pick<Witness, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
-  /** Keeping a turn took so long, whether it was kept or not. */
+  /** Counts how long storing a turn took, successful or not. */
   committed(ms: number): void;
   read(sources: MetricSources): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
-/** Counting costs a few looks into maps and writes nothing down: that is done for who reads it. */
+/** Counting costs a few map lookups and writes no text: only a reader pays for that. */
 export function createMetrics(nowMs = () => performance.now()): Metrics {
   const requests = createRequestCounts();
   const adapters = createAdapterCounts(nowMs);

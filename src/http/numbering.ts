@@ -1,16 +1,16 @@
-/** Numbers the messages of a stream, so that a caller who was cut off can go on behind the last one it has. */
+/** Numbers the messages of a stream, so that a caller that was cut off can resume after the last it has. */
 import type { IncomingHttpHeaders } from "node:http";
 import { GatewayError } from "../core/errors.ts";
 import type { Resumption } from "../core/gateway.ts";
 
 export interface Numbering {
-  /** The number of the last message that the caller has; the stream goes on behind it. */
+  /** The number of the last message the caller has; the stream resumes after it. */
   readonly after: number | undefined;
-  /** Each message tells its turn and its number, as an `id:` line. */
+  /** Each message has its turn and number in an `id:` line. */
   readonly showsIds: boolean;
 }
 
-/** Takes a speaker's text, which is whole messages, and gives what of it the caller lacks; all of it if it `mustTell`. */
+/** Takes a voice's text, which is whole messages, and returns what the caller lacks of it; all of it if `mustTell`. */
 export type NumberMessages = (text: string, mustTell?: boolean) => string;
 
 export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): NumberMessages {
@@ -19,10 +19,10 @@ export function createNumbering({ after = -1, showsIds }: Numbering, turnId: str
   return (text, mustTell = false) => {
     let told = "";
     let from = 0;
-    // JSON holds no bare line end, so an empty line is the end of a message.
+    // JSON here has no bare newline, so an empty line ends a message.
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
       const number = next++;
-      // The end is told in any case: whoever asks for what comes behind it must not take silence for a cut.
+      // The end is always sent: a caller that resumes after it must not take silence for a lost connection.
       if (number > after || mustTell || text.startsWith(endMark, from))
         told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
@@ -33,17 +33,17 @@ export function createNumbering({ after = -1, showsIds }: Numbering, turnId: str
 
 const endMark = "data: [DONE]";
 
-/** The end of a turn's id, which is chance: enough to tell the attempts at one request apart. */
+/** The random end of a turn's id: enough to tell the attempts at one request apart. */
 function toName(turnId: string): string {
   return turnId.slice(-8);
 }
 
-/** The last message that a caller has of a stream. */
+/** The last message of a stream that a caller has. */
 interface LastEvent extends Resumption {
   readonly number: number;
 }
 
-/** What a caller sends when it takes up a stream again: the id of a message, or its number alone. */
+/** What a caller sends to resume a stream: the id of a message, or only its number. */
 export function readLastEventId(headers: IncomingHttpHeaders): LastEvent | undefined {
   const value = headers["last-event-id"];
   if (value === undefined || value === "") return undefined;

@@ -1,4 +1,4 @@
-/** The operator's routes: what is kept is listed, shown, deleted, written out and taken in, whoever owns it. */
+/** The operator's routes: list, show, delete, export, import and prune what is stored, whoever owns it. */
 import { Readable } from "node:stream";
 import type { IncomingMessage } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
@@ -20,7 +20,7 @@ export interface Operator {
   readonly readArchive: (bytes: AsyncIterable<Uint8Array>) => AsyncIterable<ArchiveRecord>;
 }
 
-/** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` of what is in no session. */
+/** `GET /operator/sessions?owner=&user=&hint=&after=&limit=`, or with `outside=true` turns outside sessions. */
 export async function listSessions(request: FastifyRequest): Promise<unknown> {
   const query = readQuery(request, [...hintNames, "after", "limit", "outside"]);
   const { owner, after } = query;
@@ -34,7 +34,7 @@ export async function listSessions(request: FastifyRequest): Promise<unknown> {
   return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
 }
 
-/** `DELETE /operator/sessions?user=` or `?hint=`: all that the hint finds, of every owner or of one. */
+/** `DELETE /operator/sessions?user=` or `?hint=`: all under the hint, of every owner or of one. */
 export async function deleteSessions(request: FastifyRequest): Promise<unknown> {
   const { store } = request.terms.operator;
   const query = readQuery(request, hintNames);
@@ -47,14 +47,14 @@ export async function deleteSessions(request: FastifyRequest): Promise<unknown> 
   return { object: "list", data };
 }
 
-/** `GET /operator/sessions/{id}`, with all of its turns; also of a turn outside of sessions. */
+/** `GET /operator/sessions/{id}`, with all its turns; also for a turn outside of sessions. */
 export async function showSession(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const wanted = await find(request);
   const records = request.terms.operator.store.exportRecords(wanted.id);
   return sendText(tellWanted(wanted, records), "application/json", reply);
 }
 
-/** `DELETE /operator/sessions/{id}`; of a turn outside of sessions with all that follows it. */
+/** `DELETE /operator/sessions/{id}`; a turn outside of sessions with all that follow it. */
 export async function deleteSession(request: FastifyRequest): Promise<unknown> {
   const wanted = await find(request);
   if ((await deleteWanted(request.terms.operator.store, wanted)) === 0) {
@@ -63,7 +63,7 @@ export async function deleteSession(request: FastifyRequest): Promise<unknown> {
   return toDeleted(wanted);
 }
 
-/** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` of those alone. */
+/** `GET /operator/export`, or with `?session=`, `?user=` or `?hint=` only those. */
 export async function exportArchive(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { store, writeArchive } = request.terms.operator;
   const query = readQuery(request, [...hintNames, "session"]);
@@ -111,7 +111,7 @@ function toDeleted({ id, type }: Wanted): unknown {
   return { id, object: type, deleted: true };
 }
 
-/** One JSON object, told while it is read: a session may be longer than it should ever be in memory. */
+/** One JSON object, written while it is read: a session may be too long to hold in memory. */
 async function* tellWanted(
   { type, id, owner }: Wanted,
   records: AsyncIterable<ArchiveRecord>,
@@ -134,7 +134,7 @@ function openTurns(head: object): string {
   return `${JSON.stringify(head).slice(0, -1)},"turns":[`;
 }
 
-/** A caller that takes nothing for too long is cut off; what fails after the head was sent can only be told to the log. */
+/** Cuts off a caller that reads nothing for too long; a failure after the head was sent can only be logged. */
 function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply): FastifyReply {
   const { limits, journal } = reply.request.terms;
   async function* gather(): AsyncGenerator<string, void, void> {
@@ -157,12 +157,12 @@ function sendText(text: AsyncIterable<string>, type: string, reply: FastifyReply
   return reply.header("content-type", `${type}; charset=utf-8`).send(Readable.from(gather()));
 }
 
-/** So many characters go out in one write. */
+/** How many characters are sent per write. */
 const writeLength = 64 * 1024;
 
-/** The body as it comes. An archive may be of any length, but it must move. */
+/** The body as it arrives. An archive may be long, but it must keep moving. */
 async function* readChunks(incoming: IncomingMessage, idleMs: number): AsyncGenerator<Uint8Array, void, void> {
-  // Whoever tells what was wrong still looks at the request, so it is left as it is.
+  // Whoever reports an error still looks at the request, so it is not destroyed.
   const chunks = incoming.iterator({ destroyOnReturn: false });
   try {
     for (;;) {
@@ -177,7 +177,7 @@ async function* readChunks(incoming: IncomingMessage, idleMs: number): AsyncGene
 
 async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  // Timers come before sockets: who was held up itself first reads what came meanwhile.
+  // Timers run before sockets: after a stall of our own, first read what has arrived.
   const timer = setTimeout(() => setImmediate(reject, tooLate(idleMs)), idleMs);
   try {
     return await Promise.race([step, late]);

@@ -1,17 +1,17 @@
-/** Makes a value of a body's text, unless it is no JSON, is nested too deeply, or is cut into too many parts. */
+/** Parses a body's text; refuses it if it is not JSON, is nested too deeply, or has too many parts. */
 import { GatewayError } from "../core/errors.ts";
 import { lookThrough } from "../core/json-shape.ts";
 import { findJsonError } from "./json.ts";
 import type { HttpLimits } from "./settings.ts";
 
-/** What a body's text has become. */
+/** A body's text, parsed. */
 export interface ParsedBody {
   readonly value: unknown;
-  /** What its parts take in memory beside their text, about; next to nothing in a short one. */
+  /** About how much memory its parts take beside their text; 0 for a short body. */
   readonly partBytes: number;
 }
 
-/** The value of a body's text. A long text is looked through before it is parsed, since a few bytes can be a whole object. */
+/** Parses a body's text. A long text is scanned before it is parsed, since a few bytes can be a whole object. */
 export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJsonDepth">): ParsedBody {
   const isLong = text.length > maxWalked;
   const partBytes = isLong ? checkShape(text, maxJsonDepth) : 0;
@@ -20,17 +20,17 @@ export function parseBody(text: string, { maxJsonDepth }: Pick<HttpLimits, "maxJ
   return { value, partBytes };
 }
 
-/** A shorter text has too few brackets to cost much, and its values are walked through sooner than its characters. */
+/** A shorter text has too few brackets to cost much, and walking its values is faster than scanning its text. */
 const maxWalked = 64 * 1024;
-/** Each takes memory, whatever it takes in the text; what people say has far fewer of them. */
+/** Each takes memory, however short its text; real requests have far fewer. */
 const maxContainers = 1_000_000;
 const bytesPerContainer = 64;
-/** Each has a name, and two million names take seconds to parse, in which nobody else is answered. */
+/** Each has a name, and parsing two million names blocks everybody else for seconds. */
 const maxMembers = 500_000;
 const bytesPerMember = 64;
 const bytesPerEntry = 8;
 
-/** The text may be anything: whether it is JSON is found out by parsing it. Gives the memory that its parts will take. */
+/** Returns the memory that the text's parts will take. The text need not be JSON: only parsing it will tell. */
 function checkShape(text: string, maxJsonDepth: number): number {
   const shape = lookThrough(text, { depth: maxJsonDepth, containers: maxContainers, members: maxMembers });
   if (shape.depth > maxJsonDepth) throw tooDeep(maxJsonDepth);

@@ -1,16 +1,16 @@
-/** Where requests are sent: without the host that some put before it, and on the other ways to the routes under `/v1`. */
+/** Request targets: without the host that some clients put in front, and with aliases of the routes under `/v1`. */
 import { GatewayError } from "../core/errors.ts";
 import type { Protocol } from "../core/ports.ts";
 import { isObject } from "../protocols/fields.ts";
 
-/** What a request asks for. Who takes us for a proxy names the host too, as every server must understand (RFC 9112, 3.2.2). */
+/** A target without its host: clients that take us for a proxy send it, and servers must accept it (RFC 9112, 3.2.2). */
 export function toTarget(url = ""): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
 }
 
 /**
- * The URL of the route that a URL leads to: Azure-style clients say `/openai/v1/…` or `/openai/…` for `/v1/…`, and for one of
- * them `/openai/deployments/{deployment}/chat/completions`.
+ * The URL of the route that a URL leads to: Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or
+ * `/openai/deployments/{deployment}/chat/completions`.
  */
 export function toRouteUrl(url: string | undefined): string {
   const target = toTarget(url);
@@ -19,7 +19,7 @@ export function toRouteUrl(url: string | undefined): string {
 
 const way = /^\/openai\/(?:v1\/|deployments\/([^/?]+)\/(?=chat\/completions(?:\?|$)))?/;
 
-/** A deployment in the path is the model, whatever the body calls it: such clients write there what they like. */
+/** A deployment in the path is the model, whatever the body says: such clients put anything there. */
 export function forDeployment(url: string, protocol: Protocol): Protocol {
   const target = toTarget(url);
   const deployment = target.startsWith("/openai/") ? way.exec(target)?.[1] : undefined;

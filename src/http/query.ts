@@ -1,4 +1,4 @@
-/** What the operator's routes are asked for behind the question mark. */
+/** Reads the query parameters of the operator's routes. */
 import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import { toKeptHint } from "./hint.ts";
@@ -8,13 +8,13 @@ type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 const usualLimit = 50;
 const maxLimit = 1_000;
 
-/** A name that is not known is refused: what it was meant to leave out would be deleted, or told, with the rest. */
+/** Refuses unknown names: what a misspelled filter should exclude would be deleted, or listed, with the rest. */
 export function readQuery<Name extends string>({ query }: FastifyRequest, known: readonly Name[]): Query<Name> {
   const values: Partial<Record<Name, string>> = {};
   for (const [name, value] of Object.entries(query as Readonly<Record<string, unknown>>)) {
     const found = known.find((each) => each === name);
     if (found === undefined) throw unknownName(name, known);
-    // One that is there twice comes as a list.
+    // A repeated parameter arrives as a list.
     if (typeof value === "string") values[found] = value;
     else throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
   }
@@ -26,10 +26,10 @@ function unknownName(name: string, known: readonly string[]): GatewayError {
   return new GatewayError("unsupported_parameter", `Unknown query parameter '${name}'; ${allowed}.`, { param: name });
 }
 
-/** What a hint is asked for with. */
+/** The parameters for a hint. */
 export const hintNames = ["user", "hint", "owner"] as const;
 
-/** How many of a list. */
+/** The size of a page. */
 export function readLimit(text: string | undefined): number {
   if (text === undefined || text === "") return usualLimit;
   const limit = /^\d+$/.test(text) ? Number(text) : 0;
@@ -44,7 +44,7 @@ export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[numbe
   if (user !== undefined && hint !== undefined) throw exclusive("user", "hint");
   const written = user === undefined ? hint : `user=${user}`;
   if (written === undefined) return undefined;
-  // Nobody who forgets a name shall delete what is everybody's.
+  // An empty owner must not select everybody's sessions.
   if (owner === "") throw new GatewayError("invalid_value", "Invalid 'owner': it is empty.", { param: "owner" });
   const kept = toKeptHint(written);
   if (kept !== undefined) return kept;
@@ -53,18 +53,18 @@ export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[numbe
   throw new GatewayError("invalid_value", `Invalid '${param}': ${expected}.`, { param });
 }
 
-/** Two parameters that say different things. */
+/** For parameters that exclude each other. */
 export function exclusive(param: string, other: string): GatewayError {
   return new GatewayError("mutually_exclusive", `'${param}' and '${other}' exclude each other.`, { param });
 }
 
-/** Whether what is in no session is asked for. */
+/** Whether it is about turns outside sessions. */
 export function readOutside(text: string | undefined): boolean {
   if (text === undefined || text === "true" || text === "false") return text === "true";
   throw new GatewayError("invalid_value", "Invalid 'outside': expected true or false.", { param: "outside" });
 }
 
-/** Whoever does not say whose sessions does not mean everybody's. */
+/** A missing hint must not mean everybody's sessions. */
 export function missingHint(): GatewayError {
   const message = "Say whose sessions: 'user' or 'hint' is missing.";
   return new GatewayError("missing_required_parameter", message, { param: "user" });

@@ -1,19 +1,19 @@
-/** How many requests a token may send: a bucket that fills steadily and holds a burst. */
+/** Limits a token's requests: a bucket that refills steadily and holds a burst. */
 import { GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import type { Rate } from "./settings.ts";
 
 export interface RateLimit {
-  /** Takes one request's place, or a 429 that says when to come again. */
+  /** Takes one request, or throws a 429 that says when to retry. */
   take(token: Token): void;
 }
 
-/** How much is left to each owner. */
+/** What each owner has left. */
 export type Buckets = Map<string, { readonly left: number; readonly at: number }>;
 
 /**
- * `general` holds for every token that has no rate of its own; the tokens of one owner share a bucket. Limits with other
- * rates may share the buckets: each fills and bounds them at its own rate.
+ * `general` applies to tokens without a rate of their own; the tokens of one owner share a bucket. Limits with
+ * different rates may share `buckets`: each fills and bounds them at its own rate.
  */
 export function createRateLimit(general: Rate | undefined, now: () => Date, buckets: Buckets = new Map()): RateLimit {
   return {

@@ -1,4 +1,4 @@
-/** Responses after the fact: retrieved, followed again, cancelled, deleted, and what they were asked. */
+/** Responses after the fact: retrieve, follow again, cancel, delete, and list their input. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { toPlace } from "../core/conversation/conversations.ts";
 import { GatewayError } from "../core/errors.ts";
@@ -11,7 +11,7 @@ import { readStartingAfter } from "./numbering.ts";
 import { sendJson, tellStream } from "./tell.ts";
 import type { Terms } from "./terms.ts";
 
-/** `GET /v1/responses/{id}`; with `stream` from the first event on, or behind `starting_after`. */
+/** `GET /v1/responses/{id}`; with `stream` from the first event on, or after `starting_after`. */
 export async function retrieveResponse(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const { stream, starting_after } = request.query as { readonly stream?: string; readonly starting_after?: string };
   const { recalled, voice } = await find(request);

@@ -1,4 +1,4 @@
-/** Puts routes into the door: their tokens and lengths are checked, and other methods are refused with what is allowed. */
+/** Registers routes: checks tokens and lengths, and refuses other methods by naming those that are allowed. */
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint, Token } from "./auth.ts";
@@ -9,7 +9,7 @@ import { asksForWebSocket } from "./websocket/upgrades.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** What its token must open; none: no token is needed. */
+    /** What a token must open; none: no token is needed. */
     endpoints?: readonly Endpoint[];
   }
 }
@@ -19,11 +19,11 @@ type Answer = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 export interface Route {
   readonly path: string;
   readonly methods: Readonly<Record<string, Answer>>;
-  /** What its token must open; any of them where there are several; none: no token is needed. */
+  /** What a token must open, at least one of them; none: no token is needed. */
   readonly endpoints: readonly Endpoint[];
   /** A POST that may come without a body. */
   readonly needsNoBody?: boolean;
-  /** It judges by itself of what type its body is. */
+  /** It checks the type of its body itself. */
   readonly takesAnyType?: boolean;
   /** A GET may become a connection. */
   readonly sockets?: WebSockets;
@@ -79,12 +79,12 @@ function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]):
   app.route({ ...common, method: refused, onRequest: refuse, handler: () => undefined });
 }
 
-/** A place for any name is not filled by none, as where a path ends with a slash; Fastify does not mind. */
+/** Whether no path parameter is empty, as when a path ends with a slash; Fastify accepts that. */
 function isFilled({ params }: FastifyRequest): boolean {
   return Object.entries(params as object).every(([name, value]) => name === "*" || value !== "");
 }
 
-/** The route at the path of a request that Fastify has none for, whatever its method: Fastify knows the usual methods only. */
+/** The route at a request's path, whatever its method: Fastify finds none for methods that were not registered. */
 export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
   return routeAt(readPath(request), routes);
 }
@@ -102,7 +102,7 @@ function fits(name: string, segment: string | undefined): boolean {
   return name === segment || name === "*" || (name.startsWith(":") && segment !== "");
 }
 
-/** Answers what Fastify has found no route for: a known path has other methods, and any other path is unknown. */
+/** Refuses a request that has no route: its path allows only other methods, or is unknown. */
 export function refuseUnrouted(
   route: Route | undefined,
   routes: readonly Route[],
@@ -124,7 +124,7 @@ function readPath({ originalUrl }: FastifyRequest): string {
 }
 
 /**
- * Most who come to a wrong place have a base URL with a slash too many, or with `/v1` missing, twice, or where Azure-style
+ * Most unknown URLs come from a base URL with a slash too many, or with `/v1` missing, doubled, or where Azure-style
  * clients put their own.
  */
 function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
@@ -146,12 +146,12 @@ function unknownUrl(method: string, path: string, routes: readonly Route[]): Gat
 
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
-/** Whether it is the operator's, and for no page. */
+/** Whether the route is one of the operator's. */
 export function isOperators({ routeOptions: { config } }: FastifyRequest): boolean {
   return config.endpoints?.includes("operator") === true;
 }
 
-/** Throws unless the token opens one of the endpoints that are wanted, and the operator has switched it on. */
+/** Throws unless the token opens a wanted endpoint; one that is wanted alone must also be enabled. */
 export function checkToken(
   wanted: readonly Endpoint[],
   token: Token,
@@ -180,7 +180,7 @@ function isSwitched(endpoint: Endpoint): endpoint is keyof typeof endpointKeys {
   return Object.hasOwn(endpointKeys, endpoint);
 }
 
-/** Whether a request counts as one of its token's: who watches over the gateway does so even when others ask too much of it. */
+/** Whether the rate limit applies: not where the operator may look, so that an overload can still be observed. */
 export function isCounted(request: FastifyRequest): boolean {
   return !isOperators(request) || !opensAny(request.token, request.routeOptions.config.endpoints ?? []);
 }

@@ -149,7 +149,7 @@ export function toRoutes(parts: RouteParts): readonly Route[] {
   ];
 }
 
-/** Where the caller may send a turn: to endpoints that are on and that its token opens. */
+/** Where the caller may send a turn: the enabled endpoints that its token opens. */
 function openEndpoints({ token, terms }: FastifyRequest): readonly string[] {
   const { endpoints } = terms.settings;
   return (["chat", "responses"] as const).flatMap((name) =>

@@ -1,4 +1,4 @@
-/** The HTTP server behind the door: Fastify, told to leave bodies, schemas and wrong requests to us. */
+/** The HTTP server behind the door: Fastify, set to leave bodies, schemas and bad requests to us. */
 import { chmodSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -25,10 +25,10 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
       requireHostHeader: false, // checked at admission, in the one error shape
       shouldUpgradeCallback: isUpgrade,
     },
-    requestTimeout: 0, // a body may take long as long as it moves: readJsonBody watches it
+    requestTimeout: 0, // a body may take long if it keeps moving: readJsonBody checks
     keepAliveTimeout: 75_000, // longer than the idle time of common proxies, so that they close first
     schemaController: { compilersFactory: { buildValidator: compileNothing, buildSerializer: compileNothing } },
-    routerOptions: { maxParamLength: 1_024 }, // ids of hosted items have their maker's in front
+    routerOptions: { maxParamLength: 1_024 }, // ids of hosted items begin with the provider's
     forceCloseConnections: "idle",
     return503OnClosing: false,
     rewriteUrl: ({ url }) => toRouteUrl(url),
@@ -37,11 +37,11 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
     frameworkErrors: (error, request, reply) => fail(error, request as FastifyRequest, reply as FastifyReply),
   });
   app.removeAllContentTypeParsers();
-  // The body is read by the route that wants it, so that a bad one leaves the connection usable.
+  // The route that wants a body reads it, so that a bad one leaves the connection usable.
   app.addContentTypeParser("application/json", (_request, _payload, done) => done(null));
   app.setErrorHandler(fail);
   for (const name of noted) app.decorateRequest(name);
-  // Whatever a client expects of us, it gets an ordinary answer; if that is to be asked for the body, whoever reads it does so.
+  // Any Expect header gets an ordinary answer; whoever reads the body sends 100 Continue.
   for (const expectation of ["checkExpectation", "checkContinue"]) {
     app.server.on(expectation, (request, response) => app.server.emit("request", request, response));
   }
@@ -49,20 +49,20 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
   return app;
 }
 
-/** What is noted on requests, so that all of them have one shape. */
+/** Properties of requests, declared so that all have one shape. */
 const noted = ["terms", "token", "about", "failure", "firstByte", "usage", "isUpgraded", "span"] as const;
 
-/** Stands where Fastify would load its compilers for schemas: no route has one. */
+/** Keeps Fastify from loading its schema compilers: no route has a schema. */
 function compileNothing(): never {
   throw new Error("a route has a schema, which nothing compiles");
 }
 
-/** Takes connections from now on; gives the address. */
+/** Accepts connections; returns the address. */
 export async function listen(app: FastifyInstance, place: HttpSettings["listen"]): Promise<string> {
   if (!("path" in place)) return app.listen({ ...place, backlog: 4096 });
   const { path, mode } = place;
   await removeDeadSocket(path);
   await app.listen({ path });
-  chmodSync(path, mode); // whoever connected before has a connection, and no token
+  chmodSync(path, mode); // whoever connected before still needs a token
   return `unix:${path}`;
 }

@@ -1,4 +1,4 @@
-/** What the front door must be told. */
+/** The settings of the front door. */
 import type { Token } from "./auth.ts";
 
 export interface HttpSettings {
@@ -7,14 +7,14 @@ export interface HttpSettings {
   /** Whether the page for the browser is served. */
   readonly console: boolean;
   readonly tokens: readonly Token[];
-  /** Where a request may say which session it belongs to, in the order in which they count. */
+  /** Where a request may name its session, in order of precedence. */
   readonly hints: readonly Hint[];
   readonly corsOrigins: readonly string[];
   readonly webSocket: WebSocketSettings;
   readonly limits: HttpLimits;
 }
 
-/** How the responses endpoint may be spoken to over WebSocket. */
+/** Settings of the responses endpoint's WebSocket form. */
 interface WebSocketSettings {
   readonly enabled: boolean;
   readonly maxConnections: number;
@@ -29,9 +29,9 @@ export interface HttpLimits {
   readonly maxBodyBytes: number;
   readonly maxJsonDepth: number;
   readonly maxConcurrentTurns: number;
-  /** Of all bodies that are on their way together. */
+  /** Of all bodies still arriving, together. */
   readonly maxArrivingBytes: number;
-  /** Of what is held of all requests and of answers that are not read yet. */
+  /** Of all requests in progress and unread answers, together. */
   readonly maxHeldBytes: number;
   readonly headersTimeoutMs: number;
   readonly bodyIdleTimeoutMs: number;
@@ -40,7 +40,7 @@ export interface HttpLimits {
   readonly stalledClientTimeoutMs: number;
   readonly maxAuthFailuresPerMinute: number;
   readonly drainTimeoutMs: number;
-  /** For every token that has no rate of its own; absent: no limit. */
+  /** For tokens without a rate of their own; absent: no limit. */
   readonly rate: Rate | undefined;
 }
 

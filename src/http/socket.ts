@@ -1,8 +1,8 @@
-/** The file of a unix socket: one that a killed process left behind is cleared. */
+/** Clears a unix socket that a killed process left behind. */
 import { lstatSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 
-/** Anything else that stands there, or a socket that is in use, is left alone: listening will tell. */
+/** Leaves alone anything else there, or a socket in use: listening will report it. */
 export async function removeDeadSocket(path: string): Promise<void> {
   // A plain file refuses connections too.
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return;

@@ -1,4 +1,4 @@
-/** Tells an answer over HTTP: whole, or as server-sent events with heartbeats from the start. */
+/** Sends an answer over HTTP: whole, or as server-sent events with heartbeats from the start. */
 import type { OutgoingHttpHeaders } from "node:http";
 import type { FastifyReply } from "fastify";
 import { toGatewayError } from "../core/errors.ts";
@@ -12,7 +12,7 @@ import type { Course } from "./journal.ts";
 import { createNumbering, type Numbering } from "./numbering.ts";
 import { holdRest } from "./unread.ts";
 
-/** Sends the answer when all of it is there. */
+/** Sends the answer once it is complete. */
 export async function tellWhole(
   { about, events, isRepeated }: Reply,
   voice: Pick<Voice, "whole">,
@@ -37,17 +37,17 @@ export function sendJson(about: About, text: string, reply: FastifyReply, isRepe
   return reply.header("content-type", "application/json; charset=utf-8").send(text);
 }
 
-/** A stream that is asked for: what it answers, how it is numbered, and what is known of it until it has its place. */
+/** A requested stream: its answer, its numbering, and what is known of the turn before it is placed. */
 export interface Streamed {
   readonly answering: Promise<Reply>;
   readonly voice: Voice;
   readonly numbering: Numbering | undefined;
   readonly named: Pick<About, "id" | "model">;
-  /** It was asked for by an earlier request, and counted then. */
+  /** An earlier request asked for it, and was counted then. */
   readonly isRecalled?: boolean | undefined;
 }
 
-/** Sends the answer event by event. What fails before the first byte is thrown, what fails later is told in the stream. */
+/** Sends the answer event by event. A failure before the first byte is thrown, a later one is sent in the stream. */
 export async function tellStream(
   { answering, voice, numbering, named, isRecalled = false }: Streamed,
   reply: FastifyReply,
@@ -62,7 +62,7 @@ export async function tellStream(
     () => {
       const known = placed && toHeaders(placed.about, reply.elapsedTime, placed.isRepeated);
       reply.hijack();
-      // The head is written past the reply, on which hooks have set some already.
+      // The head bypasses the reply, on which hooks have already set headers.
       const set = reply.getHeaders() as OutgoingHttpHeaders;
       reply.raw.writeHead(200, { ...set, ...known, ...sseHeaders });
     },
@@ -94,7 +94,7 @@ export async function tellStream(
     if (!reply.raw.headersSent) throw thrown;
     const error = toGatewayError(thrown);
     journal.report(error, reply.request);
-    // Heartbeats have opened the stream, so the failure is told inside it; but never after something else was said.
+    // Heartbeats have opened the stream, so the failure is sent inside it; but never after other content.
     if (spoke) reply.raw.destroy();
     else {
       const about = placed?.about ?? { ...unplaced, ...named, createdAt: now() };
@@ -108,12 +108,12 @@ export async function tellStream(
   return reply;
 }
 
-/** Of a gateway that died its caller may have heard more than is known here, but not that it did. */
+/** The caller of a gateway that died may have heard more than is known here, but not the end. */
 function isLost({ error, pieces }: Answer): boolean {
   return error?.code === "interrupted" && pieces === undefined;
 }
 
-/** Notes for the journal what a batch of events of a streamed answer says of its turn; that it waits in a queue is nothing yet. */
+/** Notes the first byte and the usage of a streamed answer for the journal; being queued is not a first byte. */
 export function note(course: Course, events: readonly Event[], watch: { readonly elapsedTime: number }): void {
   const last = events.at(-1);
   if (last?.type === "turn-end") course.usage = last.answer.usage;

@@ -1,4 +1,4 @@
-/** The terms on which requests are taken. They may change while the door is open; a request keeps those that held when it came. */
+/** The terms for requests. They may change while the door is open; a request keeps those it arrived under. */
 import type { Gateway } from "../core/gateway.ts";
 import type { Protocol } from "../core/ports.ts";
 import type { ResponsesProtocol } from "../protocols/responses/index.ts";
@@ -17,7 +17,7 @@ declare module "fastify" {
   }
 }
 
-/** What the operator decides of them. */
+/** What the operator decides. */
 export interface Decisions {
   readonly settings: HttpSettings;
   readonly protocols: { readonly chat: Protocol; readonly responses: ResponsesProtocol };
@@ -29,13 +29,13 @@ export interface Terms
   readonly rate: RateLimit;
 }
 
-/** What stays when terms change: whatever runs, and what is counted of callers. */
+/** What outlasts a change of terms: all that runs, and the counts of callers. */
 export interface Lasting {
   readonly gateway: Gateway;
   readonly operator: Operator;
   readonly turns: Turns;
   readonly arrivals: Arrivals;
-  /** What requests take while they are worked on, and answers until they are read. */
+  /** The memory of requests in progress and of unread answers. */
   readonly held: Holdings;
   /** What WebSocket connections remember. */
   readonly remembered: Holdings;

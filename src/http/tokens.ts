@@ -1,11 +1,11 @@
-/** How long a request is, over HTTP, before anybody is asked to answer it. */
+/** Counts the input tokens of a request over HTTP, without a response. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isObject } from "../protocols/fields.ts";
 import { toTokenCount } from "../protocols/responses/object.ts";
 import { workOnBody } from "./body.ts";
 import { readHint } from "./hint.ts";
 
-/** `POST /v1/responses/input_tokens`: the body of a response that is not made. */
+/** `POST /v1/responses/input_tokens`: takes the body of a create request. */
 export async function countInputTokens(
   { terms, token, headers }: FastifyRequest,
   reply: FastifyReply,
@@ -20,7 +20,7 @@ export async function countInputTokens(
   });
 }
 
-/** The model may be left open here: then it is the default adapter's that counts. */
+/** The model is optional here; without one, the default adapter's counts. */
 function withModel(body: unknown): unknown {
   return isObject(body) && (body["model"] ?? null) === null ? { ...body, model: "default" } : body;
 }

@@ -1,19 +1,19 @@
-/** The trace that a request is part of: what its headers say of it (W3C Trace Context), and who follows it here. */
+/** The trace that a request is part of: what its headers say (W3C Trace Context), and who records it here. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Trace } from "../core/turn.ts";
 
-/** Who gathers spans. It neither throws nor holds anything up. */
+/** Collects spans. It neither throws nor blocks. */
 export interface Tracer {
-  /** A request has come, or a turn of a connection. */
+  /** A request begins, or a turn of a connection. */
   begin(coming: Coming): Span;
 }
 
-/** What is known of a request when it comes. */
+/** What is known of a request at its start. */
 export interface Coming {
   readonly method: string;
-  /** Its route's own; nothing when there is none for it. */
+  /** Its route's; undefined if there is no route. */
   readonly path: string | undefined;
   readonly headers: IncomingHttpHeaders;
   readonly id: string;
@@ -21,32 +21,32 @@ export interface Coming {
 
 /** A request's own part of its trace. */
 export interface Span {
-  /** What follows from the request is called by this; nothing when it is followed nowhere. */
+  /** The parent of what the request causes; undefined if it is not traced. */
   readonly trace: Trace | undefined;
   end(ending: Ending): void;
 }
 
-/** What is known of a request when it is over. */
+/** What is known of a request at its end. */
 export interface Ending {
   readonly status: number;
   readonly about?: About | undefined;
   readonly failure?: GatewayError | undefined;
 }
 
-/** Nothing where the header is not of its form: half a trace leads nowhere. */
+/** Undefined if the header is malformed: half a trace leads nowhere. */
 export function readTrace({ traceparent, tracestate }: IncomingHttpHeaders): Trace | undefined {
   if (typeof traceparent !== "string" || !form.test(traceparent)) return undefined;
   const isBrief = typeof tracestate === "string" && tracestate.length <= maxStateLength;
   return { parent: traceparent, state: isBrief ? tracestate : undefined };
 }
 
-/** The part of it that all of a trace has in common. */
+/** The id that all spans of a trace share. */
 export function traceIdOf(trace: Trace | undefined): string | undefined {
   return trace?.parent.slice("00-".length, "00-".length + traceIdLength);
 }
 
-/** Version, trace, span and flags; a trace or a span of zeros is none. */
+/** Version, trace id, span id and flags; an id of zeros is invalid. */
 const form = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
 const traceIdLength = 32;
-/** As much as everybody has to pass on. */
+/** What everybody should propagate. */
 const maxStateLength = 512;

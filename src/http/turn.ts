@@ -11,7 +11,7 @@ import { toTarget } from "./paths.ts";
 import { sendJson, tellStream, tellWhole } from "./tell.ts";
 import { readTrace } from "./trace.ts";
 
-/** Answers a request in the dialect in which it was asked. */
+/** Answers a request in its own dialect. */
 export async function answerTurn(protocol: Protocol, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const client = watchClient(reply.raw);
   const { headers, token, terms } = request;
@@ -35,7 +35,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
     }
     const placed = await answering;
     if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);
-    // What need not wait for another turn finds its place meanwhile, and its caller is told which.
+    // A turn that need not wait for another is placed meanwhile, so that its caller learns where.
     await breathe();
     request.about = placed.about;
     return sendJson(placed.about, voice.progress(placed.about, "queued", []), reply, placed.isRepeated);
@@ -43,12 +43,12 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
 }
 
 /**
- * All that can be refused at once comes first: a turn that was begun must not be left alone. An answer may take long, and nobody
- * holds the body that long who has read it.
+ * Whatever can be refused at once comes first: a turn that has begun must not be abandoned. Only this function holds
+ * the body, so that it is free during a long answer.
  */
 async function readAsked(protocol: Protocol, request: FastifyRequest, reply: FastifyReply) {
   const { headers, token, terms, originalUrl } = request;
-  // Whether it begins a turn or joins one is known when its key was looked for.
+  // Whether it begins or joins a turn is known only once its key is looked up.
   const hears = hasIdempotencyKey(headers);
   const { value, bytes, heldBytes } = await readJsonBody(reply, hears);
   const asking = { token, bytes: heldBytes, hears };

@@ -1,37 +1,37 @@
-/** The turns that run now: how many there may be, how much they hold, and how they are called off. */
+/** The running turns: how many there may be, how much they hold, and how they are cancelled. */
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Stay } from "../core/gateway.ts";
 import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
 
-/** Who wants a place. */
+/** Who wants a slot. */
 interface Asking {
   readonly token: Token;
-  /** What it has brought, in bytes of memory; nothing unless told. */
+  /** The memory that its body takes; 0 if absent. */
   readonly bytes?: number | undefined;
-  /** It comes to hear a turn, which runs already or takes its place when it begins, and keeps it when nobody hears it any more. */
+  /** It only follows a turn, which takes a slot of its own when it begins, and keeps it when nobody follows it. */
   readonly hears?: boolean | undefined;
 }
 
 export interface Turns {
   /**
-   * Does a turn's work in a place of its own, or a 503 when there is none, a 429 when its token has as many as it may have. With
-   * `stay` a turn has the place until it is over, even without its request. Who was let in before the gateway began to drain is
-   * served, until what still runs is called off.
+   * Does a turn's work in a slot; throws a 503 if there is none, a 429 if its token has as many as it may have. With
+   * `stay` a turn keeps the slot until it ends, even without its request. A request admitted before the gateway began
+   * to drain is served, until the running turns are cancelled.
    */
   run<Result>(turn: AbortController, asking: Asking, work: (stay: Stay) => Promise<Result>): Promise<Result>;
-  /** Throws what `run` would throw now: who has no place need not send a body. */
+  /** Throws what `run` would throw now: without a slot, no body need be sent. */
   check(asking: Asking): void;
-  /** Lets nobody in any more. */
+  /** Admits nobody any more. */
   drain(): void;
-  /** Calls off the turns that still run, and lets none begin. */
+  /** Cancels the running turns, and lets none begin. */
   abort(): void;
   readonly draining: boolean;
-  /** How many requests have a place now. */
+  /** How many requests have a slot now. */
   readonly count: number;
 }
 
-/** `maxConcurrent` is asked for every turn: it may change. */
+/** `maxConcurrent` is read for each turn: it may change. */
 export function createTurns(maxConcurrent: () => number, held: Holdings): Turns {
   const running = new Set<AbortController>();
   const turns = createShares();
@@ -44,7 +44,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
     const most = maxConcurrent();
     if (running.size >= most) throw tooMany(most);
     (hears ? hearers : turns).check(token);
-    // What is counted already has its room.
+    // What is already counted has its room.
     if (bytes > 0) held.check(token.owner, bytes);
   }
 
@@ -54,7 +54,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
       check(asking);
       const { token, bytes, hears = false } = asking;
       const hold = held.hold(token.owner, bytes);
-      // The request, and whatever goes on without it: the last of them gives back what they have together.
+      // The request and whatever outlives it: the last of them releases what they share.
       let holders = 1;
       let leaveTurn = hears ? undefined : turns.enter(token);
       const leaveHearers = hears ? hearers.enter(token) : undefined;
@@ -94,7 +94,7 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
   };
 }
 
-/** What the tokens of each owner have of what they may have as many of as turns. */
+/** Counts what each owner has, turns or followers, up to its limit of turns. */
 function createShares() {
   const owners = new Map<string, number>();
 
@@ -110,7 +110,7 @@ function createShares() {
 
   return {
     check,
-    /** Gives what leaves again. */
+    /** Returns what leaves. */
     enter(token: Token): () => void {
       check(token);
       count(token.owner, 1);

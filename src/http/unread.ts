@@ -1,8 +1,8 @@
-/** Answers that are written and not read yet: they stay in memory until their caller has taken them, so they count until then. */
+/** Counts answers that are written but not read yet: they stay in memory until their caller has taken them. */
 import type { FastifyReply } from "fastify";
 import type { Holdings } from "./held.ts";
 
-/** Counts a whole answer. Whoever only looks something up is refused when there is no room; what a turn has made is told. */
+/** Counts a whole answer. If there is no room, a lookup is refused, but what a turn has made is sent. */
 export function holdWhole(held: Holdings, reply: FastifyReply, payload: unknown): void {
   const { request } = reply;
   if (typeof payload !== "string" || payload.length <= maxUncounted || request.token === undefined) return;
@@ -17,7 +17,7 @@ export function holdRest(held: Holdings, reply: FastifyReply): void {
   if (writableLength > maxUncounted) holdUntilRead(held, reply, writableLength);
 }
 
-/** So much of an answer is no matter: the system takes it at once. */
+/** Not counted up to here: the system takes it at once. */
 const maxUncounted = 64 * 1024;
 
 function holdUntilRead(held: Holdings, { raw: response, request }: FastifyReply, bytes: number): void {

@@ -1,4 +1,4 @@
-/** The WebSocket form of the responses endpoint: upgrades are taken or refused here, and connections let go in the end. */
+/** The WebSocket form of the responses endpoint: accepts or refuses upgrades, and closes connections in the end. */
 import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
@@ -10,15 +10,15 @@ import { switchedOff } from "./websocket/turn.ts";
 import { asksForWebSocket, createUpgrades } from "./websocket/upgrades.ts";
 
 export interface WebSockets {
-  /** Whether a request leaves HTTP; any other wish to upgrade is answered as if it had not been uttered. */
+  /** Whether a request leaves HTTP; any other wish to upgrade is ignored. */
   isUpgrade(incoming: IncomingMessage): boolean;
-  /** Makes the listener take upgrades. */
+  /** Makes the listener hear upgrades. */
   install(app: FastifyInstance): void;
-  /** Refuses an upgrade with a status, while that can still be told. */
+  /** Refuses an upgrade with a status, while one can still be sent. */
   check(request: FastifyRequest, reply: FastifyReply): void;
-  /** Makes a request a connection. */
+  /** Accepts an upgrade. */
   talk(request: FastifyRequest, reply: FastifyReply): void;
-  /** How many connections there are. */
+  /** How many connections are open. */
   count(): number;
   /** Lets running responses end, then closes their connections. */
   retire(): void;
@@ -26,10 +26,10 @@ export interface WebSockets {
   cut(): void;
 }
 
-/** Where the upgrade is asked for: the path of the HTTP form. */
+/** The path of upgrades: that of the HTTP form. */
 const path = "/v1/responses";
 
-/** `current` is asked for every connection, and by it for every turn: it may change. */
+/** `current` is read for every connection and every turn, since it may change. */
 export function createWebSockets(current: () => Terms): WebSockets {
   const connections = new Map<Connection, string>();
   const upgrades = createUpgrades();
@@ -61,7 +61,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
       reply.hijack();
       upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
         request.isUpgraded = true;
-        // What breaks the protocol is closed by the library with the code that says so, before it tells of it.
+        // On a protocol violation, the library closes with the right code before it emits this.
         socket.on("error", () => {});
         const connection = openConnection(current, socket, request);
         connections.set(connection, request.token.owner);
@@ -79,10 +79,10 @@ export function createWebSockets(current: () => Terms): WebSockets {
   };
 }
 
-/** A client needs a connection for each turn that runs, and may have some that wait. */
+/** A client needs a connection for each running turn, and may keep some idle. */
 const minConnections = 4;
 
-/** Who may have only so many turns has no use for many more connections. */
+/** A token with limited turns has no use for many more connections. */
 function checkShare(
   { owner, maxConcurrentTurns = Infinity }: Token,
   connections: ReadonlyMap<Connection, string>,

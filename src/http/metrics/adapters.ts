@@ -1,4 +1,4 @@
-/** What is counted of adapters: turns and how they ended, time, tokens, and what was asked again or of another. */
+/** Metrics of adapters: turns by outcome, time, tokens, retries and fallbacks. */
 import type { Usage } from "../../core/turn.ts";
 import type { Asked, Attempt, Witness } from "../../core/witness.ts";
 import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
@@ -7,11 +7,11 @@ import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 export interface AdapterCounts extends Pick<Witness, "askedAgain"> {
   asked(adapter: string): Asked;
   handedOn(adapter: string): void;
-  /** Those named are there even if they were never asked. */
+  /** Includes named adapters that were never asked. */
   read(names: readonly string[]): readonly Family[];
 }
 
-/** Labels are the names that the operator has given, never a model's, which callers choose. */
+/** Labels are the operator's adapter names, never model names, which callers choose. */
 export function createAdapterCounts(nowMs: () => number): AdapterCounts {
   const byName = new Map<string, Count>();
 
@@ -38,7 +38,7 @@ export function createAdapterCounts(nowMs: () => number): AdapterCounts {
 
 interface Count {
   readonly ended: Record<Exclude<Attempt["outcome"], "failed">, number>;
-  /** By the code of the failure. */
+  /** By error code. */
   readonly failed: Map<string, number>;
   readonly seconds: Histogram;
   readonly tokens: Record<Exclude<keyof Usage, "cacheWriteTokens">, number>;

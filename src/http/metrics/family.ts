@@ -1,4 +1,4 @@
-/** Figures of one name in the form in which Prometheus is told of them. */
+/** Samples under one name, and the text in which Prometheus reads them. */
 import type { Histogram } from "./histogram.ts";
 
 /** A metric with all of its samples. */
@@ -12,20 +12,20 @@ export interface Family {
 interface Sample {
   readonly labels: Labels;
   readonly value: number;
-  /** Where it is not the family's own name. */
+  /** If it differs from the family's name. */
   readonly metricName?: string;
 }
 
 export type Labels = Readonly<Record<string, string | number>>;
 
-/** Samples under their labels. */
+/** Values with their labels. */
 export type Labelled<Value> = readonly (readonly [labels: Labels, value: Value])[];
 
 export function toCounter(name: string, help: string, values: Labelled<number>): Family {
   return { name, help, type: "counter", values: values.map(([labels, value]) => ({ labels, value })) };
 }
 
-/** One figure needs no labels. */
+/** One value needs no labels. */
 export function toGauge(name: string, help: string, values: Labelled<number> | number): Family {
   const labelled: Labelled<number> = typeof values === "number" ? [[{}, values]] : values;
   return { name, help, type: "gauge", values: labelled.map(([labels, value]) => ({ labels, value })) };
@@ -35,7 +35,7 @@ export function toHistogram(name: string, help: string, values: Labelled<Histogr
   return { name, help, type: "histogram", values: values.flatMap(([labels, value]) => toSamples(name, labels, value)) };
 }
 
-/** On the wire a bucket holds the smaller ones too. */
+/** On the wire, buckets are cumulative. */
 function toSamples(name: string, labels: Labels, { bounds, counts, sum }: Histogram): readonly Sample[] {
   let total = 0;
   const buckets = counts.map((count, index) => {
@@ -49,7 +49,7 @@ function toSamples(name: string, labels: Labels, { bounds, counts, sum }: Histog
   ];
 }
 
-/** The library is loaded for the first reader. It is made to write down what others have counted. */
+/** Loads the library for the first reader. Its aggregator can write what was counted elsewhere. */
 export async function writeFamilies(families: readonly Family[]): Promise<{
   readonly contentType: string;
   readonly text: string;

@@ -1,11 +1,11 @@
-/** How long things took, sorted into buckets whose bounds never change: counting costs a few comparisons and no memory. */
+/** Durations, sorted into buckets with fixed bounds: counting one costs a few comparisons and no memory. */
 
 export interface Histogram {
   /** The upper bound of each bucket, in seconds. */
   readonly bounds: readonly number[];
-  /** How many fell into each bucket and into no smaller one; one more at the end for what is longer than every bound. */
+  /** How many fell into each bucket and into no smaller one; the last entry counts what exceeds every bound. */
   readonly counts: readonly number[];
-  /** Seconds, of all together. */
+  /** The total, in seconds. */
   readonly sum: number;
   observe(milliseconds: number): void;
 }
@@ -32,10 +32,10 @@ export function createHistogram(bounds: readonly number[]): Histogram {
   };
 }
 
-/** From a word of a model at hand to an agent's long work. */
+/** From one word of a local model to an agent's long run. */
 export const turnBounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
-/** From a page in the cache of a disk to a server that hardly answers. */
+/** From a page in a disk's cache to a server that hardly responds. */
 export const commitBounds: readonly number[] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

@@ -1,7 +1,7 @@
-/** How the process is: what it takes of the machine, and whether it keeps up. */
+/** Metrics of the process: CPU time, memory and event loop lag. */
 import { type Family, toCounter, toGauge } from "./family.ts";
 
-/** Everything is asked for at the moment of the reading, so that nothing is measured while nobody reads. */
+/** Measures everything on demand, so that nothing is measured while nobody reads. */
 export async function readProcess(): Promise<readonly Family[]> {
   const lagMs = await measureLag();
   const { user, system } = process.cpuUsage();

@@ -1,18 +1,18 @@
-/** What is counted of requests: how they ended and how long they took, by path. */
+/** Metrics of requests by path: how they ended and how long they took. */
 import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 
-/** When the first byte of what an answer says went out. */
+/** When the first byte of an answer's content was sent. */
 export interface FirstByte {
   readonly ms: number;
-  /** Of a whole answer it is the last one too, nearly. */
+  /** In a whole answer, it is nearly the last one too. */
   readonly isStreamed: boolean;
 }
 
 export interface RequestCounts {
   /**
-   * An answer is over. The path is a route's own, of which there are a few. What failed inside a stream, whose status was good
-   * when it began, has ended as the status of its failure says.
+   * Counts an answer that has ended. `path` is a route's, so there are few. `failedAs` is the status of a failure
+   * inside a stream, which began with a good status.
    */
   count(path: string, status: number, ms: number, first?: FirstByte, failedAs?: number): void;
   read(): readonly Family[];
@@ -25,7 +25,7 @@ export function createRequestCounts(): RequestCounts {
       let count = byPath.get(path);
       if (count === undefined) byPath.set(path, (count = { statuses: new Map(), seconds: {}, first: {} }));
       count.statuses.set(status, (count.statuses.get(status) ?? 0) + 1);
-      // A request that has become a connection lasts as long as that; its turns count one by one.
+      // An upgraded request lasts as long as its connection, whose turns are counted one by one.
       if (status < okStatus) return;
       (count.seconds[toOutcome(status < 400 ? failedAs : status)] ??= createHistogram(turnBounds)).observe(ms);
       if (first === undefined) return;
@@ -42,7 +42,7 @@ interface Count {
   readonly first: { true?: Histogram; false?: Histogram };
 }
 
-/** A flood of refusals takes no time, and must not make answers look quick. */
+/** A flood of instant refusals must not make answers look quick. */
 type Outcome = "answered" | "refused" | "failed" | "left";
 
 const okStatus = 200;

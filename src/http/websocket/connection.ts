@@ -1,4 +1,4 @@
-/** One WebSocket connection: its frames are answered one after the other, and it ends when its time is over. */
+/** One WebSocket connection: answers its frames one after the other, and closes when its time is over. */
 import type { Socket } from "node:net";
 import type { FastifyRequest } from "fastify";
 import type { WebSocket } from "ws";
@@ -21,29 +21,29 @@ export interface Connection {
 interface Parting {
   readonly closeCode: number;
   readonly reason: GatewayError;
-  /** A client that waits for nothing is told too. */
+  /** An idle client is told too. */
   readonly isAlwaysTold: boolean;
 }
 
 interface Waiting extends Frame {
-  /** Its text is not the client's: it is what the client is told of a frame that had no room. */
+  /** Its text is not the client's, but the refusal of a frame that had no room. */
   readonly isRefusal?: boolean;
 }
 
-/** How many frames may wait behind the one that is being answered. */
+/** How many frames may wait behind the one being answered. */
 const maxWaiting = 8;
-/** How long the refusals that wait behind them may be together, in characters. */
+/** How many characters of refusals may wait behind them. */
 const maxRefused = 64 * 1024;
-/** So much of a frame is no matter yet. */
+/** A frame counts only beyond this. */
 const maxUncounted = 64 * 1024;
-/** How long a client may owe the answer to a ping. */
+/** How long a client may take to answer a ping. */
 const maxSilenceMs = 60_000;
-/** How long it may take to say goodbye. */
+/** How long it may take to close. */
 const maxGoodbyeMs = 500;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
-/** `current` is asked for every turn: what it gives may change while the connection lasts. */
+/** `current` is read for every turn: the terms may change while the connection lasts. */
 export function openConnection(current: () => Terms, socket: WebSocket, request: FastifyRequest): Connection {
   const { limits, settings, now, journal, arrivals, held, remembered } = current();
   const { owner } = request.token;
@@ -51,7 +51,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const writer = createFrameWriter(socket, request.raw.socket, limits);
   const line: Line = { request, writer, memories };
   const waiting: Waiting[] = [];
-  /** Of the frames that wait, and of the one that is being answered. */
+  /** The memory of the waiting frames and of the one being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
   let parting: Parting | undefined;
@@ -84,7 +84,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (running === undefined) part(parting);
   }
 
-  /** Throws when there is no room for another frame. */
+  /** Throws if there is no room for another frame. */
   function check({ text, heldBytes }: Frame): void {
     const asked = waiting.filter(({ isRefusal }) => !isRefusal);
     const characters = lengthOf(asked);
@@ -93,7 +93,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     held.check(owner, heldBytes);
   }
 
-  /** It is told in its turn: clients that count the answers would take it for that to an earlier frame. */
+  /** Sent in order: clients that count answers would take it for the answer to an earlier frame. */
   function refuse(error: GatewayError, lane: string | undefined): void {
     journal.write({ request, course: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
     const text = toErrorFrame(error, lane);
@@ -103,7 +103,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     tell(text);
   }
 
-  /** At once: the response that it is meant for is being made. No response is its answer, so it takes the place of none. */
+  /** Sent at once: the response it should steer is in progress. It answers no create frame, so it need not wait. */
   function refuseSteer(steer: Steer): void {
     const failure = unsteerable();
     journal.write({ request, course: { failure }, method: steerMethod, status: failure.status, ms: 0 });
@@ -112,7 +112,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   function tell(text: string): void {
-    // Whoever makes us write and does not read would fill the memory.
+    // A client that makes us write but never reads would fill memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([text]);
   }
@@ -123,7 +123,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     if (running === undefined) void answerAll();
   }
 
-  /** What was not sent whole cannot be answered, and what came of it is let go of only with its connection. */
+  /** A partial frame cannot be answered, and its memory is freed only with its connection. */
   function giveUp({ code }: GatewayError): void {
     socket.close(1013, code);
     request.raw.socket.destroySoon();
@@ -161,7 +161,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   return { retire, cut: () => socket.terminate() };
 }
 
-/** Counts what has come of a frame that is not whole yet, among all that is on its way. */
+/** Counts what has arrived of a partial frame, among all that is still arriving. */
 function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: GatewayError) => void) {
   let bytes = 0;
   let arrival: Arrival | undefined;
@@ -179,7 +179,7 @@ function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: Gate
     arrival = undefined;
   }
 
-  // Before the library hears it: what it makes of it must find the count complete.
+  // Before the library's own listener, whose events must find the count complete.
   stream.prependListener("data", take);
   return {
     /** The frame is whole. */
@@ -191,14 +191,14 @@ function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: Gate
   };
 }
 
-/** Asks again and again whether the client is still there, until the connection is closed; one that owes the answer too long is cut. */
+/** Pings the client until the connection is closed; cuts it if it takes too long to answer. */
 function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number, now: () => Date): void {
   let pingedAt: number | undefined;
 
   function ping(): void {
     const at = now().getTime();
     if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
-    // A client that is behind has its own time-out, and would find the ping too late.
+    // A client that is behind has its own time-out, and would see the ping too late.
     if (socket.bufferedAmount > 0 || !writer.isOpen) return;
     pingedAt ??= at;
     socket.ping();
@@ -212,7 +212,7 @@ function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number,
   socket.once("close", () => clearInterval(pings));
 }
 
-/** A client that has been sent everything and does not say goodbye, as one on a machine that sleeps, is not waited for. */
+/** Cuts a client that has been sent everything but does not close, e.g. one on a sleeping machine. */
 function awaitGoodbye(socket: WebSocket): void {
   const looks = setInterval(() => {
     if (socket.bufferedAmount === 0) socket.terminate();
@@ -245,6 +245,6 @@ function timeIsOver(maxMinutes: number): Parting {
     "websocket_connection_limit_reached",
     `This connection has lasted as long as one may (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to go on.`,
   );
-  // Clients that connect again by themselves take 1000 for an end that both sides wanted.
+  // Clients that reconnect by themselves take 1000 for an end that both sides wanted.
   return { closeCode: 1001, reason, isAlwaysTold: true };
 }

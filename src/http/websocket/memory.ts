@@ -1,4 +1,4 @@
-/** What a connection alone remembers, for each lane: its last response that is kept nowhere else, and the request that was made ready. */
+/** What only a connection remembers, for each lane: its last response that is not stored, and its prepared request. */
 import { talkOf } from "../../core/place/context.ts";
 import { noPath, type Path, turnsOf } from "../../core/place/path.ts";
 import type { Memory } from "../../core/place/place.ts";
@@ -7,36 +7,36 @@ import type { Ask } from "../../core/turn.ts";
 import { type Hold, toHeldBytes } from "../held.ts";
 
 export interface LaneMemories {
-  /** For a request of this lane: it goes on from what any lane remembers, and its own remembers it. */
+  /** For a request of this lane: it may continue what any lane remembers, and its own remembers it. */
   of(lane: string | undefined, previousId: string | undefined): LaneMemory;
-  /** Nothing that they remember counts any more. */
+  /** Stops counting what they remember. */
   release(): void;
 }
 
 export interface LaneMemory extends Memory {
-  /** Remembers a request that nothing was generated for, under the name by which a later one goes on from it. */
+  /** Remembers a request for which nothing was generated, under the id by which a later one continues it. */
   prepare(turnId: string, ask: Ask): void;
-  /** The request as the gateway can take it, with what only this lane knows of the time before in front of it. */
+  /** The request as the gateway needs it, with what only this lane remembers in front. */
   complete(ask: Ask): Ask;
-  /** Whether a request with this name of the response before it goes on from here. */
+  /** Whether a request with this previous response continues from here. */
   knows(turnId: string): boolean;
-  /** Lets go of everything. */
+  /** Forgets everything. */
   forget(): void;
-  /** What it remembers does not count any more. */
+  /** Stops counting what it remembers. */
   release(): void;
 }
 
-/** More are forgotten, beginning with the one that was silent for the longest. */
+/** If there are more, the one that was silent for longest is forgotten. */
 const maxLanes = 16;
-/** A longer name is not worth remembering: what has one shares the memory of what has none. */
+/** Lanes with a longer name share the memory of requests without one. */
 const maxNameLength = 256;
 
 /**
- * What is longer than `maxBytes` in one lane is not remembered: no request that showed it all would be taken either. `openHold`
- * gives what counts a lane's memory.
+ * What is longer than `maxBytes` in one lane is not remembered: a request that showed it all would be refused too.
+ * `openHold` returns what counts a lane's memory.
  */
 export function createLaneMemories(maxBytes: number, openHold: () => Hold): LaneMemories {
-  /** The newest is the last. */
+  /** The newest comes last. */
   const lanes = new Map<string | undefined, LaneMemory>();
 
   function renew(name: string | undefined): LaneMemory {
@@ -94,7 +94,7 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
     const whole = completePrepared(ask);
     const before = whole.previousId === undefined ? undefined : find(whole.previousId);
     if (before === undefined || whole.keep === "no") return whole;
-    // What is kept cannot follow what is not, so it begins with all that counts of what was said.
+    // A stored turn cannot follow one that is not, so its input begins with what was said.
     return { ...whole, previousId: undefined, items: [...talkOf(before), ...whole.items] };
   }
 
@@ -106,7 +106,7 @@ function createLaneMemory(maxBytes: number, hold: Hold): LaneMemory {
       pathBytes = (known === 0 ? 0 : pathBytes) + added.reduce((sum, turn) => sum + sizeOf(turn), 0);
       path = grown;
       prepared = undefined;
-      // Its client sends all of it again when it is not remembered.
+      // The client resends all of it if it is not remembered.
       if (pathBytes > maxBytes || !hold.take(pathBytes)) forget();
     },
     prepare(turnId, ask) {

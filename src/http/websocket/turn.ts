@@ -18,13 +18,13 @@ import { findLane, readCreate, readLane, toErrorFrame, toFrames } from "./frames
 import type { LaneMemories, LaneMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
-/** The connection that a turn comes over. */
+/** The connection of a turn. */
 export interface Line {
   /** The upgrade: its headers hold for every turn. */
   readonly request: FastifyRequest;
   readonly writer: FrameWriter;
   readonly memories: LaneMemories;
-  /** The response that is being made, or was the last. */
+  /** The response in progress, or the last one. */
   telling?: { readonly id: string; readonly lane: string | undefined } | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface Frame {
   readonly heldBytes: number;
 }
 
-/** Answers a frame, and leaves one line in the log. Never throws. */
+/** Answers a frame, and writes one line to the log. Never throws. */
 export async function answerFrame(terms: Terms, line: Line, frame: Frame, client: AbortController): Promise<void> {
   const { request, writer } = line;
   const since = terms.now().getTime();
@@ -57,16 +57,16 @@ export async function answerFrame(terms: Terms, line: Line, frame: Frame, client
     if (writer.isOpen) await writer.write([toErrorFrame(error, lane, course.about?.remarks)]);
   }
   const { failure, spoke, continued } = course;
-  // A response that could not be continued is not offered again: its client sends everything anew.
+  // A response that could not be continued is forgotten: its client resends everything.
   if (failure !== undefined) continued?.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
   terms.journal.write({ request, course, method: frameMethod, status, ms: course.elapsedTime });
 }
 
-/** What stands in the log where a request has its method. */
+/** Stands in the log where a request has its method. */
 export const frameMethod = "response.create";
 
-/** A connection was let in on the terms of its time, and each of its turns needs those of now. */
+/** A connection was admitted on earlier terms; each of its turns needs the current ones. */
 function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, turns }: Terms): Token {
   const token = guard.admit(headers, ip);
   checkToken(["responses"], token, settings);
@@ -76,7 +76,7 @@ function admitTurn({ headers, ip }: FastifyRequest, { settings, guard, rate, tur
   return token;
 }
 
-/** What the operator does not want is not done, over connections that are open either. */
+/** Refuses what the operator has disabled, even on connections that are already open. */
 export function switchedOff(): GatewayError {
   return new GatewayError(
     "upgrade_required",
@@ -85,14 +85,14 @@ export function switchedOff(): GatewayError {
 }
 
 interface SocketCourse extends Course {
-  /** Of the upgrade, under which the log tells of failures. */
+  /** The upgrade's, under which failures are logged. */
   readonly id: string;
   /** In milliseconds. */
   readonly elapsedTime: number;
   lane?: string | undefined;
-  /** Something of the response was sent. */
+  /** Part of the response was sent. */
   spoke?: boolean;
-  /** What remembers the response that it continues, if only the connection does. */
+  /** The memory of the response it continues, if only the connection has it. */
   continued?: LaneMemory | undefined;
 }
 
@@ -123,7 +123,7 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
   line.telling = { id: about.id, lane: course.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
-    // What is known of a turn is complete with its first word.
+    // `about` is complete only with the first word.
     say ??= voice.stream(about);
     if (generates) note(course, batch, course);
     await writer.write(toFrames(say(batch), course.lane));
@@ -145,16 +145,16 @@ function answer(
   voice: Voice,
 ): Promise<Reply> {
   const hinted = readHint(terms.hints, request.headers, ask.user);
-  // Only what is kept can be told again, and the memo of a request with many tools is long.
+  // Only a stored turn can be replayed, and the memo of a request with many tools is long.
   const memo = ask.keep === "no" ? undefined : voice.memo;
   const trace = span?.trace ?? readTrace(request.headers);
   const caller = { turnId: terms.newTurnId(), owner, ...hinted, signal, trace, memory, memo };
   return terms.gateway.answer(memory.complete(ask), caller);
 }
 
-/** Takes a request whose answer is not wanted yet: the one that goes on from it will have its input in front. */
+/** Accepts a request without generating an answer: the one that continues it will have its input in front. */
 async function prepare(terms: Terms, { owner, memory }: Remembering, ask: Ask): Promise<Reply> {
-  // A promise to go on from something is given only if it is there.
+  // What it wants to continue must exist before it is accepted.
   if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
   const id = terms.newTurnId();
   memory.prepare(id, ask);

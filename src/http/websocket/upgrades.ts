@@ -1,4 +1,4 @@
-/** Upgrades of requests to WebSockets: each passes the same hooks and the same route as a request, and is refused as one. */
+/** Upgrades requests to WebSockets: each passes the same hooks and route as any request, and is refused like one. */
 import type { IncomingMessage } from "node:http";
 import { createRequire } from "node:module";
 import type { FastifyInstance, FastifyRequest } from "fastify";
@@ -6,16 +6,16 @@ import type * as ws from "ws";
 import { answerMalformed } from "../errors.ts";
 
 export interface Upgrades {
-  /** Hears them from now on, and hands them to the routes. */
+  /** Listens for upgrades, and hands them to the routes. */
   hear(app: FastifyInstance): void;
-  /** Whether a request came as one. */
+  /** Whether a request is one. */
   has(incoming: IncomingMessage): boolean;
-  /** Makes the request a connection, unless it is not well-formed. */
+  /** Turns the request into a connection, unless it is malformed. */
   accept(request: FastifyRequest, maxFrameBytes: number, take: (socket: ws.WebSocket) => void): void;
 }
 
 export function createUpgrades(): Upgrades {
-  /** What the client has sent behind the request. */
+  /** What the client has sent after the request. */
   const heads = new WeakMap<IncomingMessage, Buffer>();
   const names = new WeakMap<IncomingMessage, string>();
   let server: ws.WebSocketServer | undefined;
@@ -24,7 +24,7 @@ export function createUpgrades(): Upgrades {
     hear(app) {
       app.server.on("upgrade", (incoming, _stream, head) => {
         const { socket } = incoming;
-        // Node has just let go of it, and a failure that nobody hears ends the process.
+        // Node has just released it, and an unhandled error would end the process.
         socket.on("error", () => socket.destroy());
         heads.set(incoming, head);
         route(app, incoming);
@@ -47,14 +47,14 @@ export function asksForWebSocket({ method, headers }: IncomingMessage): boolean 
 /** An upgrade comes without a response, which a refusal needs. */
 function route(app: FastifyInstance, incoming: IncomingMessage): void {
   const { socket } = incoming;
-  // An import of node:http loads whatever it exports, which no start should wait for.
+  // Importing node:http loads all its exports, which no start should wait for.
   const { ServerResponse } = process.getBuiltinModule("node:http");
   const response = new ServerResponse(incoming);
   response.once("finish", () => socket.destroy());
   try {
     response.assignSocket(socket);
   } catch {
-    // It was sent behind a request that is still being answered: that answer can no longer be told apart from this one.
+    // It was pipelined behind a request that is still being answered: the two answers could not be told apart.
     return void socket.destroy();
   }
   app.routing(incoming, response);
@@ -62,7 +62,7 @@ function route(app: FastifyInstance, incoming: IncomingMessage): void {
 
 const require = createRequire(import.meta.url);
 
-/** The library is loaded for the first connection. */
+/** Loads the library on the first connection. */
 function openServer(names: WeakMap<IncomingMessage, string>): ws.WebSocketServer {
   const { WebSocketServer } = require("ws") as typeof ws;
   const server = new WebSocketServer({ noServer: true, clientTracking: false, autoPong: false });

@@ -8,7 +8,7 @@ export interface FrameWriter {
   write(frames: readonly string[]): Promise<void> | undefined;
   /** The client still listens. */
   readonly isOpen: boolean;
-  /** The client reads too slowly, so that nothing more should be sent. */
+  /** The client reads too slowly; nothing more should be sent. */
   readonly isFull: boolean;
 }
 
@@ -20,7 +20,7 @@ export function createFrameWriter(
   let isWatched = false;
   let waiting: PromiseWithResolvers<void> | undefined;
 
-  /** What the client has not taken yet must move; the wire's own time-out tells when it does not. */
+  /** Unread data must keep moving; the wire's own time-out fires when it does not. */
   function watch(): void {
     const isBehind = socket.bufferedAmount > 0;
     if (isBehind !== isWatched) wire.setTimeout(isBehind ? stalledClientTimeoutMs : 0);
