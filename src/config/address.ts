@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 
 export const allowedAddresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 
-/** What is wrong with the address, in words where it is more than that it is not allowed; nothing when it is right. */
+/** What is wrong with the address; empty if it is merely not allowed, undefined if it is right. */
 export function faultOfAddress(bind: string): string | undefined {
   if (bind.startsWith("unix:")) return faultOfSocket(bind.slice("unix:".length));
   if (bind === "localhost" || isIP(bind) !== 0) return undefined;
@@ -18,7 +18,7 @@ export function isLoopback(bind: string): boolean {
   return bind.startsWith("unix:") || bind === "localhost" || bind === "::1" || /^(::ffff:)?127\./i.test(bind);
 }
 
-/** The operating system keeps the path of a socket in 108 bytes, with a zero at the end. */
+/** The operating system stores a socket's path in 108 bytes, with a zero at the end. */
 function faultOfSocket(path: string): string | undefined {
   if (path === "") return "the path is missing";
   return Buffer.byteLength(path) > 107 ? "the path is longer than 107 bytes" : undefined;

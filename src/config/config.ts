@@ -1,4 +1,4 @@
-/** What the operator has decided, in the gateway's own words: the keys of the schema, but for what is worth saying otherwise. */
+/** What the operator has decided, in the gateway's own words: the schema's keys, unless another form is better. */
 import { hash } from "node:crypto";
 import type { Schema } from "../core/schema.ts";
 import { isObject } from "./path.ts";
@@ -25,7 +25,7 @@ export type Hint = { readonly type: "header"; readonly name: string } | { readon
 type Gateway = Words<PlacedFile["gateway"]>;
 type TokenShape = Gateway["http"]["tokens"][number];
 
-/** The file has passed the schema and every rule. Its name is there unless the run is one without a file. */
+/** The contents must have passed the schema and every rule. `file` is undefined in a run without one. */
 export function toConfig({ gateway }: PlacedFile, file: string | undefined) {
   const { http, adapters, sessions, ...others } = toWords(gatewaySchema, gateway);
   return {
@@ -48,7 +48,7 @@ function toHttp({ websocket, tokens, limits, ...others }: Gateway["http"]) {
   } as const;
 }
 
-/** A token of its own for one app: its name is the owner of what it makes. */
+/** A named token, e.g. of one app: its name owns what is made with it. */
 function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpointNames, limits }: TokenShape) {
   return {
     name,
@@ -60,7 +60,7 @@ function toNamedToken({ name, token = "", sha256, expiresAt, endpoints = endpoin
   } as const;
 }
 
-/** A token bucket: so many requests a minute, and so many at once. Nothing: as many as come. */
+/** A token bucket: requests per minute, and how many at once. Undefined: no limit. */
 function toRate(requestsPerMinute: number | undefined, burst: number | undefined) {
   if (requestsPerMinute === undefined) return undefined;
   return { requestsPerMinute, burst: burst ?? requestsPerMinute } as const;
@@ -102,14 +102,14 @@ function toHint(hint: string): Hint {
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** A time like `30d` in milliseconds; nothing for `never`. */
+/** A time like `30d` in ms; undefined for `never`. */
 function toMs(duration: string): number | undefined {
   return duration === "never" ? undefined : Number.parseInt(duration, 10) * (unitMs[duration.slice(-1)] ?? 0);
 }
 
 /**
- * What the file calls `max_body_bytes` is `maxBodyBytes` in the house. Every key of the schema has its place, with nothing in it
- * where the value says nothing; the operator's own names stay.
+ * What the file calls `max_body_bytes` is `maxBodyBytes` in the code. Every key of the schema is there, undefined where
+ * the value has none; names that the operator chose stay as they are.
  */
 function toWords<Value>(schema: Schema, value: Value): Words<Value> {
   return translate(schema, value) as Words<Value>;

@@ -1,4 +1,4 @@
-/** Settings that work, but that the operator should know of. */
+/** Settings that work, but of which the operator is warned. */
 import { isLoopback } from "./address.ts";
 import { holdsSecret } from "./hide.ts";
 import { isModel, isSecret, type Path } from "./path.ts";
@@ -8,7 +8,7 @@ import { tokensOf } from "./rules.ts";
 
 type Gateway = PlacedFile["gateway"];
 
-/** The file has no problems. */
+/** The file must be valid. */
 export function* findDangers(file: PlacedFile, now: Date): Problems {
   const { http, sessions } = file.gateway;
   if (!isLoopback(http.bind)) {
@@ -34,7 +34,7 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
   }
 }
 
-/** A secret that is written out in a file that others may read; `mode` has the file's permission bits, where there are such. */
+/** Warns of a plain secret in a file that others may read; `mode` has the permission bits, if the system has them. */
 export function* findOpenSecret(written: unknown, mode: number | undefined): Problems {
   if (mode === undefined || (mode & 0o077) === 0) return;
   const place = findPlainSecret(written, []);
@@ -43,7 +43,7 @@ export function* findOpenSecret(written: unknown, mode: number | undefined): Pro
   yield problem(place, `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
 }
 
-/** A page that cannot be reached, or has nothing to show. */
+/** Warns of a page that is unreachable or shows little. */
 function* judgeConsole({ auth, http }: Gateway): Problems {
   const path = ["gateway", "http", "console"];
   if (!Object.values(http.endpoints).includes(true)) {

@@ -5,25 +5,25 @@ import { ConfigError, misfit } from "./problem.ts";
 
 export interface Detected {
   readonly name: string;
-  /** As it would stand in the file under `gateway.adapters`. */
+  /** As the file would have it under `gateway.adapters`. */
   readonly adapter: Readonly<Record<string, unknown>>;
   /** Which one and why, for the operator. */
   readonly reason: string;
-  /** A model's name for a first request, where one is known. */
+  /** A model's name for a first request, if one is known. */
   readonly exampleModel: string | undefined;
 }
 
 export interface Environment {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The JSON that is answered there within a second; nothing when none is. */
+  /** The JSON that a URL returns within a second, if any. */
   readonly probe: (url: string) => Promise<unknown>;
 }
 
-/** Tokens that Portico makes begin so. */
+/** How Portico's own tokens begin. */
 export const tokenPrefix = "sk-portico-";
 
 export async function detectAdapter({ env, probe }: Environment): Promise<Detected> {
-  // Where it comes from a file it may have the file's last line end.
+  // A value that comes from a file may end with a newline.
   const read = (variable: string): string => env[variable]?.trim() ?? "";
   for (const provider of hosted) {
     const key = read(provider.variable);
@@ -35,7 +35,7 @@ export async function detectAdapter({ env, probe }: Environment): Promise<Detect
   if (model !== undefined) {
     return {
       name: "ollama",
-      // It ignores the newer name of the limit, and most of its models overlook developers.
+      // Ollama ignores the limit's newer name, and most of its models the developer role.
       adapter: {
         type: "openai",
         base_url: `${ollama}/v1`,
@@ -58,18 +58,18 @@ export async function detectAdapter({ env, probe }: Environment): Promise<Detect
   };
 }
 
-/** The model that Ollama's own guides begin with. */
+/** The model that Ollama's own guides start with. */
 const usualModel = "llama3.2";
 
 interface Provider {
   readonly name: string;
   /** Holds the key. */
   readonly variable: string;
-  /** May hold the URL of another server, whose key it is then. */
+  /** May hold another server's URL, to which the key goes. */
   readonly baseVariable: string;
   readonly baseUrl: string;
   readonly exampleModel: string;
-  /** The provider's own clients write the version behind the URL themselves. */
+  /** The provider's own clients append the version to the URL. */
   readonly addsVersion: boolean;
 }
 
@@ -92,7 +92,7 @@ const hosted: readonly Provider[] = [
   },
 ];
 
-/** A key never goes to another server than the one that the environment names beside it. */
+/** A key goes only to the server that the environment names beside it. */
 function toHosted(provider: Provider, key: string, base: string): Detected {
   const { name, variable, baseVariable } = provider;
   const fault = faultOfHeader(key);
@@ -114,7 +114,7 @@ function readBaseUrl({ baseVariable, addsVersion }: Provider, base: string): str
   throw new ConfigError([{ path, message: `(environment) ${message}` }]);
 }
 
-/** A shell that is set up for Portico's clients holds Portico's own token in the place of a key. */
+/** In a shell that is set up for Portico's clients, the key is Portico's own token. */
 function describeKeys(read: (variable: string) => string): string {
   const variables = hosted.map(({ variable }) => variable);
   if (variables.every((variable) => read(variable) === "")) return `neither ${variables.join(" nor ")} is set`;
@@ -137,31 +137,31 @@ function toOllamaUrl(host = ""): string | undefined {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** Names of the models that can talk, the newest first, as Ollama lists them; nothing when it is no list of Ollama's. */
+/** Names of the chat models, newest first, as Ollama lists them; undefined if this is not Ollama's list. */
 function readModels(tags: unknown): readonly string[] | undefined {
   const models = isObject(tags) ? tags.models : undefined;
-  // An Ollama without a single model may say null.
+  // Without any models, Ollama may return null.
   if (models === null) return [];
   if (!Array.isArray(models)) return undefined;
   return models.flatMap((model: unknown) =>
-    // What has no tag means the latest.
+    // No tag means the latest.
     isObject(model) && typeof model.name === "string" && plainName.test(model.name) && canTalk(model, model.name)
       ? [model.name.replace(/:latest$/, "")]
       : [],
   );
 }
 
-/** It is shown within a line for a shell. */
+/** It is shown within a shell command. */
 const plainName = /^[\w./:@-]+$/;
 
-/** Not every Ollama tells what its models can do; those that only measure texts show it by their name or their family. */
+/** Not every Ollama says what its models can do; embedding models are recognised by name or family. */
 function canTalk({ capabilities, details }: Readonly<Record<string, unknown>>, name: string): boolean {
   if (Array.isArray(capabilities)) return capabilities.includes("completion");
   const family = isObject(details) ? String(details.family) : "";
   return seemsToTalk(name) && !/bert/i.test(family);
 }
 
-/** As far as a name can tell: others measure, hear, speak, draw or judge. */
+/** Judging by the name: others embed, rank, hear, speak, draw or judge. */
 export function seemsToTalk(name: string): boolean {
   return !/embed|rerank|\bbge|minilm|whisper|transcri|tts|audio|realtime|image|dall-e|sora|moderation|guard|davinci|babbage/i.test(
     name,

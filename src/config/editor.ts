@@ -1,10 +1,10 @@
-/** The schema of the file as editors and other programs read it. */
+/** The file's schema as editors and other programs read it. */
 import type { Schema } from "../core/schema.ts";
 import { isSecret, type Path } from "./path.ts";
 import { type AdapterOptions, fileSchema, gatewaySchema } from "./schema.ts";
 import { adapterSchema } from "./schema/adapter.ts";
 
-/** The whole file as JSON Schema, for editors: what has a default may be absent, and a secret may stand in a file. */
+/** The whole file as JSON Schema: what has a default is optional, and a secret may be in a file of its own. */
 export function toJsonSchema(adapterOptions: AdapterOptions): object {
   const anyOf = Object.entries(adapterOptions).map(([type, options]) => adapterSchema(type, options));
   const adapters = { ...gatewaySchema.properties.adapters, patternProperties: { "^.*$": { anyOf } } };
@@ -17,7 +17,7 @@ export function toJsonSchema(adapterOptions: AdapterOptions): object {
   };
 }
 
-/** The same schema, in which each secret may also be a file that holds it. */
+/** The same schema, with a reference to a file allowed for every secret. */
 function orFiles(schema: Schema, path: Path): Schema {
   const { description, ...text } = schema;
   if (schema.type === "string" && isSecret(path)) return { description, anyOf: [text, file] };

@@ -1,8 +1,8 @@
-/** Fills in the defaults of a schema wherever a value says nothing. */
+/** Fills in the defaults of a schema where a value is absent. */
 import type { Schema } from "../core/schema.ts";
 import { isObject } from "./path.ts";
 
-/** The value itself is left as it is. What does not fit the schema stays, for the validation to tell. */
+/** Does not change the value itself. What does not fit the schema stays, for validation to report. */
 export function fillDefaults(schema: Schema, value: unknown): unknown {
   const given = value === undefined ? structuredClone(schema.default) : value;
   const { properties, items } = schema;

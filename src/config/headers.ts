@@ -1,9 +1,9 @@
-/** Values that adapters send as headers: what HTTP cannot carry is told when the file is read, not by every turn that fails. */
+/** Checks values that adapters send as headers: what HTTP cannot carry is reported at loading, not by failing turns. */
 import { isObject, type Path, valueAt } from "./path.ts";
 import { problem, type Problems } from "./problem.ts";
 import type { AdapterOptions } from "./schema.ts";
 
-/** An option is a header where its schema says `format: "header"`, and all that stands under `headers` is one. */
+/** An option is a header if its schema says `format: "header"`, and so is everything under `headers`. */
 export function* judgeHeaders(file: unknown, adapterOptions: AdapterOptions): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
   if (!isObject(adapters)) return;
@@ -17,18 +17,18 @@ export function* judgeHeaders(file: unknown, adapterOptions: AdapterOptions): Pr
   }
 }
 
-/** A token travels in a header, and is one word there: visible ASCII characters. */
+/** A token is one word in a header: visible ASCII characters. */
 export function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** What is wrong with the ends of a secret, and what to do; nothing: it has no white space around it. */
+/** What is wrong with the ends of a secret, and what to do; undefined if no white space is around it. */
 export function faultAround(text: string): string | undefined {
   if (/[\r\n]$/.test(text)) return 'ends with a line end; take it off, or write {"file": "…"}, which leaves it out';
   return text.trim() === text ? undefined : "has white space around it; take it off";
 }
 
-/** What is wrong with a text that shall be all or a part of a header, and what to do; nothing: it can be sent. */
+/** What is wrong with a text for a header or a part of one, and what to do; undefined if it can be sent. */
 export function faultOfHeader(text: string): string | undefined {
   const fault = faultAround(text);
   if (fault !== undefined) return fault;
@@ -38,7 +38,7 @@ export function faultOfHeader(text: string): string | undefined {
   return undefined;
 }
 
-/** Packages of providers take their headers, and the key that becomes one, among options of their own. */
+/** Provider packages take headers, and the key that becomes one, among options of their own. */
 function* judgeWithin(path: Path, value: unknown): Problems {
   if (path.at(-1) === "apiKey") yield* judgeValue(path, value);
   else if (isObject(value)) {

@@ -1,12 +1,12 @@
 /**
- * Takes secrets out of a text: of URLs, of arguments, of headers and connection strings that stand in it. Every expression here
- * passes over a text once: none begins in the middle of what it has already read in vain.
+ * Removes secrets from a text: from URLs, arguments, headers and connection strings in it. Every expression here scans
+ * a text once: none starts again within what it has already tried in vain.
  */
 import { namesSecret } from "./path.ts";
 
 /**
- * What it keeps is what nobody could use; a reference like `${NAME}` stays as it is written. Among the arguments of a program,
- * `before` is the one in front: what follows `--api-key` is a secret.
+ * What remains is of no use to anybody; a reference like `${NAME}` stays as it is written. Among a program's arguments,
+ * `before` is the previous one: what follows `--api-key` is a secret.
  */
 export function hideSecrets(text: string, before?: unknown): string {
   return hideKnown(text, before).replaceAll(
@@ -16,7 +16,7 @@ export function hideSecrets(text: string, before?: unknown): string {
   );
 }
 
-/** Whether something in it is a secret by its name, its place or its form, while `hideSecrets` also hides what may be one. */
+/** Whether it contains a secret, by name, place or form; `hideSecrets` also hides what only may be one. */
 export function holdsSecret(text: string, before?: unknown): boolean {
   return hideKnown(text, before) !== text;
 }
@@ -29,7 +29,7 @@ export function star(text: string): string {
     .join("");
 }
 
-/** What a URL asks for may be shown where its name says that it opens nothing. */
+/** Query parameters that may be shown: their names say they are harmless. */
 const harmlessSettings: ReadonlySet<string> = new Set([
   "api-version",
   "version",
@@ -46,7 +46,7 @@ function hideKnown(text: string, before: unknown): string {
     if (opens(before)) return star(text);
     if (namesUser(before)) return starPassword(text);
   }
-  // A file's name, as a store is written.
+  // The URL of a store in a file.
   if (/^sqlite:[^?\s]*$/.test(text)) return text;
   const shown = text
     .replace(/^(rediss?:\/\/)(\S*)@/, (_, scheme: string, user: string) => `${scheme}${star(user)}@`)
@@ -54,7 +54,7 @@ function hideKnown(text: string, before: unknown): string {
   return hideNamed(shown).replaceAll(knownForm, star);
 }
 
-/** Keys that are known by their beginnings. */
+/** Keys recognised by their prefixes. */
 const knownForm =
   /(?<![\w-])(?:(?:sk|pk|rk|xai)-(?=[\w-]*\d)[\w-]{8,}|(?:AIza|gsk_|hf_|gh[a-z]_|github_pat_|glpat-|xox[a-z]-)[\w-]{16,}|[spr]k_(?:live|test)_\w{8,}|A[KS]IA[A-Z\d]{12,}|eyJ[\w-]+\.[\w-]+\.[\w-]*)/g;
 
@@ -74,25 +74,25 @@ function hideNamed(text: string): string {
   return shown + text.slice(from);
 }
 
-/** A name, with the quote that opens before it, and what may stand between it and its value. */
+/** A name, with any quote in front, and what may separate it from its value. */
 const naming = /(?<=^|(\\*["'])|[^\w.-])([\w.-]+)(\\*["']?\s*(?:=+>?|:+(?!\/\/))\s*|\s+)/g;
 
 function opens(name: string): boolean {
   return namesSecret(name) || /auth$/i.test(name.trimEnd());
 }
 
-/** Whose value is a name and, after a colon, a password. */
+/** Options whose value is `name:password`. */
 function namesUser(name: string): boolean {
   return /^--?(?:u|user|proxy-user)$/i.test(name);
 }
 
-/** Only options and `Bearer` have their value behind a blank; what stands in a path or an address is no name (`http://key:80`). */
+/** Only options and `Bearer` have their value after a space; part of a path or address is no name (`http://key:80`). */
 function assigns(name: string, sign: string, previous: string | undefined): boolean {
   if (sign.trim() === "") return /^(?:-|bearer$)/i.test(name);
   return sign !== ":" || !"/@:".includes(previous ?? " ");
 }
 
-/** From where to where it goes. `quote` opens before the name, if one does; at the beginning of the text there is nothing before it. */
+/** Where a value begins and ends. `quote` is what opens before the name, if any; undefined at the start of the text. */
 function findValue(text: string, begin: number, sign: string, quote: string | undefined): readonly [number, number] {
   const isOption = sign.trim() === "";
   if (quote === undefined && !isOption) return [begin, text.length];
@@ -109,7 +109,7 @@ function findValue(text: string, begin: number, sign: string, quote: string | un
   return [begin, begin + matchAt(/(?:(?:Bearer|Basic|Token|ApiKey)\s+)?[^\s"'&;]+/iy, text, begin).length];
 }
 
-/** Where what was opened with this quote ends. One with a backslash stands in a text within a text. */
+/** Where a quoted text ends. A quote with backslashes belongs to a text within a text. */
 function findQuote(text: string, start: number, quote: string): number {
   if (quote === '"') return start + matchAt(/(?:[^"\\]+|\\.)*/sy, text, start).length;
   const end = text.indexOf(quote, start);

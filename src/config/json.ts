@@ -1,4 +1,4 @@
-/** Reads JSON in which a person may also write comments and trailing commas, and says where it went wrong. */
+/** Parses JSON that may have comments and trailing commas, and says where it is wrong. */
 import { ConfigError, problem } from "./problem.ts";
 
 const maxDepth = 100;
@@ -6,7 +6,7 @@ const blank = /(?:[ \t\r\n\uFEFF]+|\/\/[^\n]*|\/\*[\s\S]*?\*\/)+/y;
 const quoted = /"(?:[^"\\\n]|\\.)*"/y;
 const bare = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
 
-/** Throws the first fault, with its line and column. The text itself is never quoted: it may hold secrets. */
+/** Throws the first error, with line and column. The text itself is never quoted: it may contain secrets. */
 export function parseJson(text: string): unknown {
   let position = 0;
 
@@ -23,7 +23,7 @@ export function parseJson(text: string): unknown {
     return found;
   }
 
-  /** The next character that means something. */
+  /** The next character that is not blank. */
   function peek(): string | undefined {
     take(blank);
     if (text.startsWith("/*", position)) throw fault("this comment is not closed");
@@ -76,7 +76,7 @@ export function parseJson(text: string): unknown {
     return values;
   }
 
-  /** All that stands before the bracket at the end, with commas between; the last may have one too. */
+  /** Everything up to the closing bracket, separated by commas; the last may have one too. */
   function readEach(end: string, readOne: () => unknown): void {
     position++;
     while (peek() !== end) {

@@ -1,4 +1,4 @@
-/** Text and environment in, one complete configuration out, or everything that is wrong with it. */
+/** Loads the configuration: text and environment in, a complete one out, or all its problems. */
 import { dirname } from "node:path";
 import { type Config, toConfig } from "./config.ts";
 import { findDangers, findOpenSecret } from "./dangers.ts";
@@ -16,7 +16,7 @@ import { type AdapterOptions, type FileShape, fileSchema } from "./schema.ts";
 import { adapterSchema } from "./schema/adapter.ts";
 import { validate } from "./validate.ts";
 
-/** A file that was read, or what stands in for it on a run without one. */
+/** A file that was read, or what replaces it in a run without one. */
 export type Source =
   | { readonly file: string; readonly text: string }
   | { readonly folder: string; readonly generatedToken: string };
@@ -27,22 +27,22 @@ export interface LoadSurroundings extends Environment {
   /** The permission bits of a file, where the system has them. */
   readonly modeOf: (file: string) => number | undefined;
   readonly now: Date;
-  /** Settings that stand above the file's. */
+  /** Settings that override the file's. */
   readonly overrides?: { readonly bind?: unknown; readonly port?: unknown };
-  /** What is known to be wrong with them already. */
+  /** Problems with them that are already known. */
   readonly problems?: readonly Problem[];
 }
 
 export interface Loaded {
   readonly config: Config;
-  /** The same in the shape of the file, complete; it holds secrets. */
+  /** The same in the shape of the file, complete, with secrets. */
   readonly effective: unknown;
-  /** What of it came through a reference, as it is written. */
+  /** Shows what came from a reference as it is written. */
   readonly shown: Shown;
   readonly warnings: readonly Problem[];
-  /** Why this adapter answers. */
+  /** Why this adapter is used. */
   readonly reason: string;
-  /** A model's name for a first request, as far as one is configured; otherwise only the adapter can tell. */
+  /** A model's name for a first request, if one is configured; otherwise only the adapter knows. */
   readonly exampleModel: string | undefined;
 }
 
@@ -75,13 +75,13 @@ export async function loadConfig(source: Source, surroundings: LoadSurroundings)
   return { config, effective, shown, warnings, reason: choice.reason, exampleModel: choice.exampleModel };
 }
 
-/** Without a file both endpoints and the console are on: nobody has said otherwise, and only this machine can reach them. */
+/** Without a file both endpoints and the console are on: nobody said otherwise, and only this machine reaches them. */
 function withoutFile(token: string): unknown {
   const endpoints = { compat_chat: true, compat_responses: true };
   return { gateway: { auth: { token }, http: { endpoints, console: true } } };
 }
 
-/** A file that has no place for an override has a problem of its own there, which is told instead. */
+/** If the file has no object there, that is a problem of its own, which is reported instead. */
 function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown {
   const given = Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== undefined));
   if (Object.keys(given).length === 0 || !isObject(file)) return file;
@@ -91,7 +91,7 @@ function override(file: unknown, { overrides = {} }: LoadSurroundings): unknown 
   return isObject(http) ? { ...file, gateway: { ...gateway, http: { ...http, ...given } } } : file;
 }
 
-/** Fills in each adapter's defaults, and holds it against the schema of its type. */
+/** Fills in each adapter's defaults, and validates it by the schema of its type. */
 function* completeAdapters(file: unknown, adapterOptions: AdapterOptions, shown: Shown): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
   if (!isObject(adapters)) return;

@@ -1,9 +1,9 @@
-/** Shows a configuration without giving its secrets away. */
+/** Shows a configuration without its secrets. */
 import { hideSecrets, star } from "./hide.ts";
 import { isHidden, isModel, isObject, type Path } from "./path.ts";
 import type { Shown } from "./references.ts";
 
-/** The same value with `***` in place of every secret. What came through a reference is shown as it is written, never as what it stands for. */
+/** The value with `***` in place of every secret. A reference is shown as it is written, never its value. */
 export function maskSecrets(value: unknown, shown: Shown = asItIs, path: Path = [], before?: unknown): unknown {
   if (Array.isArray(value)) {
     return value.map((entry, index) => maskSecrets(entry, shown, [...path, index], value[index - 1]));
@@ -15,7 +15,7 @@ export function maskSecrets(value: unknown, shown: Shown = asItIs, path: Path = 
   }
   if (typeof value !== "string") return value;
   const written = shown(path, value);
-  // A reference to a file names it, and no more.
+  // A reference to a file only names it.
   if (typeof written !== "string" || isModel(path)) return written;
   return isHidden(path) ? star(written) : hideSecrets(written, before);
 }

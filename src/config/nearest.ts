@@ -1,6 +1,6 @@
 /** Finds the word that was probably meant. */
 
-/** The known word that is the fewest slips away, if any is near enough, or else the only one that begins so. */
+/** The known word that is the fewest typos away, if near enough; else the only one with this prefix. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const wanted = word.toLowerCase();
   let best: string | undefined;

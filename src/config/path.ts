@@ -1,8 +1,8 @@
-/** Where a value stands in the file, how problems name that place, and which places hold secrets. */
+/** Where a value is in the file, how problems name that place, and which places hold secrets. */
 
 export type Path = readonly (string | number)[];
 
-/** `gateway.http.tokens[0].name`; a key that is no plain word stands in brackets. */
+/** `gateway.http.tokens[0].name`; a key that is not a plain word is in brackets. */
 export function formatPath(path: Path): string {
   let text = "";
   for (const key of path) {
@@ -13,14 +13,14 @@ export function formatPath(path: Path): string {
   return text === "" ? "(the file)" : text;
 }
 
-/** Tokens, keys and passwords by their names, and every header or variable that an adapter passes on. */
+/** Tokens, keys and passwords, by name; and every header or variable that an adapter passes on. */
 export function isSecret(path: Path): boolean {
   if (isModel(path)) return false;
   if (path.at(-2) === "headers" || path.at(-2) === "set_env") return true;
   return namesSecret(path.at(-1));
 }
 
-/** The same, and what an adapter passes on in a form that is not ours to know, unless its name says that it opens nothing. */
+/** The same, and options that an adapter passes on unread, unless their names say that they are harmless. */
 export function isHidden(path: Path): boolean {
   if (isModel(path)) return false;
   if (isSecret(path)) return true;
@@ -29,12 +29,12 @@ export function isHidden(path: Path): boolean {
   return path.slice(3).some(namesSecret) || (key === "options" && !namesHarmless(within));
 }
 
-/** The name of a model opens nothing, whatever it looks like and whatever callers call it. */
+/** A model's name is no secret, whatever it looks like and whatever callers call it. */
 export function isModel([, section, , key]: Path): boolean {
   return section === "adapters" && (key === "model" || key === "models");
 }
 
-/** Whether the last name of a path is that of a place or of a choice. */
+/** Whether the last name of a path is that of a place or a choice. */
 function namesHarmless(path: Path): boolean {
   const name = path.findLast((key) => typeof key === "string") ?? "";
   return wordsOf(String(name)).some((word) => harmlessWord.test(word));
@@ -43,7 +43,7 @@ function namesHarmless(path: Path): boolean {
 const harmlessWord =
   /^(url|uri|host|hostname|endpoint|name|region|location|zone|version|model|deployment|project|organization|provider|type|mode|format|language|level|effort|tier)s?$/;
 
-/** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. The tokens of `max_tokens` are counted, and open nothing. */
+/** `api_key`, `apiKey`, `API-KEY` and `accessKeyId` alike. `max_tokens` is a count, not a secret. */
 export function namesSecret(key: string | number | undefined): boolean {
   if (typeof key !== "string") return false;
   const words = wordsOf(key);

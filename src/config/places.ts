@@ -1,12 +1,12 @@
-/** Says where things are: every path absolute, and what the file left to be found by its name. */
+/** Makes every path absolute, and fills in the store and the adapter the file leaves open. */
 import { resolve } from "node:path";
 import { isObject } from "./path.ts";
 import type { AdapterOptions, FileShape } from "./schema.ts";
 
-/** A file in which nothing is left to be found. */
+/** A file with nothing left open. */
 export type PlacedFile = ReturnType<typeof withPlaces>;
 
-/** Relative paths start from the folder. */
+/** Paths are relative to `folder`. */
 export function withPlaces(file: FileShape, folder: string, adapterName: string, adapterOptions: AdapterOptions) {
   const { gateway } = file;
   const dataDir = resolve(folder, gateway.data_dir);
@@ -33,7 +33,7 @@ export function withPlaces(file: FileShape, folder: string, adapterName: string,
   };
 }
 
-/** An adapter's own options are paths where their schema says `format: "path"`. */
+/** An adapter's own options are paths if their schema says `format: "path"`. */
 function placeOptions(adapter: unknown, folder: string, adapterOptions: AdapterOptions): unknown {
   if (!isObject(adapter)) return adapter;
   const forms = adapterOptions[String(adapter.type)]?.properties ?? {};

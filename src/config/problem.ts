@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, said so that the operator can mend it without reading anything else. */
+/** Describes problems of a configuration so that the operator can fix them without reading more. */
 import { hideSecrets } from "./hide.ts";
 import { formatPath, isHidden, isObject, type Path } from "./path.ts";
 
@@ -9,10 +9,10 @@ export interface Problem {
   readonly message: string;
 }
 
-/** Each is told as it is found. */
+/** Yielded as they are found. */
 export type Problems = Generator<Problem, void, void>;
 
-/** Happens when a configuration cannot be used; carries all that is wrong with it, not only the first. */
+/** Thrown if a configuration cannot be used; carries all its problems, not only the first. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly Problem[];
@@ -27,12 +27,12 @@ export function problem(path: Path, message: string): Problem {
   return { path: formatPath(path), message };
 }
 
-/** A value that is not what its place allows. */
+/** A value that its place does not allow. */
 export function misfit(path: Path, value: unknown, allowed: string): Problem {
   return problem(path, `found ${describeValue(path, value)}; allowed: ${allowed}`);
 }
 
-/** A value as a problem may show it: secrets by their kind only. */
+/** A value as a problem may show it: of secrets only the type. */
 function describeValue(path: Path, value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";

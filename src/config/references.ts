@@ -1,16 +1,16 @@
-/** Replaces `${ENV_NAME}` in any string and `{"file": "..."}` at any secret by what they stand for. */
+/** Replaces `${ENV_NAME}` in any string and `{"file": "..."}` at any secret with their values. */
 import { resolve as toAbsolute } from "node:path";
 import type { LoadSurroundings } from "./load.ts";
 import { isObject, isSecret, formatPath, type Path } from "./path.ts";
 import { misfit, problem, type Problem } from "./problem.ts";
 
-/** A value as problems may show it: what came through a reference, as it is written in the file. */
+/** A value as problems may show it: a reference stays as it is written in the file. */
 export type Shown = (path: Path, value: unknown) => unknown;
 
-/** Stands where a reference could not be resolved, so that it is told once and not again as a missing or wrong value. */
+/** Marks an unresolved reference, so that it is not reported again as a missing or wrong value. */
 export const unresolved = Symbol("unresolved");
 
-/** The value, what is wrong with its references, and how to show it. Relative paths start from the folder. */
+/** The value, the problems of its references, and how to show it. Paths are relative to `folder`. */
 export function resolveReferences(
   file: unknown,
   folder: string,
@@ -59,7 +59,7 @@ export function resolveReferences(
     if (name === unresolved) return unresolved;
     const file = toAbsolute(folder, name);
     try {
-      // Editors and `echo` end a file with a line, which is no part of the secret.
+      // Editors and `echo` add a newline, which is not part of the secret.
       const secret = readText(file).trim();
       if (secret !== "") return secret;
       problems.push(problem(path, `refers to the file ${file}, which is empty; write the secret into it`));

@@ -1,4 +1,4 @@
-/** What no single key can tell: rules between keys, and the forms that addresses, dates and names must have. */
+/** What the schema cannot check: rules between keys, and the forms of addresses, dates and names. */
 import { hash } from "node:crypto";
 import { allowedAddresses, faultOfAddress } from "./address.ts";
 import { faultAround, isToken } from "./headers.ts";
@@ -7,7 +7,7 @@ import { misfit, problem, type Problems } from "./problem.ts";
 import type { Shown } from "./references.ts";
 import { allowedRedis, isRedisUrl } from "./store.ts";
 
-/** Problems between keys. The file may have other problems too, so nothing is taken for granted but that `gateway` is an object. */
+/** Problems between keys. The file may have others too, so nothing is assumed but that `gateway` is an object. */
 export function* findConflicts(file: unknown, shown: Shown): Problems {
   yield* judgeAddress(file, shown);
   yield* judgeOrigins(file, shown);
@@ -79,7 +79,7 @@ function* judgeNamed(file: unknown, path: Path, token: Readonly<Record<string, u
   }
 }
 
-/** The 30th of February would be taken for the 2nd of March. */
+/** `Date` would read 30 February as 2 March. */
 function isDate(text: string): boolean {
   const day = Date.parse(`${text.slice(0, 10)}T00:00:00Z`);
   const exists = !Number.isNaN(day) && new Date(day).toISOString().slice(0, 10) === text.slice(0, 10);
@@ -109,7 +109,7 @@ function* judgeRate(file: unknown, path: Path): Problems {
   yield problem([...path, "burst"], "means nothing without 'requests_per_minute' beside it");
 }
 
-/** Adapters that are named elsewhere must be there. */
+/** Adapters that are named elsewhere must exist. */
 function* judgeAdapterNames(file: unknown): Problems {
   const adapters = valueAt(file, ["gateway", "adapters"]);
   if (!isObject(adapters)) return;
@@ -140,7 +140,7 @@ function* judgeName(
   yield misfit(path, name, known.length === 0 ? `nothing, because ${whyNone}` : known.join(", "));
 }
 
-/** Every token that is written out, with its place. */
+/** Every token in plain text, with its path. */
 export function tokensOf(file: unknown): readonly Written[] {
   return textsAt(file, [...lonely, ...namedTokens(file).map(([path]) => path.concat("token"))]);
 }
@@ -151,7 +151,7 @@ function namedTokens(file: unknown): readonly Entry[] {
 
 type Entry = readonly [path: Path, value: unknown];
 
-/** Those of a list, each with its place; none where there is no list, of which the schema has told. */
+/** The entries of a list with their paths; none if it is not a list, which the schema reports. */
 function entriesAt(file: unknown, path: Path): readonly Entry[] {
   const list = valueAt(file, path);
   return Array.isArray(list) ? list.map((value: unknown, index) => [[...path, index], value] as const) : [];

@@ -1,4 +1,4 @@
-/** The schema of the configuration file: every key with its type, its default and what it means. */
+/** The schema of the configuration file: every key with its type, default and meaning. */
 import type { Complete, ObjectSchema } from "../core/schema.ts";
 import { http } from "./schema/http.ts";
 import { byName, section } from "./schema/kinds.ts";
@@ -7,10 +7,10 @@ import { sessions } from "./schema/sessions.ts";
 /** The options of each type of adapter, by the type's name. */
 export type AdapterOptions = Readonly<Record<string, ObjectSchema>>;
 
-/** A file that has passed the schema, with its defaults filled in. */
+/** A validated file with its defaults filled in. */
 export type FileShape = Complete<typeof fileSchema>;
 
-/** What stands under `gateway`, without the adapters' own options, which are known by their type only. */
+/** What `gateway` contains, without the adapters' own options, which depend on their type. */
 export const gatewaySchema = section("The gateway.", {
   auth: section("Who may operate the gateway.", {
     token: {

@@ -4,13 +4,13 @@ export const allowedRedis =
   "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; " +
   "other characters than letters and digits in a password as % and two digits";
 
-/** Whether it could be one in Redis. Several hosts are nodes of one cluster. */
+/** Whether it is a valid Redis URL. Several hosts are nodes of one cluster. */
 export function isRedisUrl(text: string): boolean {
   const [, before = "", hosts = "", after = ""] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#@]*)(.*)$/s.exec(text) ?? [];
   return hosts.split(",").every((host) => isServerUrl(`${before}${host}${after}`));
 }
 
-/** Where the store is a file. */
+/** The store's file, if any. */
 export function fileOfStore(url: string): string | undefined {
   return url.startsWith("sqlite:") ? url.slice("sqlite:".length) : undefined;
 }

@@ -19,11 +19,11 @@ import { ConfigError } from "./problem.ts";
 export interface KeptToken {
   readonly token: string;
   readonly file: string;
-  /** Whether it was made just now, and so has never been shown. */
+  /** Whether it was just made, and so has never been shown. */
   readonly isNew: boolean;
 }
 
-/** Reads the token of the data folder, or makes folder and token. */
+/** Reads the data folder's token, or creates folder and token. */
 export function keepToken(dataDir: string): KeptToken {
   return findToken(dataDir) ?? explained(dataDir, "kept", (file) => writeToken(dataDir, file));
 }
@@ -33,7 +33,7 @@ export function findToken(dataDir: string): KeptToken | undefined {
   return explained(dataDir, "read", readToken);
 }
 
-/** Puts a new token in the place of the one that was made; whoever reads meanwhile gets one of them whole. */
+/** Replaces the token atomically: whoever reads it meanwhile gets the old or the new one. */
 export function replaceToken(dataDir: string): KeptToken {
   return explained(dataDir, "kept", (file) => {
     checkOwner(file);
@@ -50,7 +50,7 @@ export function replaceToken(dataDir: string): KeptToken {
   });
 }
 
-/** Root could replace anybody's token, by one that its owner's gateway could not read; to give it away would trust that owner's folder. */
+/** Root could replace a user's token with one this user cannot read; a chown would have to trust the user's folder. */
 function checkOwner(file: string): void {
   const uid = statSync(file, { throwIfNoEntry: false })?.uid;
   if (uid === undefined || uid === process.geteuid?.() || process.geteuid === undefined) return;
@@ -58,17 +58,17 @@ function checkOwner(file: string): void {
   throw new ConfigError([{ path: file, message }]);
 }
 
-/** Takes a token back that was just made. */
+/** Deletes a token that was just made. */
 export function forgetToken({ file }: KeptToken): void {
   rmSync(file, { force: true });
 }
 
-/** Nobody guesses 192 random bits. */
+/** A token of 192 random bits. */
 export function createToken(): string {
   return tokenPrefix + randomBytes(24).toString("hex");
 }
 
-/** What the system says about the token's file becomes a problem that the operator can mend. */
+/** Turns a system error about the token's file into a problem that the operator can fix. */
 function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: string) => T): T {
   const file = join(dataDir, "token");
   try {
@@ -111,7 +111,7 @@ function writeToken(dataDir: string, file: string): KeptToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
   let descriptor: number;
-  // "wx": of two gateways that start at once, one makes the token and the other reads it.
+  // "wx": if two gateways start at once, one makes the token and the other reads it.
   try {
     descriptor = openSync(file, "wx", 0o600);
   } catch (thrown) {
@@ -124,7 +124,7 @@ function writeToken(dataDir: string, file: string): KeptToken {
     // The umask may have taken too much.
     chmodSync(file, 0o600);
   } catch (thrown) {
-    // On a full disk there is room for the name of a file, and an empty one would stand in the way of the next start.
+    // A full disk still has room for a file's name, and an empty file would block the next start.
     rmSync(file, { force: true });
     throw thrown;
   } finally {
@@ -133,7 +133,7 @@ function writeToken(dataDir: string, file: string): KeptToken {
   return { token, file, isNew: true };
 }
 
-/** What the system calls a failure, if it is one of the system's. */
+/** The code of an error, if it is a system error. */
 function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : undefined;
 }

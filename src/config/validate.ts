@@ -1,16 +1,16 @@
-/** Holds a value against a schema and tells everything that does not fit, each with its path. */
+/** Validates a value against a schema and reports every problem with its path. */
 import type { Schema } from "../core/schema.ts";
 import { nearest } from "./nearest.ts";
 import { formatPath, isObject, type Path } from "./path.ts";
 import { misfit, problem, type Problem, type Problems } from "./problem.ts";
 import { type Shown, unresolved } from "./references.ts";
 
-/** Of a schema with choices all of them are told: nobody knows which was meant. */
+/** If a schema has choices, all are named: nobody knows which was meant. */
 export function* validate(schema: Schema, value: unknown, path: Path, shown: Shown): Problems {
   const { anyOf, items, properties, patternProperties = {} } = schema;
   const [each] = Object.values(patternProperties);
   if (value === unresolved) return;
-  // A choice fits when it has no problem with the value.
+  // A choice fits if it finds no problem in the value.
   const isRight = anyOf?.some((choice) => validate(choice, value, path, shown).next().done) ?? isFitting(schema, value);
   if (!isRight) yield misfit(path, shown(path, value), describeSchema(schema));
   else if (Array.isArray(value) && items !== undefined) {

@@ -1,8 +1,8 @@
-/** The keys of an adapter: those that every one has, and those of its type. */
+/** The keys of an adapter: those common to all, and those of its type. */
 import type { Complete, Given, ObjectSchema, Schema } from "../../core/schema.ts";
 import { byName, integer, list, optionalInteger, section } from "./kinds.ts";
 
-/** One adapter of a type: `type`, the keys that every adapter has, and its own. */
+/** The schema of an adapter: `type`, the keys common to all, and its own. */
 export function adapterSchema(type: string, options: ObjectSchema): Schema {
   return {
     type: "object",
@@ -16,7 +16,7 @@ export function adapterSchema(type: string, options: ObjectSchema): Schema {
   };
 }
 
-/** The keys that every adapter has. */
+/** The keys common to all adapters. */
 export const adapterKeys = {
   model: { type: "string", minLength: 1, description: "The model that is asked whatever name a caller sends." },
   models: byName(
@@ -46,8 +46,8 @@ export const adapterKeys = {
   }),
 } as const;
 
-/** The keys that every adapter has, as they are written. */
+/** The keys common to all adapters, as written. */
 export type AdapterKeys = Given<{ readonly properties: typeof adapterKeys }>;
 
-/** An adapter that has passed its schema, with its defaults filled in; beside these keys stand the options of its type. */
+/** A validated adapter with its defaults filled in; beside these keys it has the options of its type. */
 export type AdapterShape = { readonly type: string } & Complete<{ readonly properties: typeof adapterKeys }>;

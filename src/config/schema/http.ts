@@ -1,10 +1,10 @@
 /** The keys of the front door. */
 import { flag, integer, list, optionalInteger, section } from "./kinds.ts";
 
-/** The endpoints that can be switched on, by their keys. */
+/** The keys of the endpoints that can be enabled. */
 export const endpointNames = ["compat_chat", "compat_responses"] as const;
 
-/** What a token of its own may open. */
+/** What a named token may open. */
 const opened = [...endpointNames, "metrics"] as const;
 
 const mostRequests = 1_000_000_000;

@@ -1,7 +1,7 @@
-/** Kinds of values that stand at many keys, each with what it is when absent and what it means. */
+/** Kinds of values that many keys share, each with a default and a description. */
 import type { Schema } from "../../core/schema.ts";
 
-/** Keys that belong together; there are no others beside them. */
+/** Keys that belong together; no others are allowed. */
 export function section<const Properties extends Readonly<Record<string, Schema>>>(
   description: string,
   properties: Properties,
@@ -9,12 +9,12 @@ export function section<const Properties extends Readonly<Record<string, Schema>
   return { type: "object", additionalProperties: false, default: {}, description, properties } as const;
 }
 
-/** Values of one kind under names of the operator's choice. */
+/** Values of one kind under names the operator chooses. */
 export function byName<const Each extends Schema>(each: Each, description: string) {
   return { type: "object", patternProperties: { "^.*$": each }, default: {}, description } as const;
 }
 
-/** Values of one kind in an order. */
+/** Values of one kind, in order. */
 export function list<const Each extends Schema>(items: Each, description: string, fallback: readonly string[] = []) {
   return { type: "array", items, default: fallback, description } as const;
 }
@@ -24,7 +24,7 @@ export function flag(fallback: boolean, description: string) {
   return { type: "boolean", default: fallback, description } as const;
 }
 
-/** As far as a timer can be set. */
+/** The upper limit of a timer. */
 const largest = 2_147_483_647;
 
 /** A number of things, or of milliseconds. */
