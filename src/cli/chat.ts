@@ -64,7 +64,7 @@ export const chat: Command = {
         complain: (line) => terminal.complain(line),
         session,
         model,
-        // Who is not known by a hint, or is expected to, shows what was said.
+        // If no hint names the session, or if resending is expected.
         showsHistory: naming === undefined || alwaysResends,
         stopped: stopped.signal,
       });
@@ -80,7 +80,7 @@ interface Opened {
   readonly where: string;
 }
 
-/** A gateway that answers at the given or the configured address, else one in this process. Throws when neither can be. */
+/** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
 async function openPartner(
   options: Arguments["options"],
   { config }: Loaded,
@@ -108,7 +108,7 @@ async function openPartner(
   }
 }
 
-/** A gateway elsewhere knows other names than this configuration. Throws when none can be found. */
+/** A gateway elsewhere has other models than this configuration. Throws if none can be found. */
 async function chooseModel(
   partner: Partner,
   { model, url }: Arguments["options"],
@@ -124,7 +124,7 @@ async function chooseModel(
   }
 }
 
-/** Who cannot be reached, or takes nothing now, would be no other with a model's name. */
+/** Naming a model would not help if a gateway is unreachable or takes nothing now. */
 function isOfAll(failure: unknown): boolean {
   if (!(failure instanceof GatewayError)) return false;
   const isNetwork = failure.cause instanceof Error && "code" in failure.cause;
@@ -133,7 +133,7 @@ function isOfAll(failure: unknown): boolean {
 
 const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rate_limit", "overloaded"]);
 
-/** Its address, if it answers there. The token goes to nobody who only has the gateway's port. */
+/** The gateway's address, if it answers. Whoever merely has its port does not get the token. */
 async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
   const { knock, toAddress } = await import("./knock.ts");
@@ -151,7 +151,7 @@ async function findGateway({ http, sessions }: Config, terminal: Terminal): Prom
   return undefined;
 }
 
-/** The generated token on a run without a file; else the one that opens the endpoints. */
+/** The generated token in a run without a file; else the one that opens the endpoints. */
 function readToken(file: string | undefined, config: Config, terminal: Terminal): string | undefined {
   if (file !== undefined) return readTokenFile(toPath(file, terminal));
   if (config.file === undefined) return findToken(config.dataDir)?.token;
@@ -169,14 +169,14 @@ function readTokenFile(file: string): string {
   throw new ConfigError([{ path: file, message: "holds no token: a token is one line of visible ASCII characters" }]);
 }
 
-/** As `portico start` tells it, or as clients are given it, with `/v1` at its end. */
+/** As `portico start` prints it, or as clients have it, with `/v1` at the end. */
 function readAddress(url: string): string {
   const address = url.replace(/\/+$/, "").replace(/:?\/v1$/, "");
   if (address.startsWith("unix:/") || (URL.canParse(address) && /^https?:/.test(address))) return address;
   throw new UsageError(`The option '--url' needs a URL like http://127.0.0.1:8600 or unix:/path, not '${url}'.`);
 }
 
-/** It travels in a header, where spaces at the ends are lost. */
+/** It is sent in a header, which loses spaces at the ends. */
 function readSession(name: string): string {
   if (/^[\x21-\x7e](?:[\x20-\x7e]{0,198}[\x21-\x7e])?$/.test(name)) return name;
   throw new UsageError("The option '--session' needs a name of at most 200 ASCII characters.");

@@ -1,4 +1,4 @@
-/** `portico check`: validates the configuration, and shows what it comes to. */
+/** `portico check`: validates the configuration, and prints its full form. */
 import { maskSecrets } from "../config/mask.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";

@@ -7,14 +7,14 @@ import type { Terminal } from "./terminal.ts";
 export interface Command {
   /** One line for the list of commands. */
   readonly summary: string;
-  /** What stands after `portico` in the usage line. */
+  /** What follows `portico` in the usage line. */
   readonly usage: string;
   readonly options: Readonly<Record<string, Option>>;
   /** None when absent. */
   readonly maxPositionals?: number;
   /** What else its help says. */
   readonly notes: readonly string[];
-  /** Gives the exit code. */
+  /** Returns the exit code. */
   run(given: Arguments, terminal: Terminal, house: House): Promise<number>;
 }
 
@@ -25,25 +25,25 @@ export interface Group {
 }
 
 interface Option {
-  /** The name of its value; without one it is there or not. */
+  /** The name of its value; absent: it is a flag. */
   readonly value?: string;
   readonly summary: string;
 }
 
 export interface Arguments {
   readonly options: Readonly<Record<string, string | undefined>>;
-  /** The options without a value that are there. */
+  /** The given options that have no value. */
   readonly flags: ReadonlySet<string>;
   readonly positionals: readonly string[];
   readonly wantsHelp: boolean;
 }
 
-/** Happens when a command cannot do what it was asked for; says why, and what to do. */
+/** Thrown if a command cannot do what it was asked for; says why, and what to do. */
 export class CommandError extends Error {
   override readonly name: string = "CommandError";
 }
 
-/** Happens when a command line makes no sense; says what was probably meant. */
+/** Thrown if a command line is invalid; says what was probably meant. */
 export class UsageError extends CommandError {
   override readonly name = "UsageError";
 }
@@ -93,7 +93,7 @@ export function unknownWord(
 }
 
 function requireValue(name: string, value: string | undefined, isInline: boolean | undefined): string {
-  // Without the equals sign a value that begins with a dash is the next option, and this one's value is missing.
+  // Without an equals sign, a value that begins with a dash is the next option, and this one's value is missing.
   if (value === undefined || value === "" || (isInline !== true && value.startsWith("-"))) {
     throw new UsageError(`The option '${name}' needs a value.`);
   }

@@ -1,4 +1,4 @@
-/** `portico doctor`: looks for what would stand in the way of a good day, and says how to mend it. */
+/** `portico doctor`: diagnoses problems, and says how to fix them. */
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import type { Command } from "./command.ts";
@@ -26,7 +26,7 @@ export const doctor: Command = {
 };
 
 async function examine(loading: Promise<Loaded>, isOffline: boolean): Promise<readonly Finding[]> {
-  // An older one than is needed is refused before anything of this is read.
+  // A Node that is too old is refused before any of this is loaded.
   const node = ok("node", process.versions.node);
   let loaded;
   try {
@@ -46,7 +46,7 @@ async function examine(loading: Promise<Loaded>, isOffline: boolean): Promise<re
     ok("configuration", config.file === undefined ? "no file, so both endpoints are on" : `${config.file} is valid`),
     ...warnings.map(({ path, message }) => warning(path, message)),
     ...judgeFolders(config),
-    // It holds up everything else while it reads, so it comes when nothing else waits.
+    // It blocks everything else while it reads, so it runs when nothing else waits.
     await judgeStore(config.sessions.store),
     port,
     ok("default adapter", `${config.defaultAdapter}: ${reason}`),

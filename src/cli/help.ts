@@ -54,7 +54,7 @@ export function readVersion(): string {
   return (JSON.parse(text) as { readonly version: string }).version;
 }
 
-/** What to type for a command, as whoever reads it has come here: in a checkout npm runs it, in a project of others npx. */
+/** How to type a command, given how this one was run: with npm in a checkout, with npx in another project. */
 export function nameOf(command: string, env: Readonly<Record<string, string | undefined>>, options = ""): string {
   const runner = env["npm_command"] === "exec" ? "npx " : "";
   if (env["npm_package_name"] !== "portico") return `${runner}portico ${command}${options}`;
@@ -67,10 +67,10 @@ function table(rows: readonly (readonly [string, string])[]): string[] {
   return rows.flatMap(([left, right]) => fold(`  ${left.padEnd(width)}  ${right}`, " ".repeat(width + 4)));
 }
 
-/** As wide as a terminal is that nobody has made wider. */
+/** The default width of a terminal. */
 const maxWidth = 80;
 
-/** Breaks a line between words, and not within brackets; `indent` stands before all lines but the first. */
+/** Wraps a line between words, but not within brackets; `indent` precedes all lines but the first. */
 function fold(text: string, indent = ""): string[] {
   if (text.length <= maxWidth) return [text];
   const spaces = [...text.matchAll(/ (?! |[^[]*\])/g)].map(({ index }) => index);

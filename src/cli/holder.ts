@@ -1,18 +1,18 @@
-/** Whether a gateway has the configured store: the sign by which whoever answers at its address is known for it, and may see a token. */
+/** Whether a gateway has the configured store open; if so, whoever answers at its address may see a token. */
 import { realpathSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../config/store.ts";
 import { primary, primaryCodeOf } from "../stores/codes.ts";
 
-/** `unreadable` where this user may not look at the lock; `no-sign` where the store gives none: one in Redis or in memory. */
+/** `unreadable`: this user may not read the lock; `no-sign`: the store has no lock, as in Redis or in memory. */
 type Holding = "held" | "free" | "unreadable" | "no-sign";
 
-/** Looks at the lock that a gateway holds beside its store. */
+/** Reads the lock that a gateway holds beside its store. */
 export function readHolding(store: string): Holding {
   const file = fileOfStore(store);
   if (file === undefined) return "no-sign";
   try {
-    // The store itself may have been moved away from under its gateway.
+    // The store may have been moved away while its gateway runs.
     const lock = `${isThere(file) ? realpathSync(file) : file}-gateway`;
     return isThere(lock) ? readLock(lock) : "free";
   } catch {
@@ -20,7 +20,7 @@ export function readHolding(store: string): Holding {
   }
 }
 
-/** Throws where it cannot be known, as `existsSync` does not. */
+/** Throws if it cannot tell, unlike `existsSync`. */
 function isThere(file: string): boolean {
   return statSync(file, { throwIfNoEntry: false }) !== undefined;
 }

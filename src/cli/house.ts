@@ -1,4 +1,4 @@
-/** The rest of the house as the commands see it, opened only by the commands that need it. */
+/** The rest of the house as the commands see it, loaded only by those that need it. */
 import type { Config } from "../config/config.ts";
 import { problem, type Problem } from "../config/problem.ts";
 import type { AdapterOptions } from "../config/schema.ts";
@@ -8,7 +8,7 @@ import type { Portico } from "../portico.ts";
 export interface House {
   /** The options of every type of adapter. */
   adapterOptions(): Promise<AdapterOptions>;
-  /** Makes every adapter and lets it go again; gives what is wrong with those that cannot be made. */
+  /** Creates every adapter and closes it again; returns the problems of those that fail. */
   tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<readonly Problem[]>;
   /** Builds the gateway, and listens. */
   open(config: Config): Promise<Running>;
@@ -33,10 +33,10 @@ export const house: House = {
   },
   async open(config) {
     const { loadAdapters } = await import("../adapters/index.ts");
-    // Side by side, so that all files of ours are found while that is quick, before the first of a package: see bin/portico.js.
+    // Side by side, so that all our files are resolved before the first package is, while that is fast: see bin/portico.js.
     const [{ createPortico }] = await Promise.all([import("../portico.ts"), loadAdapters(config.adapters)]);
     const portico = await createPortico(config);
-    // Adapters are others' code: a promise that one of them forgets must not cut every stream with the process.
+    // Adapters are others' code: an unhandled rejection in one must not end the process and every stream.
     process.on("unhandledRejection", portico.noteStray);
     const { address, reload } = portico;
     const close = () => portico.close().finally(() => process.off("unhandledRejection", portico.noteStray));

@@ -1,4 +1,4 @@
-/** Who answers at the address of a gateway. */
+/** Who answers at a gateway's address. */
 import { createUpstream } from "../adapters/http/upstream.ts";
 import { readWhole } from "../adapters/http/whole.ts";
 import { isObject } from "../adapters/json.ts";
@@ -11,7 +11,7 @@ const patienceMs = 1_500;
 /** What `/readyz` says grows with the adapters. */
 const maxBytes = 65_536;
 
-/** Asks for its health, which needs no token. Whoever is silent, or says anything else, is a stranger. */
+/** Asks for its health, which needs no token. Whoever is silent or answers otherwise is a stranger. */
 export async function knock(address: string): Promise<Found> {
   try {
     const { status, requestId, text } = await ask(address, "/healthz");
@@ -22,7 +22,7 @@ export async function knock(address: string): Promise<Found> {
   }
 }
 
-/** Why a gateway is not ready for turns, in its own words; nothing when it is. */
+/** Why a gateway is not ready for turns, in its own words; undefined if it is. */
 export async function whyNotReady(address: string): Promise<string | undefined> {
   try {
     const { status, text } = await ask(address, "/readyz");
@@ -35,13 +35,13 @@ export async function whyNotReady(address: string): Promise<string | undefined> 
   }
 }
 
-/** Whether a gateway knows a token. The question is one that it refuses in any case, so that it does nothing for it. */
+/** Whether a gateway knows a token. Sends a request that it refuses in any case, so that nothing happens. */
 export async function knowsToken(address: string, token: string): Promise<boolean> {
   try {
     const { status, text } = await ask(address, "/v1/chat/completions", { authorization: `Bearer ${token}` });
     return status !== 401 && !text.includes('"too_many_failures"');
   } catch {
-    // Whoever does not answer has not refused it.
+    // No answer is not a refusal.
     return true;
   }
 }
@@ -61,7 +61,7 @@ async function ask(address: string, path: string, headers: Readonly<Record<strin
 
 const nobodyThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTSOCK", "EADDRNOTAVAIL"]);
 
-/** Where a listener is reached from this machine; nothing, if it takes any free port. */
+/** How this machine reaches a listener; undefined if it takes any free port. */
 export function toAddress({ bind, port }: HttpConfig): string | undefined {
   if (bind.startsWith("unix:")) return bind;
   if (port === 0) return undefined;
@@ -69,7 +69,7 @@ export function toAddress({ bind, port }: HttpConfig): string | undefined {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-/** Nobody is reached at the addresses that stand for all of them. */
+/** Wildcard addresses, each with one that can be reached. */
 const everyAddress: ReadonlyMap<string, string> = new Map([
   ["0.0.0.0", "127.0.0.1"],
   ["::", "::1"],

@@ -1,4 +1,4 @@
-/** The command line: finds the command, reads its arguments, runs it, and tells how it ended. */
+/** The command line: finds a command, reads its arguments, runs it, and reports errors. */
 import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
 import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
@@ -7,7 +7,7 @@ import { type House, house as wholeHouse } from "./house.ts";
 import { describeProblems } from "./settings.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 
-/** Each is loaded when it is asked for: a gateway that starts has no use for the others. */
+/** Each is loaded on demand: a starting gateway has no use for the others. */
 const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {
   start: async () => (await import("./start.ts")).start,
   init: async () => (await import("./init.ts")).init,
@@ -19,7 +19,7 @@ const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
 
-/** Runs a command line, and gives the exit code: 0 done, 1 failed, 2 not understood. */
+/** Runs a command line; returns the exit code: 0 done, 1 failed, 2 not understood. */
 export async function run(args: readonly string[], terminal: Terminal, house: House = wholeHouse): Promise<number> {
   try {
     return await dispatch(args, terminal, house);
@@ -60,7 +60,7 @@ interface Found {
   readonly rest: readonly string[];
 }
 
-/** A group is found when none of its commands is named. */
+/** Finds the group if none of its commands is named. */
 async function find([name = "", ...rest]: readonly string[]): Promise<Found> {
   const found = await pick(commands, name, "portico help", ["help", "--help", "--version"])();
   const [inner = "help", ...innerRest] = rest;
@@ -74,7 +74,7 @@ async function loadAll(): Promise<Readonly<Record<string, Command | Group>>> {
   return Object.fromEntries(await Promise.all(loaded));
 }
 
-/** `others` are words that are understood beside those of the table. */
+/** `others` are words that are known beside those of the table. */
 function pick<T>(table: Readonly<Record<string, T>>, name: string, help: string, others: readonly string[]): T {
   const entry = Object.hasOwn(table, name) ? table[name] : undefined;
   if (entry !== undefined) return entry;

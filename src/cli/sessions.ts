@@ -1,4 +1,4 @@
-/** `portico sessions …`: the operator's view of what is kept, whether a gateway runs or not. */
+/** `portico sessions …`: the operator's view of the store, whether a gateway runs or not. */
 import type { Group } from "./command.ts";
 import { exportSessions } from "./sessions/export.ts";
 import { importSessions } from "./sessions/import.ts";

@@ -7,7 +7,7 @@ import type { House } from "./house.ts";
 import { codeOf } from "../core/errors.ts";
 import { type Terminal, toPath } from "./terminal.ts";
 
-/** The options of the command line that change the settings. */
+/** The command-line options that change the settings. */
 export interface SettingsOptions {
   readonly config?: string | undefined;
   readonly bind?: string | undefined;
@@ -35,7 +35,7 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
   }
 }
 
-/** What was given on the command line is not to be looked for in the file. */
+/** Names the option if the value came from the command line. */
 function nameOption({ path, message }: Problem, { bind, port }: SettingsOptions): Problem {
   if (path === "gateway.http.bind" && bind !== undefined) return { path: "--bind", message };
   if (path === "gateway.http.port" && port !== undefined) return { path: "--port", message };
@@ -46,13 +46,13 @@ export const configOption = {
   config: { value: "FILE", summary: "The config file. Default: $PORTICO_CONFIG, else ./portico.json." },
 };
 
-/** Everything that is wrong with a configuration. */
+/** All problems of a configuration. */
 export function describeProblems({ problems }: ConfigError): string {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
   return `The configuration has ${count}:\n${listProblems(problems, "  ")}`;
 }
 
-/** Lines that tell of problems or warnings, one each. */
+/** Problems or warnings, one per line. */
 export function listProblems(problems: readonly Problem[], indent: string): string {
   return problems.map(({ path, message }) => `${indent}${path}: ${message}`).join("\n");
 }
@@ -82,13 +82,13 @@ const remedies: ReadonlyMap<string, string> = new Map([
   ["EISDIR", "it is a folder: name the file in it"],
 ]);
 
-/** A path on the command line starts from the current folder, not from the file's. */
+/** A path on the command line is relative to the current folder, not the file's. */
 function toBind(bind: string | undefined, terminal: Terminal): string | undefined {
   const path = bind?.startsWith("unix:") ? bind.slice("unix:".length) : "";
   return path === "" ? bind : `unix:${toPath(path, terminal)}`;
 }
 
-/** What is no number stays as it is, for the schema to refuse. */
+/** What is not a number stays as it is: the schema refuses it. */
 function toPort(port: string | undefined): string | number | undefined {
   return port !== undefined && /^\d+$/.test(port) ? Number(port) : port;
 }

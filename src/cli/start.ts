@@ -1,4 +1,4 @@
-/** `portico start`: runs the gateway until it is told to stop, and reads its configuration again when it is told to. */
+/** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
 import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
@@ -26,7 +26,7 @@ export const start: Command = {
     "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway, because it means that the window was closed.",
   ],
   async run({ options }, terminal, house) {
-    // Whoever has just started it may send a signal at once.
+    // A signal may come right after the start.
     const wishes = hearWishes(terminal);
     try {
       let gateway = await open(await readAll(options, terminal, house), terminal, house);
@@ -35,7 +35,7 @@ export const start: Command = {
       wishes.begin();
       terminal.print(describeStart(gateway, terminal));
       while ((await wishes.next()) === "reload") {
-        // A file that is away for a moment is no wish to run without one, on other terms and with another token.
+        // A file that is missing for a moment is no wish to run without one, with other terms and another token.
         const config = gateway.settings.config.file ?? options["config"];
         const changed = await readAgain({ ...options, config }, terminal, house);
         if (changed === undefined || wishes.isStopping) continue;
@@ -49,7 +49,7 @@ export const start: Command = {
         if (wishes.isStopping) return code;
         const next = await open(changed, terminal, house);
         if (next === undefined) terminal.complain("The gateway goes on with the configuration that it had before.");
-        // What opened once mostly opens again.
+        // What opened once likely opens again.
         gateway = next ?? (await open(gateway.settings, terminal, house));
         if (gateway === undefined) return 1;
         terminal.print(describeStart(gateway, terminal));
@@ -66,7 +66,7 @@ interface OpenGateway {
   readonly settings: Settings;
 }
 
-/** All that a start is made of. */
+/** All that a start needs. */
 interface Settings extends Loaded {
   /** The generated token of a run without a file. */
   readonly kept: KeptToken | undefined;
@@ -81,7 +81,7 @@ async function readAll(options: SettingsOptions, terminal: Terminal, house: Hous
   return { ...loaded, config, kept };
 }
 
-/** The settings as they are now; nothing, and the reasons on the screen, when the gateway could not go on with them. */
+/** The current settings; undefined, with the reasons printed, if the gateway could not run with them. */
 async function readAgain(options: SettingsOptions, terminal: Terminal, house: House): Promise<Settings | undefined> {
   try {
     const settings = await readAll(options, terminal, house);
@@ -100,14 +100,14 @@ async function open(settings: Settings, terminal: Terminal, house: House): Promi
   try {
     return { running: await house.open(config), settings };
   } catch (thrown) {
-    // A token that nobody has seen would never be shown.
+    // Otherwise the new token would never be shown.
     if (kept?.isNew) forgetToken(kept);
     terminal.complain(explainFailure(thrown, config.http));
     return undefined;
   }
 }
 
-/** The same gateway with other settings; with those from before, and the reason on the screen, when it cannot have them. */
+/** The same gateway with other settings or, if it cannot have them, with the old ones and the reason printed. */
 async function change(gateway: OpenGateway, settings: Settings, terminal: Terminal): Promise<OpenGateway> {
   try {
     await gateway.running.reload(settings.config);

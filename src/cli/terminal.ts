@@ -1,4 +1,4 @@
-/** What a command meets outside: the streams, the environment, the clock, the signals. */
+/** The world outside a command: streams, environment, clock and signals. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { isAbsolute, resolve } from "node:path";
@@ -11,7 +11,7 @@ import { codeOf } from "../core/errors.ts";
 export type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
 
 export interface Terminal {
-  /** The folder that relative paths of arguments start from. It may have been deleted, and is only looked at where it counts. */
+  /** The folder that paths in arguments are relative to. It may have been deleted, so it is read only when needed. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   now(): Date;
@@ -21,14 +21,14 @@ export interface Terminal {
   complain(line: string): void;
   /** What is typed, or piped. */
   readonly input: Readable;
-  /** For what is no line, or more than fits into memory. */
+  /** For what is not a line, or does not fit in memory. */
   readonly output: Writable & { readonly isTTY?: boolean };
-  /** The JSON that is answered there within a second; nothing when none is. */
+  /** The JSON that a URL returns within a second, if any. */
   probe(url: string): Promise<unknown>;
-  /** Whether someone sits at it. */
+  /** Whether a person uses it. */
   readonly isInteractive: boolean;
   onSignal(listener: (signal: Signal) => void): void;
-  /** From now on the process lives on where nothing can be printed, e.g. to a file on a full disk. */
+  /** From now on the process survives if nothing can be printed, e.g. to a file on a full disk. */
   outlastOutput(): void;
   /** Ends the process at once. */
   exit(code: number): void;
@@ -36,7 +36,7 @@ export interface Terminal {
 
 const standardInput = 0;
 
-/** Where nobody is, that is known at once; a machine that is busy may take its time to answer. */
+/** An absent server is noticed at once; a busy machine may take its time to answer. */
 const probeMs = 1_000;
 
 /** The terminal of this process. */
@@ -65,7 +65,7 @@ export function createTerminal(): Terminal {
     output: process.stdout,
     async probe(url) {
       try {
-        // To load the platform's fetch would take a tenth of a start, and an import of node:http loads it.
+        // Loading the platform's fetch takes a tenth of a start, and importing node:http loads it.
         const { get } = process.getBuiltinModule(url.startsWith("https:") ? "node:https" : "node:http");
         const signal = AbortSignal.timeout(probeMs);
         const [response] = (await once(get(url, { agent: false, signal }), "response", { signal })) as [
@@ -78,7 +78,7 @@ export function createTerminal(): Terminal {
       }
       return undefined;
     },
-    // A window that was closed would no longer say.
+    // Asked now: a closed window could not tell.
     isInteractive: isatty(standardInput),
     onSignal(listener) {
       for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => listener(signal));
@@ -88,7 +88,7 @@ export function createTerminal(): Terminal {
   };
 }
 
-/** An argument that names a file. */
+/** The path of a file argument. */
 export function toPath(name: string, terminal: Pick<Terminal, "folder">): string {
   return isAbsolute(name) ? resolve(name) : resolve(terminal.folder, name);
 }

@@ -1,4 +1,4 @@
-/** `portico token …`: makes tokens and digests, and changes the generated one; the config file is the operator's own. */
+/** `portico token …`: makes tokens and digests, and replaces the generated one; never changes the config file. */
 import { hash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { isToken } from "../config/headers.ts";
@@ -28,7 +28,7 @@ const hashToken: Command = {
   summary: "Print the digest of a token from standard input.",
   usage: "token hash",
   options: {},
-  // More would tell the token on the screen again; it is refused below.
+  // Refused below, with a message that does not repeat the token.
   maxPositionals: Number.POSITIVE_INFINITY,
   notes: [
     "The digest is what `sha256` holds in gateway.http.tokens.",
@@ -81,7 +81,7 @@ function digestOf(token: string): string {
   return hash("sha256", token, "hex");
 }
 
-/** Every name is an owner, so a second token with the name of the first one has its sessions. */
+/** Every name is an owner, so a second token with the same name has the same sessions. */
 function explainRotation(file: string): string {
   return `Nothing was changed. The tokens stand in ${file}, which is yours to change:
   1. Make a token: portico token make --name NAME

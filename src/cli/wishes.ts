@@ -1,17 +1,17 @@
-/** What the operator wishes of a running gateway, by signals: to stop, or to read its configuration again. */
+/** What the operator wants of a running gateway, by signals: to stop, or to reload its configuration. */
 import type { Signal, Terminal } from "./terminal.ts";
 
 export interface Wishes {
-  /** The next wish; to stop stands above all others, and stays. */
+  /** The next wish; stopping takes precedence, and stays. */
   next(): Promise<"stop" | "reload">;
   readonly isStopping: boolean;
-  /** The gateway runs: from now on a wish to stop waits for its turns, where before there is nothing to wait for. */
+  /** The gateway runs: from now on stopping waits for its turns; before this the process exits at once. */
   begin(): void;
   /** Lets the process end by itself. */
   close(): void;
 }
 
-/** Hears signals from now on. Whoever wishes to stop again, after a moment, is not made to wait. */
+/** Listens for signals. A second wish to stop, after a moment, ends the process at once. */
 export function hearWishes(terminal: Terminal): Wishes {
   // Without a listener nothing else keeps the process alive.
   const alive = setInterval(() => {}, 2_147_483_647);
@@ -21,7 +21,7 @@ export function hearWishes(terminal: Terminal): Wishes {
   let wake: (() => void) | undefined;
   const isQuiet = (): boolean => stopAskedAt === undefined && !wantsReload;
   terminal.onSignal((signal) => {
-    // A terminal that is closed hangs up on its programs; a service has none, and is sent it on purpose.
+    // A closed terminal sends it to its programs; a service has no terminal, and gets it on purpose.
     if (signal === "SIGHUP" && !terminal.isInteractive) wantsReload = true;
     else {
       if (!isBegun) return terminal.exit(exitCodes[signal]);
@@ -48,8 +48,8 @@ export function hearWishes(terminal: Terminal): Wishes {
   };
 }
 
-/** What a shell expects of a process that a signal ended. */
+/** What a shell expects of a process ended by a signal. */
 const exitCodes: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
 
-/** npm sends a terminal's Ctrl-C on to the gateway, which has had it already: what follows so soon is the same wish. */
+/** npm forwards a terminal's Ctrl-C to the gateway, which already has it: what follows so soon is the same wish. */
 const sameWishMs = 500;

@@ -1,4 +1,4 @@
-/** A conversation, line by line: what is typed or piped goes in, the answer comes out as it is said. */
+/** A conversation, line by line: typed or piped input goes in, the answer streams out. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -12,19 +12,19 @@ import type { Partner, Said } from "./partner.ts";
 export interface Conversation {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Someone sits there, who is prompted, and may stop an answer. */
+  /** A person is there, who is prompted and may stop an answer. */
   readonly isInteractive: boolean;
   /** A line beside the answers. */
   complain(line: string): void;
   readonly session: string;
   readonly model: string;
-  /** All that was said goes with every question, for a gateway that would not know it by the session. */
+  /** Every question carries the history, for a gateway that would not know it by the session. */
   readonly showsHistory: boolean;
   /** Ends the conversation at once. */
   readonly stopped: AbortSignal;
 }
 
-/** Answers until the input ends or someone has enough; tells how many answers failed. */
+/** Runs until the input ends or the user quits; returns how many answers failed. */
 export async function converse(partner: Partner, conversation: Conversation): Promise<number> {
   const { input, output, isInteractive, stopped, complain, model } = conversation;
   if (stopped.aborted) return 0;
@@ -79,7 +79,7 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
     else if (text !== "") await answer(text);
     prompt();
   }
-  // What the shell says next begins on a line of its own.
+  // The shell's next output begins on its own line.
   if (isInteractive && !isOpen) output.write("\n");
   lines.close();
   stopped.removeEventListener("abort", stop);
@@ -88,7 +88,7 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
 
 const help = "Every line is a message. /new begins another conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer.";
 
-/** Writes what is said as it comes; gives how it ended. */
+/** Writes an answer as it comes; returns how it ended. */
 async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Promise<Answer | undefined> {
   let answer: Answer | undefined;
   for await (const batch of events) {
@@ -107,7 +107,7 @@ async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Pr
 
 interface Scribe {
   write(text: string): Promise<void>;
-  /** Nothing, where a line has just begun. */
+  /** Does nothing at the start of a line. */
   endLine(): Promise<void>;
 }
 

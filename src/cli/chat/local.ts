@@ -6,12 +6,12 @@ import { unnamedOwner } from "../../parts.ts";
 import { createPortico } from "../../portico.ts";
 import type { Partner } from "./partner.ts";
 
-/** Throws when another gateway has the store. */
+/** Throws if another gateway has the store. */
 export async function openLocal(config: Config, naming: Hint | undefined): Promise<Partner> {
   const portico = await createPortico({
     ...config,
     http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },
-    // What is said goes to the same screen.
+    // The log would mix with the talk.
     log: { level: "error" },
   });
   const newId = createIds(() => new Date());

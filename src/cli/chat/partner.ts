@@ -1,10 +1,10 @@
-/** Who answers in a conversation: a gateway somewhere else, or one in this process. */
+/** Who answers in a conversation: a gateway elsewhere, or one in this process. */
 import type { Event } from "../../core/event.ts";
 
 export interface Partner {
-  /** The names of models that it tells. */
+  /** The names of its models. */
   models(): Promise<readonly string[]>;
-  /** What fails before the first word is thrown, what fails later is told by the one `turn-end`. */
+  /** A failure before the first word is thrown, a later one is in the one `turn-end`. */
   ask(question: Question, signal: AbortSignal): AsyncIterable<readonly Event[]>;
   close(): Promise<void>;
 }

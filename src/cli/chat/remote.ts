@@ -1,4 +1,4 @@
-/** A partner over HTTP: a gateway that runs already, here or on another machine. */
+/** A partner over HTTP: a running gateway, on this machine or another. */
 import { createUpstream, type UpstreamResponse } from "../../adapters/http/upstream.ts";
 import { readStart, readWhole } from "../../adapters/http/whole.ts";
 import { isObject, objectAt, parseJson } from "../../adapters/json.ts";
@@ -16,12 +16,12 @@ import type { Partner, Question } from "./partner.ts";
 export interface RemoteOptions {
   readonly address: string;
   readonly token: string;
-  /** Where a session's name stands in a request. */
+  /** Where a request carries a session's name. */
   readonly naming: Hint | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Both endpoints speak of the same sessions; which of them is open, the first answer tells. */
+/** Both endpoints share the same sessions; the first answer shows which of them is open. */
 const endpoints = [
   { path: "/v1/chat/completions", field: "messages", createReplyReader: chat.createReplyReader },
   { path: "/v1/responses", field: "input", createReplyReader: responses.createReplyReader },
@@ -30,14 +30,14 @@ const endpoints = [
 const otherToken =
   "A gateway that was started before a token was changed wants the old one: restart it, or name a file with its token (--token-file).";
 
-/** A gateway that is alive is never silent for so long. */
+/** A live gateway is never silent for so long. */
 const silenceMs = 600_000;
 
-/** It asks its adapters, which have five seconds each. */
+/** A gateway's adapters have five seconds each. */
 const listMs = 15_000;
 const maxListBytes = 16 * 1024 * 1024;
 
-/** Whoever aborts leaves as any client does, and the gateway calls the turn off. */
+/** Aborting disconnects as any client does, and the gateway cancels the turn. */
 export function openRemote({ address, token, naming, env }: RemoteOptions): Partner {
   const upstream = createUpstream({
     baseUrl: address,
@@ -111,7 +111,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
   };
 }
 
-/** What our own connection throws: an upstream to an adapter is the gateway to whoever talks to it. */
+/** Rewords errors of our own connection: what is an upstream to an adapter is the gateway here. */
 async function ours<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
@@ -128,7 +128,7 @@ function nameGateway({ code, message, cause }: GatewayError): GatewayError {
 
 const notThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND"]);
 
-/** A stream that makes no sense is the gateway's own; a failure that it tells is told in its words, which speak of its upstream. */
+/** A malformed stream is the gateway's fault; a failure it reports is shown in its own words, without our prefix. */
 function checkReader(reader: ReplyReader): void {
   try {
     reader.check();
@@ -139,7 +139,7 @@ function checkReader(reader: ReplyReader): void {
   }
 }
 
-/** What a gateway says in place of an answer, with the code that it gives it. */
+/** The error that a gateway sends instead of an answer, with its code. */
 async function readRefusal(response: UpstreamResponse, address: string): Promise<GatewayError> {
   const text = await readStart(response);
   response.leave();
@@ -152,13 +152,13 @@ async function readRefusal(response: UpstreamResponse, address: string): Promise
   return new GatewayError(meaning, message, { wireCode });
 }
 
-/** Whoever answers in other words is no gateway. */
+/** Whoever answers otherwise is no gateway. */
 function strange(address: string, status: number): GatewayError {
   const message = `${address} answered with status ${status}, and not as a gateway does. Check the URL.`;
   return new GatewayError(toCode(status), message);
 }
 
-/** What is answered later, whatever is asked, is told apart. */
+/** Distinguishes refusals that only last for a while. */
 function toCode(status: number): ErrorCode {
   if (status === 429) return "adapter_rate_limit";
   return status === 503 ? "overloaded" : "adapter_error";

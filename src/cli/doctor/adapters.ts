@@ -1,4 +1,4 @@
-/** Whether each adapter can be made and, where it can tell, whether its server answers. */
+/** Creates each adapter and, if it can list models, checks that its server answers. */
 import { isTlsFault } from "../../adapters/http/failure.ts";
 import { createAdapter } from "../../adapters/index.ts";
 import type { AdapterConfig, Config } from "../../config/config.ts";
@@ -9,7 +9,7 @@ import { type Finding, ok, problemWith, warning } from "./finding.ts";
 /** How long a server may take to answer. */
 const patienceMs = 3_000;
 
-/** Side by side, so that the slowest one counts. */
+/** In parallel: only the slowest one counts. */
 export function judgeAdapters({ adapters, file }: Config, isOffline: boolean): Promise<readonly Finding[]> {
   return Promise.all(
     Object.entries(adapters).map(([name, adapter]) => judgeAdapter(`adapter ${name}`, adapter, file, isOffline)),
@@ -41,7 +41,7 @@ async function judgeAdapter(
   }
 }
 
-/** Asks for the list of models: it goes the way of every turn, with name, connection, proxy and key, and costs nothing. */
+/** Asks for the list of models: like a turn, it needs host name, connection, proxy and key, but it costs nothing. */
 async function judgeServer(about: string, type: string, models: Promise<readonly string[]>): Promise<Finding> {
   const late = Promise.withResolvers<"late">();
   const timer = setTimeout(late.resolve, patienceMs, "late");
@@ -68,7 +68,7 @@ function explain(about: string, thrown: unknown): Finding {
     case "adapter_refused":
       return problemWith(about, message);
     default:
-      // What to do is said already.
+      // It already says what to do.
       if (thrown instanceof Error && isTlsFault(thrown.cause)) return problemWith(about, message);
       return problemWith(about, `${message} Check its address and the network.`);
   }

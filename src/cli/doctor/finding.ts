@@ -1,10 +1,10 @@
-/** One thing that the doctor has looked at. */
+/** The result of one check by the doctor. */
 import { toPlain } from "../sessions/text.ts";
 
 export interface Finding {
   readonly level: "ok" | "warning" | "problem";
   readonly about: string;
-  /** What was found and, unless it is well, what to do. */
+  /** What was found and, unless it is ok, what to do. */
   readonly text: string;
 }
 
@@ -22,12 +22,12 @@ export function problemWith(about: string, text: string): Finding {
   return { level: "problem", about, text };
 }
 
-/** Its one line. Servers may have had a word in it, which neither steers the terminal nor passes for a line of ours. */
+/** Its one line. Text from servers in it can neither control the terminal nor pass for a line of ours. */
 export function formatFinding({ level, about, text }: Finding): string {
   return toPlain(`${level.padEnd(7)}  ${about}: ${text.replaceAll(/\s+/g, " ")}`);
 }
 
-/** Bytes as people read them. */
+/** Bytes in readable units. */
 export function formatBytes(bytes: number): string {
   const units = ["bytes", "KB", "MB", "GB", "TB"] as const;
   const step = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);

@@ -1,4 +1,4 @@
-/** Whether what must be written can be: the data folder, the store's, the generated token, the space that is left. */
+/** Checks the data folder and the store's for access and free space, and the generated token. */
 import { accessSync, constants, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Config } from "../../config/config.ts";
@@ -8,7 +8,7 @@ import { findToken } from "../../config/token.ts";
 import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 import { codeOf } from "../../core/errors.ts";
 
-/** What is not there yet is judged by where it would be made. */
+/** A missing folder is judged by where it would be created. */
 export function judgeFolders({ dataDir, sessions, file }: Config): readonly Finding[] {
   const storeFile = fileOfStore(sessions.store);
   const folders = new Set([dataDir, ...(storeFile === undefined ? [] : [dirname(storeFile)])]);
@@ -30,7 +30,7 @@ function judgeFolder(folder: string): Finding {
   }
 }
 
-/** Less holds no write-ahead log any more. */
+/** Less cannot hold a write-ahead log. */
 const tooLittleBytes = 50_000_000;
 const littleBytes = 1_000_000_000;
 
@@ -43,7 +43,7 @@ function judgeSpace(folder: string, there: string): Finding {
   return ok("data folder", text);
 }
 
-/** The folder itself, or the one in which it would be made. */
+/** The folder itself, or its nearest existing parent. */
 function nearestThere(folder: string): string {
   let there = folder;
   while (statSync(there, { throwIfNoEntry: false }) === undefined && dirname(there) !== there) there = dirname(there);

@@ -1,4 +1,4 @@
-/** Whether the gateway can listen where it shall, or does already. */
+/** Whether the gateway can listen as configured, or already does. */
 import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
 import { createServer } from "node:net";
@@ -14,7 +14,7 @@ import { codeOf } from "../../core/errors.ts";
 
 const about = "port";
 
-/** A port that our own gateway has is well. */
+/** A port held by our own gateway is ok. */
 export async function judgePort(config: Config): Promise<Finding> {
   const { http } = config;
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) {
@@ -28,7 +28,7 @@ export async function judgePort(config: Config): Promise<Finding> {
   return codeOf(failure) === "EADDRINUSE" ? judgeTaken(config) : problemWith(about, explainFailure(failure, http));
 }
 
-/** Listens for a moment, as nothing else tells whether it may; gives what went wrong. */
+/** Listens for a moment, the only way to find out; returns the error, if any. */
 async function tryListening(host: string, port: number): Promise<unknown> {
   const server = createServer();
   try {
@@ -76,20 +76,20 @@ async function judgeTaken(config: Config): Promise<Finding> {
     : problemWith(about, `the gateway at ${address} is not ready: ${reason}`);
 }
 
-/** Those that are known in clear, by their names: of a token with a name of its own only its digest is. */
+/** The tokens known in plain text, by their places: of a named token only the digest is known. */
 function ownTokens({ file, dataDir, auth, http }: Config): Readonly<Record<string, string | undefined>> {
   if (file !== undefined) return { "gateway.http.auth_token": http.authToken, "gateway.auth.token": auth.token };
   try {
     const kept = findToken(dataDir);
     return kept === undefined ? {} : { [`the token in ${kept.file}`]: kept.token };
   } catch (thrown) {
-    // One that cannot be read has a finding of its own.
+    // An unreadable token has a finding of its own.
     if (thrown instanceof ConfigError) return {};
     throw thrown;
   }
 }
 
-/** A socket on which nobody answers is cleared at the start; anything else is left alone. */
+/** A start clears a socket on which nobody answers, and leaves anything else alone. */
 async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   const path = bind.slice("unix:".length);
   let found;

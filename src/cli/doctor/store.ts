@@ -1,6 +1,6 @@
 /**
- * Whether the session store can be read, and is whole; a file is looked at through a connection that cannot write. Where no
- * gateway runs, SQLite leaves an empty `-wal` and a `-shm` beside it: to take them away could harm one that starts just then.
+ * Checks that the session store can be read, and is whole; a file is opened read-only. If no gateway runs, SQLite
+ * leaves an empty `-wal` and a `-shm` beside it: removing them could harm a gateway that is just starting.
  */
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,11 +12,11 @@ import { primary, primaryCodeOf } from "../../stores/codes.ts";
 import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
-/** Larger files take longer to read than anyone waits here. */
+/** Larger files take longer to read than anyone would wait. */
 const maxReadBytes = 500_000_000;
 const busyMs = 1_000;
 
-/** A store that is not there yet is well. */
+/** A store that does not exist yet is ok. */
 export async function judgeStore(url: string): Promise<Finding> {
   if (url === "memory:") return ok(about, "in memory");
   const file = fileOfStore(url);
@@ -45,7 +45,7 @@ function madeAtStart(file: string): Finding {
   return ok(about, `${file} is made at the first start`);
 }
 
-/** What this user may not work with, of the file, what stands beside it, and its folder. */
+/** The first of the file, its companions and its folder that this user may not access. */
 function findClosed(file: string): { readonly path: string; readonly code: string } | undefined {
   const files = ["", "-wal", "-shm", "-gateway"].map((ending) => file + ending);
   const there = files.filter((path) => statSync(path, { throwIfNoEntry: false }) !== undefined);
@@ -59,7 +59,7 @@ function findClosed(file: string): { readonly path: string; readonly code: strin
   return undefined;
 }
 
-/** Asked over a connection of its own, which changes nothing there. */
+/** Uses a connection of its own, and changes nothing. */
 async function judgeRedis(url: string): Promise<Finding> {
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   try {
@@ -80,7 +80,7 @@ function judgeFile(file: string, bytes: number): Finding {
   try {
     const first = (query: string): unknown => Object.values(database.prepare(query).get() ?? {})[0];
     const mark = first("PRAGMA application_id");
-    // Where a first start found no room, it left a file without mark and without tables.
+    // A first start on a full disk leaves a file without a mark and without tables.
     if (mark === 0 && first("SELECT count(*) FROM sqlite_schema") === 0) return madeAtStart(file);
     if (mark !== applicationId) {
       return problemWith(about, `${file} is a database of another program; name another (gateway.sessions.store)`);

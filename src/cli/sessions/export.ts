@@ -47,15 +47,15 @@ export const exportSessions: Command = {
   },
 };
 
-/** How far an export came. */
+/** How far an export got. */
 interface Written {
-  /** Why the store could be read no further, where that is how it stays. */
+  /** Why the store could be read no further, if that is permanent. */
   readonly failure?: GatewayError | undefined;
-  /** Something stands behind the store's own line. */
+  /** Something follows the store's own line. */
   readonly hasRecords: boolean;
 }
 
-/** What could not be written to its end is no archive, and goes; unless it is all that will ever be read of the store. */
+/** Deletes an incomplete archive, unless it is all that can ever be read of the store. */
 async function writeFile(records: AsyncIterable<ArchiveRecord>, file: string): Promise<Written> {
   const stream = createWriteStream(file, { flags: "wx", mode: 0o600 });
   try {

@@ -1,4 +1,4 @@
-/** `portico sessions import`: takes in what was exported, all of it or nothing. */
+/** `portico sessions import`: imports an archive, all of it or nothing. */
 import { createReadStream, statSync } from "node:fs";
 import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
@@ -20,7 +20,7 @@ export const importSessions: Command = {
     const [name = "-"] = given.positionals;
     const file = name === "-" ? undefined : toPath(name, terminal);
     const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
-    // A pipe with a name will do: `import <(zcat backup.jsonl.gz)`.
+    // A named pipe will do: `import <(zcat backup.jsonl.gz)`.
     if (file !== undefined && (kind === undefined || kind.isDirectory())) {
       throw new CommandError(`${file} is not a file that could be read.`);
     }

@@ -8,7 +8,7 @@ import { hintOptions, ownersNote, readHintOption } from "./wanted.ts";
 
 const usualLimit = "50";
 const maxLimit = 10_000;
-/** As much of a session's first words as a line of a terminal has room for. */
+/** How much of a session's first words fits on a terminal's line. */
 const maxBeginning = 40;
 
 export const list: Command = {

@@ -12,14 +12,14 @@ import type { Terminal } from "../terminal.ts";
 
 export interface Opened {
   readonly store: SessionStore;
-  /** Where the store is a file. */
+  /** If the store is a file. */
   readonly file: string | undefined;
   readonly config: SessionsConfig;
 }
 
 /**
- * Gives what `use` gives. Where there is no store it says so: whoever wanted something of it has failed, whoever only asked
- * gets an empty answer, and what is to be put in makes one.
+ * Returns what `use` returns. If there is no store, it says so and fails or, if `whenAbsent` is a function, lets that
+ * give an empty answer; "make" creates the store.
  */
 export async function withStore(
   { options }: Arguments,
@@ -40,7 +40,7 @@ export async function withStore(
   }
 
   if (url === "memory:") return endWithout('the store is "memory:", which lives in the running gateway alone.');
-  // To look at a store must not make one.
+  // Looking at a store must not make one.
   if (whenAbsent !== "make" && !(await isThere(url, file))) {
     return endWithout(`no store is at ${file ?? hideSecrets(url)} yet.`);
   }
@@ -55,7 +55,7 @@ export async function withStore(
   }
 }
 
-/** A gateway tells strangers neither its file nor what the system says of it, and has a log for that; there is none here. */
+/** A gateway hides its file and the system's errors from strangers, and logs them; here there is no log. */
 export function nameCause(failure: GatewayError, file: string | undefined): GatewayError {
   const { code, message, cause } = failure;
   if (code !== "store_unavailable" || file === undefined) return failure;

@@ -18,7 +18,7 @@ export const prune: Command = {
       const before = sizeOf(file);
       const { sessions, turns } = await pruneAll(store, toPruneRules(config, terminal.now()));
       const shrunk = Math.max(0, before - sizeOf(file));
-      // Without it a store shrinks too, when its log is taken over.
+      // A store also shrinks when its log is checkpointed.
       const size = sessions + turns > 0 && shrunk > 0 ? ` The store is ${shrunk} bytes smaller.` : "";
       terminal.print(`Deleted ${sessions} sessions and ${turns} turns.${size}`);
       return 0;
@@ -27,7 +27,7 @@ export const prune: Command = {
   },
 };
 
-/** With its log, which is a part of the store until it is taken over. */
+/** With its log, a part of the store until it is checkpointed. */
 function sizeOf(file: string | undefined): number {
   if (file === undefined) return 0;
   return [file, `${file}-wal`].reduce((size, each) => size + (statSync(each, { throwIfNoEntry: false })?.size ?? 0), 0);

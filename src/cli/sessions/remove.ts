@@ -1,4 +1,4 @@
-/** `portico sessions delete`: sessions, with all that was said in them, for good. */
+/** `portico sessions delete`: deletes sessions and all that was said in them. */
 import { GatewayError } from "../../core/errors.ts";
 import { deleteWanted } from "../../core/wanted.ts";
 import type { Arguments, Command } from "../command.ts";
@@ -19,7 +19,7 @@ export const remove: Command = {
     "The rows are gone and their space is freed. Only an archive can bring them back.",
   ],
   async run(given, terminal, house) {
-    // One that is not there keeps none of the others.
+    // A missing one does not stop the others.
     const wishes = oneByOne(given).map((each) => readWish(each, usage));
     return withStore(given, terminal, house, async ({ store }) => {
       let code = 0;

@@ -38,7 +38,7 @@ type SessionRecord = Extract<ArchiveRecord, { type: "session" }>;
 
 interface Whole {
   readonly wanted: Wanted;
-  /** Nothing of what is outside of sessions. */
+  /** Undefined for what is in no session. */
   readonly session: SessionRecord | undefined;
   readonly turns: readonly StoredTurn[];
 }
@@ -59,7 +59,7 @@ function toShown({ wanted: { id, owner }, session, turns }: Whole): object {
   return { ...shown, turns };
 }
 
-/** Threads one after the other, each from its root; a branch comes when the thread before it is told to its end. */
+/** Threads one after the other, each from its root; a branch follows the end of the thread before it. */
 function describeWhole({ wanted, session, turns }: Whole): string {
   const known = new Set(turns.map((turn) => turn.id));
   const roots = turns.filter(({ parent }) => parent === undefined || !known.has(parent));
@@ -68,7 +68,7 @@ function describeWhole({ wanted, session, turns }: Whole): string {
   const counts = `${count(turns.length, "turn")}, ${count(tips.length, "thread")}`;
   const lines = session === undefined ? describeThread(wanted, counts) : describeSession(session, counts);
   let before: StoredTurn | undefined;
-  // A list in place of recursion: a thread may be thousands of turns long.
+  // A list instead of recursion: a thread may be thousands of turns long.
   const waiting = roots.toReversed();
   for (let turn = waiting.pop(); turn !== undefined; turn = waiting.pop()) {
     if (turn.parent === undefined || !known.has(turn.parent))

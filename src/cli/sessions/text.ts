@@ -9,14 +9,14 @@ export function formatTime(date: Date): string {
     .replace(/\.\d+Z$/, "Z");
 }
 
-/** Texts come from outside: what would steer the terminal is shown instead. */
+/** Texts come from outside: control characters are shown, not obeyed. */
 export function toPlain(text: string): string {
   return text.replaceAll(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, (char) =>
     char === "\r" ? "" : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );
 }
 
-/** Who speaks, and what. */
+/** Speaker and words. */
 export function describeItem(item: Item): readonly [speaker: string, text: string] {
   switch (item.type) {
     case "message":

@@ -13,17 +13,17 @@ export const hintOptions = {
   owner: { value: "NAME", summary: "Only those of this owner: a token's name, or `default`." },
 };
 
-/** What the help of a command that takes a hint says of it. */
+/** The note on hints in a command's help. */
 export const ownersNote = "A hint finds one session of every owner that has one, unless --owner names one.";
 
-/** The same where an ID will do, too. */
+/** The same where an ID will do too. */
 export const wantedNotes = [
   "ID is one of `portico sessions list`; answers have it in the header x-portico-session.",
   "It may also be the id of a response or chat completion outside of sessions.",
   ownersNote,
 ];
 
-/** The hint as it is kept. */
+/** The hint's stored form. */
 export function readHintOption({ options: { user, hint } }: Arguments): string | undefined {
   if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint exclude each other.");
   const written = user === undefined ? hint : `user=${user}`;
@@ -33,7 +33,7 @@ export function readHintOption({ options: { user, hint } }: Arguments): string |
   throw new UsageError(`The option '--hint' needs a hint such as header:X-Session-Id=garden, not '${written}'.`);
 }
 
-/** Looks for what was asked for; throws at once where that makes no sense, and then when something is not there. */
+/** Returns what finds the sessions; throws at once if the arguments are invalid, later if something is missing. */
 export function readWish(given: Arguments, usage: string): (store: SessionStore) => Promise<readonly Wanted[]> {
   const { positionals, options } = given;
   const hint = readHintOption(given);
