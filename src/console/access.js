@@ -1,4 +1,4 @@
-/** The tokens that the reader has entered. They live as long as the browser's tab, and never stand in a URL. */
+/** The tokens that the reader has entered. They last as long as the browser's tab, and are never in a URL. */
 import { ask, Refusal } from "./api.js";
 
 /**
@@ -21,14 +21,14 @@ export function findToken(door) {
 }
 
 /**
- * Keeps a token for all that it opens, and tells what that is. Throws when it is not valid.
+ * Keeps a token for all that it opens, and returns what that is. Throws if it is invalid.
  * @param {string} token
  * @returns {Promise<readonly Door[]>}
  */
 export async function enter(token) {
   /** @type {Door[]} */
   const opened = [];
-  // One after the other: failed attempts are counted, and one is enough to know.
+  // In sequence: failed attempts are counted, and one is enough to know.
   for (const [door, path] of doors) if (await opens(path, token)) opened.push(door);
   for (const door of opened) sessionStorage.setItem(`portico ${door}`, token);
   return opened;
@@ -45,7 +45,7 @@ export function leave(token) {
 }
 
 /**
- * Whether a token is let through, whatever becomes of the request then.
+ * Whether a token is accepted, whatever then becomes of the request.
  * @param {string} path
  * @param {string} token
  */

@@ -1,11 +1,11 @@
-/** An answer while it comes: its words, what became of its request, and that request for a terminal. */
+/** An answer as it arrives: its words, how its request was placed, and that request for a terminal. */
 import { make, makeButton } from "./elements.js";
 import { block, toText } from "./items.js";
 
 /** @typedef {ReturnType<typeof beginAnswer>} Answer */
 
 /**
- * What was said, and a place for what will be answered.
+ * Shows what was said, with a place for the answer.
  * @param {HTMLElement} talk
  * @param {string} words
  */
@@ -40,7 +40,7 @@ export function beginAnswer(talk, words) {
       follow();
     },
     /**
-     * What became of the request, which is the point of a gateway with a memory.
+     * How the request was placed: the point of a gateway with a memory.
      * @param {Headers} headers
      */
     place(headers) {
@@ -77,7 +77,7 @@ function toRequest(curl) {
       await navigator.clipboard.writeText(curl);
       copy.textContent = "Copied";
     } catch {
-      // Only pages of this machine or over TLS may write there; a selection is a keystroke away from it.
+      // Only local pages and those over TLS may write there; a selection is a keystroke away from it.
       getSelection()?.selectAllChildren(line);
       copy.textContent = "Selected: press Ctrl+C";
     }
@@ -103,7 +103,7 @@ const historyWords = {
   stateless: "Nothing is remembered",
 };
 
-/** Keeps the end of the talk in sight for a reader who is there. */
+/** Keeps the end of the talk in view if the reader is there. */
 function follow() {
   const { scrollHeight } = document.documentElement;
   if (scrollHeight - scrollY - innerHeight < nearPixels) scrollTo({ top: scrollHeight });

@@ -1,6 +1,6 @@
-/** Asks the gateway that has served this page. Its refusals come in its own words. */
+/** Calls the gateway that served this page. Its refusals are in its own words. */
 
-/** The gateway has said no. */
+/** The gateway refused. */
 export class Refusal extends Error {
   /**
    * @param {string} message
@@ -16,7 +16,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Nobody has answered, or only a proxy in the gateway's place. */
+/** Nobody answered, or only a proxy in the gateway's place. */
 export class Gone extends Error {
   constructor() {
     super("The gateway does not answer.");
@@ -24,7 +24,7 @@ export class Gone extends Error {
 }
 
 /**
- * An answer that is no refusal. Paths are relative, as a proxy may have the gateway under a path of its own.
+ * A successful response. Paths are relative, as a proxy may serve the gateway under a path of its own.
  * @param {string} path
  * @param {string} [token]
  * @param {RequestInit} [request]
@@ -75,11 +75,11 @@ export async function readHealth() {
 /** @param {Response} response */
 async function readRefusal(response) {
   const body = await response.json().catch(() => undefined);
-  // The gateway always says why; a proxy in front of it, which finds it gone, in words of its own.
+  // The gateway always says why in this form; a proxy that cannot reach it uses another.
   if (body?.error === undefined && proxyStatuses.has(response.status)) return new Gone();
   const { message = `The answer was ${response.status}, without a reason.`, code = "" } = body?.error ?? {};
   return new Refusal(String(message), response.status, String(code), response.headers);
 }
 
-/** What proxies answer for those whom they do not reach. */
+/** What proxies answer if they cannot reach a server. */
 const proxyStatuses = new Set([502, 503, 504]);

@@ -8,11 +8,11 @@
  * @property {string} [refusal]
  * @property {string} [failure]
  * @property {{ readonly input: number, readonly output: number }} [usage]
- * @property {boolean} [ended] it was the end of an answer that is whole, or was cut by a limit
+ * @property {boolean} [ended] it ends an answer that is whole, or was cut by a limit
  */
 
 /**
- * What the events of both streams may hold, as far as it is read here.
+ * What is read here of the events of both streams.
  * @typedef {object} StreamEvent
  * @property {string} [type]
  * @property {string} [delta]
@@ -76,7 +76,7 @@ export const chat = {
 };
 
 /**
- * The one that the gateway offers beside its list of models, and responses where it offers both.
+ * Chat, if it is all that the gateway offers with its list of models; otherwise responses.
  * @param {Headers} headers
  */
 export function chooseDialect(headers) {

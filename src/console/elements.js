@@ -1,4 +1,4 @@
-/** Makes elements and finds them. What others have said goes in as text, never as markup. */
+/** Makes and finds elements. What others have said is inserted as text, never as markup. */
 
 /**
  * A new element; strings become text nodes, so that no message can become a part of the page.
@@ -26,7 +26,7 @@ export function makeButton(words, act) {
 }
 
 /**
- * The part of a template's copy that goes by this name.
+ * The part of a template's copy with this name.
  * @template {HTMLElement} Kind
  * @param {ParentNode} root
  * @param {string} name
@@ -49,7 +49,7 @@ export function byId(id, kind) {
 }
 
 /**
- * Puts a copy of a template in the place of whatever was there.
+ * Replaces whatever was there with a copy of a template.
  * @param {HTMLElement} root
  * @param {string} id
  */
@@ -58,7 +58,7 @@ export function fill(root, id) {
 }
 
 /**
- * A sentence of ours, in which names stand between backticks.
+ * A sentence of ours, with names between backticks.
  * @param {string} sentence
  */
 export function toWords(sentence) {
@@ -66,7 +66,7 @@ export function toWords(sentence) {
 }
 
 /**
- * Shows a sentence where there is one, and else nothing.
+ * Shows a sentence, or hides the element without one.
  * @param {HTMLElement} element
  * @param {string | undefined} words
  */
@@ -76,7 +76,7 @@ export function say(element, words) {
 }
 
 /**
- * Whether nothing of the page has the focus but what is about to lose it: nobody is elsewhere then.
+ * Whether nothing has the focus but what is about to lose it: the reader is not elsewhere then.
  * @param {...HTMLElement} losers
  */
 export function hasNoFocus(...losers) {

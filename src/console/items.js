@@ -1,13 +1,13 @@
-/** Shows what a conversation is made of: messages, reasoning, calls with their outputs. All of it is somebody's words. */
+/** Shows the items of a conversation: messages, reasoning, calls with their outputs. None of it is trusted. */
 /** @import { Content, Item, Part, ToolOutput } from "../core/item.ts" */
 import { make, makeButton } from "./elements.js";
 import { toNumber } from "./words.js";
 
 /**
- * The elements of some items. An output stands beside its call, where that is shown too.
+ * The elements of some items. An output is beside its call, if that is shown too.
  * @param {readonly Item[]} items
  * @param {ReadonlyMap<Item, ToolOutput>} outputs by their call
- * @param {ReadonlySet<Item>} beside the outputs that stand there
+ * @param {ReadonlySet<Item>} beside the outputs shown there
  * @returns {readonly HTMLElement[]}
  */
 export function toElements(items, outputs, beside) {
@@ -15,7 +15,7 @@ export function toElements(items, outputs, beside) {
 }
 
 /**
- * A block with whose words they are.
+ * A block with its speaker's name.
  * @param {string} kind
  * @param {string} name
  * @param {...(Node | string)} children
@@ -25,7 +25,7 @@ export function block(kind, name, ...children) {
 }
 
 /**
- * Text that is very long is shown in full when its reader wants that: a browser takes seconds for megabytes.
+ * Very long text is shown in full only on request: a browser takes seconds for megabytes.
  * @param {string} text
  */
 export function toText(text) {
@@ -33,7 +33,7 @@ export function toText(text) {
   if (text.length <= maxShown) return shown;
   const more = makeButton(`Show all ${toNumber(text.length)} characters`, () => {
     shown.replaceChildren(text);
-    // The button is gone; whoever reads on does so from here.
+    // The button is gone; the reader continues from here.
     shown.tabIndex = -1;
     shown.focus({ preventScroll: true });
   });
@@ -107,7 +107,7 @@ function toPart(part) {
 }
 
 /**
- * Stands for what is not loaded: a picture's address could tell its owner who looks.
+ * Stands for what is not loaded: an image's URL could tell its owner who is looking.
  * @param {string} what
  * @param {string} [source]
  */

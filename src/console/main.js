@@ -1,4 +1,4 @@
-/** The console: signs the reader in, shows the view that the address names, and watches whether the gateway is there. */
+/** The console: signs the reader in, shows the view that the address names, and watches whether the gateway is up. */
 /** @import { Health } from "./api.js" */
 /** @import { Door } from "./access.js" */
 import { findToken, leave } from "./access.js";
@@ -14,14 +14,14 @@ import { openTry } from "./try.js";
  * Where a view is shown.
  * @typedef {object} Place
  * @property {HTMLElement} root
- * @property {string} argument what stands behind its name in the address, as it stands there
+ * @property {string} argument what follows its name in the address, not decoded
  * @property {string} token
- * @property {AbortSignal} signal the reader goes elsewhere
- * @property {(thrown: unknown) => void} report tells what went wrong after it was shown
+ * @property {AbortSignal} signal aborts when the view ends
+ * @property {(thrown: unknown) => void} report reports errors after it was shown
  */
 
 /**
- * Shows what is so now.
+ * Updates the view.
  * @typedef {(health: Health) => Promise<void>} Refresh
  */
 
@@ -29,7 +29,7 @@ import { openTry } from "./try.js";
  * @typedef {object} View
  * @property {string} title
  * @property {Door} needs
- * @property {boolean} [lasts] it stays as it is while the reader is elsewhere
+ * @property {boolean} [lasts] it keeps running while the reader is elsewhere
  * @property {(place: Place) => Promise<Refresh | undefined>} open
  */
 
@@ -80,7 +80,7 @@ function start() {
     const report = async (thrown) => {
       if (over.aborted) return;
       if (thrown instanceof Refusal && thrown.status === 401) {
-        // A view that lasts may have another one by now.
+        // A lasting view may have another token by now.
         leave(findToken(view.needs) ?? token);
         await show();
       }
@@ -138,7 +138,7 @@ function start() {
 }
 
 /**
- * A while, or less for a reader who comes back to the page.
+ * Waits a while, or until the reader returns to the page.
  * @param {number} milliseconds
  */
 function pause(milliseconds) {
@@ -176,17 +176,17 @@ function paint({ state, words }) {
   place.dataset["state"] = state;
   place.title = words;
   const shown = place.querySelector("span");
-  // Only what changes is told to those who listen to the page.
+  // Screen readers announce only what changes.
   if (shown !== null && shown.textContent !== text) shown.textContent = text;
   byId("gone", HTMLElement).hidden = state !== "gone";
 }
 
 /**
- * Tells what went wrong, or that it is over.
+ * Shows what went wrong, or clears it.
  * @param {unknown} thrown
  */
 function tell(thrown) {
-  // The notice of a gateway that is gone stands there already.
+  // A gateway that is gone already has a notice.
   if (thrown instanceof Gone) return;
   const words = thrown instanceof Refusal ? thrown.message : `The page is at a loss: ${thrown}`;
   say(byId("trouble", HTMLElement), thrown === undefined ? undefined : words);

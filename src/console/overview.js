@@ -1,4 +1,4 @@
-/** The overview: whether the gateway is ready, how its requests end, how long they take, and how its adapters are. */
+/** The overview: whether the gateway is ready, how its requests end, how long they take, and its adapters' state. */
 /** @import { Place, Refresh } from "./main.js" */
 /** @import { Histogram } from "./prometheus.js" */
 /** @import { AdapterCount, Outcome, PathCount, Summary } from "./summary.js" */
@@ -20,7 +20,7 @@ export async function openOverview({ root, token, signal }) {
     const response = await ask("metrics", token, { signal });
     const summary = summarise(readMetrics(await response.text()));
     const total = totalOf(summary.endpoints);
-    // A gateway that was started again counts from the beginning.
+    // A gateway that was restarted counts from zero.
     if (total < (past.at(-1)?.total ?? 0)) past.length = 0;
     past.push({ at: performance.now(), total });
     while (past.length > 1 && (past[0]?.at ?? 0) < performance.now() - minuteMs) past.shift();
@@ -40,7 +40,7 @@ export async function openOverview({ root, token, signal }) {
 const minuteMs = 60_000;
 
 /**
- * Requests a minute, as far as this page has seen them; nothing before it has looked twice.
+ * Requests a minute, as far as this page has seen them; undefined before its second look.
  * @param {readonly { readonly at: number, readonly total: number }[]} past
  */
 function rateOf(past) {
@@ -84,7 +84,7 @@ function show(root, { summary, now }, rate) {
 }
 
 /**
- * What it is, how much, and what stands beside it in small.
+ * Its name, its value, and the small print beside it.
  * @param {Summary} summary
  * @param {Date} now
  * @param {number | undefined} rate

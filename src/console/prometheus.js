@@ -1,7 +1,7 @@
-/** Reads the text form in which Prometheus is told of metrics. */
+/** Reads metrics in the text format of Prometheus. */
 
 /**
- * One figure with its name and labels.
+ * One value with its name and labels.
  * @typedef {object} Sample
  * @property {string} name
  * @property {Readonly<Record<string, string>>} labels
@@ -9,7 +9,7 @@
  */
 
 /**
- * The samples of a text; lines that are none are left out, as comments are.
+ * The samples of a text; other lines, such as comments, are skipped.
  * @param {string} text
  * @returns {readonly Sample[]}
  */
@@ -31,7 +31,7 @@ export function readMetrics(text) {
  */
 
 /**
- * The histogram of a name, in which all those are added up whose labels are wanted.
+ * The sum of all histograms of a name whose labels are wanted.
  * @param {readonly Sample[]} samples
  * @param {string} name
  * @param {(labels: Sample["labels"]) => boolean} isWanted
@@ -52,7 +52,7 @@ export function addUp(samples, name, isWanted) {
 }
 
 /**
- * The bound within which this share of them lies: a bucket tells no more. Nothing where there are none.
+ * The bound within which this share of them lies: buckets tell no more. Undefined if there are none.
  * @param {Histogram} histogram
  * @param {number} share from 0 to 1
  * @returns {number | undefined}
@@ -63,7 +63,7 @@ export function boundOf({ buckets, count }, share) {
   return bounds.find(([, within]) => within >= share * count)?.[0];
 }
 
-/** A label's value may hold braces and escaped quotes; behind the figure may stand a time. */
+/** A label's value may contain braces and escaped quotes; a timestamp may end the line. */
 const sample = /^([a-zA-Z_:][\w:]*)(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*")*)\})?[ \t]+(\S+)/;
 const label = /([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"/g;
 

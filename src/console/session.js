@@ -1,4 +1,4 @@
-/** One session as a conversation: its current thread, its other ones, and what can be done with it. */
+/** One session as a conversation: its current thread, the others, and what can be done with it. */
 /** @import { Place } from "./main.js" */
 /** @import { Item, ToolOutput } from "../core/item.ts" */
 /** @import { Session as KeptSession, StoredTurn, Told } from "../core/store.ts" */
@@ -9,12 +9,12 @@ import { pairOutputs, threadOf, tipsOf } from "./tree.js";
 import { toCount, toDate, toNumber } from "./words.js";
 
 /**
- * Times are texts on the wire, and what is told beside a turn is not needed here but for its place.
+ * Times are text on the wire; when a turn ended is not needed here.
  * @typedef {Omit<StoredTurn, "createdAt" | "told"> & { createdAt: string, told?: Omit<Told, "endedAt"> }} Turn
  * @typedef {KeptSession & { createdAt: string, updatedAt: string, turns: readonly Turn[] }} Session
  */
 
-/** So many turns are shown at first, and more of them at a time. */
+/** How many turns are shown at first, and then added at a time. */
 const shownTurns = 200;
 const maxThreads = 500;
 
@@ -100,7 +100,7 @@ function showThread(root, thread, most) {
     const below = document.documentElement.scrollHeight - scrollY;
     showThread(root, thread, most + shownTurns);
     scrollTo({ top: document.documentElement.scrollHeight - below });
-    // This button is gone: the next one has its place, or the title does.
+    // This button is gone: focus the one in its place, or the title.
     const next = part(root, "earlier", HTMLElement).querySelector("button") ?? part(root, "id", HTMLElement);
     next.focus({ preventScroll: true });
   });
@@ -157,7 +157,7 @@ function wordsOf(item) {
 }
 
 /**
- * Saves what the gateway exports of the session.
+ * Saves the gateway's export of the session.
  * @param {string} id
  * @param {string} token
  * @param {AbortSignal} signal
@@ -166,6 +166,6 @@ async function download(id, token, signal) {
   const response = await ask(`operator/export?session=${encodeURIComponent(id)}`, token, { signal });
   const url = URL.createObjectURL(await response.blob());
   make("a", { href: url, download: `${id}.jsonl` }).click();
-  // The browser takes it a moment later.
+  // The browser reads it a bit later.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -1,4 +1,4 @@
-/** The sessions that are kept, newest activity first, a page at a time. */
+/** The stored sessions, newest activity first, a page at a time. */
 /** @import { Place } from "./main.js" */
 /** @import { SessionSummary } from "../core/store.ts" */
 import { askJson } from "./api.js";
@@ -6,7 +6,7 @@ import { fill, hasNoFocus, make, part, say } from "./elements.js";
 import { toCount, toDate, toDistance } from "./words.js";
 
 /**
- * Times are texts on the wire.
+ * Times are text on the wire.
  * @typedef {Omit<SessionSummary, "createdAt" | "updatedAt"> & { createdAt: string, updatedAt: string }} Summary
  * @typedef {{ readonly data: readonly Summary[], readonly hasMore: boolean }} Page
  *
@@ -34,13 +34,13 @@ export async function openSessions({ root, token, signal, report }) {
   const more = part(root, "more", HTMLButtonElement);
   /** @type {Listed} */
   let listed = { owner: "" };
-  /** What was asked for last. */
+  /** The latest request. */
   let wanted = listed;
   /** @type {Set<string>} of those that are shown */
   const ids = new Set();
 
   /**
-   * What the reader no longer wants when it comes is left, and nothing is added twice.
+   * Drops a page that is no longer wanted when it arrives, and adds nothing twice.
    * @param {Listed} behind
    */
   async function show(behind) {
@@ -48,7 +48,7 @@ export async function openSessions({ root, token, signal, report }) {
     more.disabled = true;
     try {
       let page = await read(behind);
-      // One that was talked in since has moved to the top, and those behind it come again.
+      // A session with a new turn has moved to the top, and those after it come again.
       while (behind.last !== undefined && page.hasMore && page.data.every(({ id }) => ids.has(id)))
         page = await read({ owner: behind.owner, last: page.data.at(-1)?.id });
       if (wanted !== behind) return;
@@ -58,7 +58,7 @@ export async function openSessions({ root, token, signal, report }) {
       }
       const rows = list.childElementCount;
       add(page, behind.owner);
-      // A button that is disabled has lost the focus, and may be gone.
+      // A disabled button has lost the focus, and may be gone.
       if (rows > 0 && hasNoFocus(more)) list.children[rows]?.querySelector("a")?.focus();
     } catch (thrown) {
       report(thrown);

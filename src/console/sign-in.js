@@ -1,11 +1,11 @@
-/** Asks for a token, and says in words which one is meant where the reader has another already. */
+/** Asks for a token, and says which one is needed if the reader already has another. */
 /** @import { Door } from "./access.js" */
 import { enter } from "./access.js";
 import { fill, part, say, toWords } from "./elements.js";
 
 /**
  * @param {HTMLElement} root
- * @param {Door | undefined} door what the reader's token does not open; nothing: there is none yet
+ * @param {Door | undefined} door what the token does not open; undefined: there is none yet
  * @param {(opened: readonly Door[]) => void} done
  */
 export function showSignIn(root, door, done) {

@@ -1,4 +1,4 @@
-/** Reads server-sent events while they come. */
+/** Reads server-sent events as they arrive. */
 
 /** @import { StreamEvent } from "./dialects.js" */
 
@@ -25,7 +25,7 @@ export async function* readEvents(body) {
       }
     }
   } finally {
-    // Whoever stops listening lets go of the connection, and so of the turn.
+    // A reader that stops closes the connection, which cancels the turn.
     void reader.cancel().catch(() => {});
   }
 }

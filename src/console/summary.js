@@ -1,4 +1,4 @@
-/** What the metrics come to: how requests ended, how long answers took, and how the adapters are. */
+/** Sums up the metrics: how requests ended, how long answers took, and the state of adapters. */
 /** @import { Histogram, Sample } from "./prometheus.js" */
 import { addUp } from "./prometheus.js";
 
@@ -6,7 +6,7 @@ import { addUp } from "./prometheus.js";
  * How a request ended.
  * @typedef {"answered" | "refused" | "failed" | "left"} Outcome
  *
- * The requests to one path, and how long those took that were answered.
+ * The requests to one path, and how long the answered ones took.
  * @typedef {{ readonly path: string, readonly seconds: Histogram } & Readonly<Record<Outcome, number>>} PathCount
  *
  * @typedef {object} AdapterCount
@@ -21,7 +21,7 @@ import { addUp } from "./prometheus.js";
  * @typedef {object} Summary
  * @property {number | undefined} startedAt in seconds since 1970
  * @property {number} running turns that run now
- * @property {number} waiting those of them that wait for another one of their session
+ * @property {number} waiting those that wait for another turn of their session
  * @property {Histogram} firstByte of streams
  * @property {Histogram} turns from request to end, of those that were answered
  * @property {readonly PathCount[]} endpoints under `/v1`, the busiest first
@@ -76,7 +76,7 @@ function countPaths(samples) {
   /** @type {Map<string, Record<Outcome, number>>} */
   const counts = new Map();
   for (const { name, labels, value } of samples) {
-    // The status of a stream was told before it ended, so it is not the counter by status that knows how.
+    // A stream's status is sent before it ends, so the counter by status does not know its outcome.
     const outcome = outcomes.find((known) => known === labels["outcome"]);
     if (name !== `${requestSeconds}_count` || outcome === undefined) continue;
     const { path = "" } = labels;

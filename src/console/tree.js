@@ -1,4 +1,4 @@
-/** A session is a tree of turns: its threads, each from a root to a turn that nothing follows, and what belongs together in one. */
+/** A session as a tree of turns: its threads, each from a root to a tip, and the tool outputs that belong to calls. */
 /** @import { Item, ToolOutput } from "../core/item.ts" */
 
 /**
@@ -6,9 +6,9 @@
  */
 
 /**
- * The turns that nothing follows, the newest first; the session's own tip before them.
+ * The turns that nothing follows, newest first, but the session's own tip before them.
  * @template {Node} Turn
- * @param {readonly Turn[]} turns in the order in which they were kept
+ * @param {readonly Turn[]} turns in the order they were stored
  * @param {string | undefined} tip
  * @returns {readonly Turn[]}
  */
@@ -33,7 +33,7 @@ export function threadOf(turns, tip) {
   let turn = byId.get(tip);
   while (turn !== undefined) {
     thread.push(turn);
-    // Whatever an archive has brought, no turn comes twice.
+    // An imported archive may have cycles.
     byId.delete(turn.id);
     turn = turn.parent === undefined ? undefined : byId.get(turn.parent);
   }
@@ -41,7 +41,7 @@ export function threadOf(turns, tip) {
 }
 
 /**
- * The output of each call. An output is of the call just before it under its id, as models use ids again.
+ * The output of each call. It belongs to the last call before it with its id, as models reuse ids.
  * @param {readonly Item[]} items
  * @returns {ReadonlyMap<Item, ToolOutput>}
  */

@@ -1,4 +1,4 @@
-/** A conversation with the model, as any client has one: what is new and the session's name go out, the answer streams in. */
+/** A conversation with the model, like any client's: sends what is new and the session's name, streams the answer. */
 /** @import { Place } from "./main.js" */
 /** @import { Answer } from "./answer.js" */
 /** @import { Dialect } from "./dialects.js" */
@@ -57,7 +57,7 @@ export async function openTry({ root, token, signal, report }) {
     const body = dialect.write(model.value, words);
     const name = session.value;
     try {
-      // Another one may have been entered since the view was opened.
+      // Another token may have been entered since the view opened.
       const response = await ask(dialect.path, findToken("endpoints") ?? token, {
         method: "POST",
         signal: AbortSignal.any([signal, stopping.signal]),
@@ -118,8 +118,8 @@ function explain(thrown, isStopped) {
 }
 
 /**
- * What this token may try: the responses endpoint, or the other one where only that is on or open to it, and the models; none
- * where the adapter cannot tell them, as any name may be written then.
+ * What this token may try: the responses endpoint, or chat if only that is enabled and open to it; and the models, none
+ * if the adapter cannot list them, as any name may be entered then.
  * @param {string} token
  * @param {AbortSignal} signal
  * @returns {Promise<{ readonly dialect: Dialect, readonly models: readonly string[] }>}

@@ -1,4 +1,4 @@
-/** Figures and times as they are read. */
+/** Formats numbers and times. */
 
 const numbers = new Intl.NumberFormat("en");
 const shortNumbers = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -24,7 +24,7 @@ export function toDuration(seconds) {
 }
 
 /**
- * A long time, in the two largest units that it has.
+ * A long time, in its largest unit or two.
  * @param {number} seconds
  */
 export function toSpan(seconds) {
@@ -35,14 +35,14 @@ export function toSpan(seconds) {
   return minutes > 0 ? `${minutes} min` : `${rest} s`;
 }
 
-/** @param {string} time in ISO's form */
+/** @param {string} time in ISO form */
 export function toDate(time) {
   return dates.format(new Date(time));
 }
 
 /**
  * How long ago it was.
- * @param {string} time in ISO's form
+ * @param {string} time in ISO form
  * @param {Date} now
  */
 export function toDistance(time, now) {
