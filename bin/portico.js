@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/* Starts Portico. Written so that the oldest Node can read it and say what is missing. */
+/* Starts Portico. Written so that the oldest Node can parse it and say what it needs. */
 var major = parseInt(process.versions.node, 10);
-/* The folder of our files, once the first of them was found. */
+/* The folder of our files, once the first of them is found. */
 var ours;
 var hooks;
 
@@ -17,14 +17,14 @@ if (major < 24) {
   );
   process.exitCode = 1;
 } else {
-  /* Kept where only the user writes. Node's own choice is the temporary folder, where others could plant what we would run. */
+  /* Cached where only the user can write. Node's default is the temporary folder, where others could plant code. */
   var home = process.env.HOME || process.env.USERPROFILE;
   if (home && isOurs(home, "/.cache/portico"))
     process.getBuiltinModule("module").enableCompileCache(home + "/.cache/portico");
   hooks = process.getBuiltinModule("module").registerHooks({ resolve: resolve });
   import("../src/cli/main.ts")
     .catch(function (error) {
-      /* The published package has no src/. Anything else that is missing is told as it is. */
+      /* The published package has no src/. Anything else that is missing is an error. */
       if (error.code === "ERR_MODULE_NOT_FOUND" && error.url.endsWith("/src/cli/main.ts")) {
         return import("../dist/cli/main.js");
       }
@@ -35,21 +35,21 @@ if (major < 24) {
     });
 }
 
-/* Our files name each other exactly, so that none has to be looked for; to look for all of them takes a tenth of a start. */
+/* Our files import each other by exact path, so none is searched for; searching takes a tenth of a start. */
 function resolve(specifier, context, next) {
   var parent = context.parentURL;
   if (ours && specifier.charAt(0) === "." && parent && parent.startsWith(ours)) {
     var format = specifier.endsWith(".ts") ? "module-typescript" : "module";
     return { url: new URL(specifier, parent).href, format: format, shortCircuit: true };
   }
-  /* The files of packages come last, and find each other sooner without us. */
+  /* Packages are loaded last, and resolve faster without this hook. */
   if (ours && parent && !parent.startsWith(ours)) hooks.deregister();
   var found = next(specifier, context);
   if (!ours && /\/cli\/main\.[jt]s$/.test(found.url)) ours = found.url.replace(/cli\/main\.[jt]s$/, "");
   return found;
 }
 
-/* Whether a folder of the user's home is the user's alone. It is made if it is not there, and anew if others may write there. */
+/* Whether a folder in the user's home is the user's alone. Creates it if missing, or anew if others may write there. */
 function isOurs(home, folder) {
   var fs = process.getBuiltinModule("fs");
   try {
@@ -65,7 +65,7 @@ function isOurs(home, folder) {
     }
     return true;
   } catch (error) {
-    /* A home that cannot be written is none for it; a fault of ours is told. */
+    /* A home that cannot be written is not used; a bug of ours is thrown. */
     if (error.code) return false;
     throw error;
   }
