@@ -1,13 +1,13 @@
 /**
- * Does side by side what came at the same time. What a turn goes through is far more code than a processor keeps at hand; when many turns
- * take the same step one after the other, all but the first find it there. As each step ends in a promise, those that begin together stay
- * together from step to step.
+ * Runs side by side what arrived at the same time. A turn goes through far more code than a processor caches; when many
+ * turns take the same step one after the other, all but the first find it cached. Each step ends in a promise, so those
+ * that begin together stay together from step to step.
  */
 
-/** So many share enough; with more of them the first would wait for the last. */
+/** Enough to benefit; with more, the first would wait for the last. */
 const most = 64;
 
-/** `later` calls back once everything that has arrived by now was heard. Gives what adds a beginning. */
+/** `later` calls back once all that has arrived by now was read. Returns what adds a start. */
 export function createCohort(later: (go: () => void) => void): (begin: () => void) => void {
   const waiting: (() => void)[] = [];
   let isCalled = false;
@@ -24,7 +24,7 @@ export function createCohort(later: (go: () => void) => void): (begin: () => voi
     try {
       for (let begin = together.shift(); begin !== undefined; begin = together.shift()) begin();
     } finally {
-      // One that fails must not keep the others from beginning.
+      // A failure must not keep the others from starting.
       waiting.unshift(...together);
       call();
     }

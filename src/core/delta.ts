@@ -3,12 +3,12 @@ import type { Annotation, Exchange, Extra, ToolKind } from "./item.ts";
 import type { Finish, Notes, Usage } from "./turn.ts";
 
 export type Delta = Said & {
-  /** Which answer it belongs to, of as many as were asked for; absent: the turn's own. The others count from 1. */
+  /** Which of the requested answers it belongs to; absent: the turn's own. The others count from 1. */
   readonly choice?: number | undefined;
 };
 
 type Said =
-  /** `extra`: what its dialect adds to the message that begins with it. */
+  /** `extra`: what the dialect adds to a message that begins here. */
   | {
       readonly type: "text";
       readonly text: string;
@@ -18,14 +18,14 @@ type Said =
   | { readonly type: "refusal"; readonly text: string; readonly extra?: Extra | undefined }
   /** `summary` counts the sections of a summary from 0; without it the text is the reasoning itself. */
   | { readonly type: "reasoning"; readonly text: string; readonly summary?: number | undefined }
-  /** A note on the text just told. */
+  /** A note on the preceding text. */
   | { readonly type: "annotation"; readonly annotation: Annotation }
   /**
-   * The message just told is whole; what comes is another one. Without it a message goes on until something else is said.
-   * `extra`: what its dialect adds to it, as far as that was not known when it began.
+   * The preceding message is complete; what follows is another. Without this, a message continues until something else
+   * is said. `extra`: what the dialect adds to it, as far as unknown when it began.
    */
   | { readonly type: "message-end"; readonly extra?: Extra | undefined }
-  /** The opaque form of the reasoning just told, which is whole with it. */
+  /** The opaque form of the preceding reasoning, which it completes. */
   | { readonly type: "reasoning-seal"; readonly encrypted: string }
   /** A call begins. `index` is the adapter's own number for it within this turn. */
   | {
@@ -33,20 +33,20 @@ type Said =
       readonly index: number;
       readonly callId?: string | undefined;
       readonly name: string;
-      /** The group of tools within which it has that name. */
+      /** The tool group in which it has that name. */
       readonly group?: string | undefined;
       readonly kind?: ToolKind | undefined;
-      /** What its dialect adds to it, and wants back with it. */
+      /** What its dialect adds, and expects back. */
       readonly extra?: Extra | undefined;
     }
-  /** More of what its dialect adds to a call that has begun. */
+  /** More of what the dialect adds to a call that has begun. */
   | { readonly type: "tool-extra"; readonly index: number; readonly extra: Extra }
   | { readonly type: "tool-arguments"; readonly index: number; readonly text: string }
-  /** The conversation made short, all at once. */
+  /** The compacted conversation, all at once. */
   | { readonly type: "compaction"; readonly summary: string }
   /** An item that only its own dialect knows, all at once. */
   | { readonly type: "other"; readonly extra: Extra; readonly exchange?: Exchange | undefined }
-  /** The newest count stands. */
+  /** The last count wins. */
   | { readonly type: "usage"; readonly usage: Usage }
   | { readonly type: "notes"; readonly notes: Notes }
   | { readonly type: "finish"; readonly reason: Finish };

@@ -1,4 +1,4 @@
-/** Every way a turn can go wrong, in one closed table; the class that carries it from where it is known to where it is told. */
+/** Every way a turn can go wrong, in one closed table, and the error class that carries it to whoever reports it. */
 import type { Part } from "./item.ts";
 
 export type ErrorType =
@@ -62,18 +62,18 @@ const codes = {
 
 export type ErrorCode = keyof typeof codes;
 
-/** All of them, to judge one that comes from elsewhere. */
+/** All codes, to validate one that comes from outside. */
 export const errorCodes: readonly string[] = Object.keys(codes);
 
 interface ErrorDetails {
-  /** The path of the field that is wrong, in the caller's own words: `messages[2].content`. */
+  /** The path of the wrong field, in the caller's own words: `messages[2].content`. */
   readonly param?: string | undefined;
-  /** The part that is wrong, where only others know its path. */
+  /** The wrong part, if only others know its path. */
   readonly part?: Part | undefined;
   readonly retryAfterSeconds?: number | undefined;
-  /** It stays until somebody mends it, whatever others of its code do. */
+  /** It lasts until somebody fixes it, whatever its code suggests. */
   readonly isLasting?: boolean | undefined;
-  /** A finer code to show on the wire in place of ours, e.g. the upstream's `context_length_exceeded`. */
+  /** A finer code to show on the wire instead of ours, e.g. the upstream's `context_length_exceeded`. */
   readonly wireCode?: string | undefined;
   readonly cause?: unknown;
 }
@@ -107,12 +107,12 @@ export class GatewayError extends Error {
   }
 }
 
-/** Adapters may make something of a header that is no number. */
+/** An adapter may have parsed a header that is not a number. */
 function isTime(seconds: number | undefined): boolean {
   return seconds !== undefined && Number.isFinite(seconds) && seconds >= 0;
 }
 
-/** The words of others in a message or a path may be as long as they like; the remedy stands at the end. */
+/** Text from others in a message or path may be of any length; the remedy is at the end. */
 function shorten(text: string): string {
   if (text.length <= maxLength) return text;
   return `${text.slice(0, maxLength / 2)} … ${text.slice(-maxLength / 2)}`;
@@ -120,28 +120,28 @@ function shorten(text: string): string {
 
 const maxLength = 4_000;
 
-/** Why a turn is called off whose caller is gone. */
+/** Why a turn whose caller left is cancelled. */
 export function callerLeft(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
 }
 
-/** Why nothing begins any more in a gateway that closes, and why what took too long to end was called off. */
+/** Why a closing gateway starts nothing new, and why it cancelled what took too long. */
 export function drainingError(): GatewayError {
   const remedy = "Send the request again; another instance or the restarted one will take it.";
   return new GatewayError("draining", `The gateway is shutting down. ${remedy}`, { retryAfterSeconds: 5 });
 }
 
-/** What anything thrown says of itself. */
+/** The message of anything thrown. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** What the system calls a failure, e.g. `ENOENT`; anything else as it is. */
+/** The system's name for a failure, e.g. `ENOENT`; anything else as it is. */
 export function codeOf(thrown: unknown): string {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
 }
 
-/** Anything thrown, as something the caller may read. What nobody threw on purpose hides itself. */
+/** Anything thrown, as an error the caller may read. The details of unexpected ones stay hidden. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError(

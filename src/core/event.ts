@@ -3,20 +3,20 @@ import type { Annotation, Extra, Item } from "./item.ts";
 import type { Answer } from "./turn.ts";
 
 export type Event =
-  /** A turn in the background waits for its place. */
+  /** A background turn is waiting for its place. */
   | { readonly type: "turn-queued" }
   | { readonly type: "turn-start" }
   | ItemEvent
   | { readonly type: "turn-end"; readonly answer: Answer };
 
 export type ItemEvent = (ItemStart | ItemDelta | ItemEnd) & {
-  /** Which answer it belongs to, of as many as were asked for; absent: the turn's own. The others count from 1. */
+  /** Which of the requested answers it belongs to; absent: the turn's own. The others count from 1. */
   readonly choice?: number | undefined;
 };
 
 interface ItemStart {
   readonly type: "item-start";
-  /** Counts the answer's items from 0, those too that were deleted since. */
+  /** Counts the answer's items from 0, including those deleted since. */
   readonly index: number;
   /** Still empty, unless it comes all at once. */
   readonly item: OutputItem;
@@ -29,10 +29,10 @@ interface ItemEnd {
   readonly whole: boolean;
 }
 
-/** A stream of them, in batches. Whoever has it pulls to its end, or calls `return()`. */
+/** A stream of events, in batches. Its holder must pull to the end or call `return()`. */
 export type Events = AsyncGenerator<readonly Event[], void, void>;
 
-/** What an answer is made of: never a tool's output, and messages of the assistant only. */
+/** What an answer is made of: never a tool's output, and only assistant messages. */
 export type OutputItem = Exclude<Item, { type: "tool-output" }>;
 
 export interface ItemDelta {

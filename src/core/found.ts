@@ -1,7 +1,7 @@
-/** What a search for tools has found, as the model that called for it reads it: names and what they are for. */
+/** What a tool search found, as the model that called it reads it: names and what they are for. */
 import { nameInGroup, type Tool } from "./turn.ts";
 
-/** The tools themselves are offered beside it, so this is short; `join` gives the name of one in a group. */
+/** Short, because the tools themselves are offered beside it; `join` names a tool in a group. */
 export function describeFound(tools: readonly Tool[], join = nameInGroup): string {
   return JSON.stringify(tools.flatMap((tool) => describe(tool, join)));
 }

@@ -1,4 +1,4 @@
-/** The story of a turn: find its place, take its turn, ask the adapter, tell what it says, remember it. */
+/** The story of a turn: find its place, wait its turn, ask the adapter, relay what it says, store it. */
 import { createBackground } from "./live/background.ts";
 import { createChain } from "./place/chain.ts";
 import { summarise } from "./window/compact.ts";
@@ -29,99 +29,104 @@ import type { Witness } from "./witness.ts";
 
 export interface Gateway extends Recall {
   /**
-   * Resolves when the turn has its place. The first batch of events comes with the adapter's first word: what fails before
-   * is thrown, what fails later is told by the one `turn-end`. Whoever asks must pull to the end or call `return()`.
+   * Resolves when the turn has its place. The first batch of events comes with the adapter's first word: earlier
+   * failures are thrown, later ones are told by the one `turn-end`. The caller must pull to the end or call `return()`.
    */
   answer(ask: Ask, caller: Caller): Promise<Reply>;
-  /** Throws when what the request names to go on from is not there. */
+  /** Throws if what the request continues does not exist. */
   checkContinued(ask: Ask, owner: string): Promise<void>;
-  /** How many tokens the model would read if this were asked now; it waits for no other turn, and nothing is kept. */
+  /** How many tokens the model would read if asked now; waits for no other turn and stores nothing. */
   countTokens(ask: Ask, caller: Caller): Promise<TokenCount>;
   readonly conversations: ConversationDesk;
-  /** How much there is to do now. */
+  /** The current load. */
   load(): Load;
-  /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
+  /** Drops expired answers that are held only in memory. */
   forgetOld(): void;
-  /** Ends what the store has as running, for so long, and nobody runs: its gateway has died, or the store failed when it ended. */
+  /**
+   * Ends turns, begun before this, that are stored as running but run nowhere: their gateway died, or the store failed.
+   */
   endLeft(before?: Date): Promise<void>;
-  /** Lets the turns that run end until `overdue` resolves, then calls off those that go on without their callers; none begins any more. */
+  /**
+   * Lets running turns end until `overdue` resolves, then cancels those that continue without their callers; starts no
+   * new ones.
+   */
   close(overdue: Promise<void>): Promise<void>;
 }
 
 /** Turns, counted now. */
 export interface Load {
-  /** Those that wait for another one of their session to end. */
+  /** Waiting for another turn of their session to end. */
   readonly waiting: number;
-  /** Those that go on without their callers: in the background, or with an idempotency key. */
+  /** Continuing without their callers: in the background, or with an idempotency key. */
   readonly live: number;
 }
 
 export interface Caller extends Seeker {
-  /** The name of the turn to come, so that even one that fails early can be told by name. */
+  /** The id of the turn to come, so that even one that fails early can be named. */
   readonly turnId: string;
-  /** When it was asked, if that is not now. */
+  /** When it was asked, if not now. */
   readonly createdAt?: Date | undefined;
   readonly trace?: Trace | undefined;
-  /** What its dialect needs to tell the answer again. */
+  /** What its dialect needs to replay the answer. */
   readonly memo?: (() => string) | undefined;
-  /** Makes a repeated request known, so that it is answered once; the turn then goes on when its caller is gone. */
+  /** Identifies a repeated request, so that it is answered once; the turn then continues without its caller. */
   readonly key?: AskedKey | undefined;
-  /** It has the beginning of an answer to its key already, so that no other will do. */
+  /** It already has the beginning of an answer to its key; no other will do. */
   readonly resumes?: Resumption | undefined;
-  /** Asked for a place by a turn that goes on without its caller; absent: there is always one. */
+  /** Grants a slot to a turn that continues without its caller; absent: there is always one. */
   readonly stay?: Stay | undefined;
 }
 
-/** Takes a place, or throws when there is none; gives what gives it back. */
+/** Takes a slot, or throws if there is none; returns what releases it. */
 export type Stay = () => () => void;
 
 export interface AskedKey extends IdempotencyKey {
-  /** The caller's word for the key, for errors that speak of it. */
+  /** The caller's name for the key, in errors. */
   readonly param: string;
 }
 
 export interface Resumption {
-  /** The caller's word for where it was cut off, for errors that speak of it. */
+  /** The caller's name for where it was cut off, in errors. */
   readonly param: string;
-  /** Whether what the caller has may be of this turn. */
+  /** Whether the caller may have a part of this turn. */
   isOf(turnId: string): boolean;
 }
 
 export interface Reply {
   readonly about: About;
-  /** The answer was begun by an earlier request with the same key. */
+  /** An earlier request with the same key began the answer. */
   readonly isRepeated?: boolean | undefined;
-  /** The conversation that the turn goes on with, new items included; only of one that begins with this request. */
+  /** The conversation the turn continues, with its new items; only if the turn begins with this request. */
   readonly context?: readonly Item[] | undefined;
   readonly events: Events;
 }
 
 export interface GatewayParts extends FitParts {
   readonly store: SessionStore;
-  /** Asked whenever they count: they may change while the gateway runs. */
+  /** Read at each use: they may change while the gateway runs. */
   readonly limits: () => GatewayLimits;
-  /** Every session's callers show their history, from its first turn on; this may change too. */
+  /** All sessions count as resending their history, from the first turn on; may change too. */
   readonly alwaysResends: () => boolean;
   readonly now: () => Date;
   readonly newSessionId: () => string;
-  /** A hash, short and without collisions. */
+  /** A short, collision-resistant hash. */
   readonly digest: (text: string) => string;
   /** Absent: nobody counts. */
   readonly witness?: Pick<Witness, "placed" | "endedAlone"> | undefined;
 }
 
 export interface GatewayLimits extends LiveLimits, SizeLimits {
-  /** How many characters the items that a request only names may have together. */
+  /** The most characters that the items a request refers to may have together. */
   readonly maxReferencedCharacters: number;
   readonly maxQueuedPerThread: number;
   readonly maxTurnsPerThread: number;
 }
 
-/** How a turn is begun, and whether the store knows it as running before it is asked. */
+/** Begins a turn; `known`: whether it is stored as running before the model is asked. */
 export type BeginTurn = (ask: Ask<Item>, caller: Caller, known?: Known) => Promise<Reply>;
 type Known = "unknown" | "in background" | "by key";
 
-/** What is known of a turn that runs. */
+/** What is known of a running turn. */
 interface GrowingAbout extends About {
   adapter?: string | undefined;
   readonly remarks: Remark[];
@@ -133,14 +138,14 @@ export function createGateway(parts: GatewayParts): Gateway {
   const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
   const placing = { store, chain, queue, newSessionId, unkept: new Map(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
-  /** Turns whose items may be named when they are over: a caller that stops one may do so before we know that it is gone. */
+  /** Turns whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
-  /** All that are not over, whoever hears them. */
+  /** All turns not over, whoever hears them. */
   const open = new Set<Promise<void>>();
   let isClosing = false;
   const ended: Pick<SessionStore, "findTurn"> = {
     async findTurn(owner, turnId) {
-      // It may be over when the store has answered.
+      // It may end while the store is asked.
       const turn = running.get(turnId);
       const found = await store.findTurn(owner, turnId);
       if (found !== undefined || turn?.owner !== owner) return found;
@@ -173,9 +178,9 @@ export function createGateway(parts: GatewayParts): Gateway {
       const truncation = truncationOf(ask, place.by);
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
-      // A key asks for the answer to be there when the request comes again.
+      // A key means that the answer must be there for a repeated request.
       const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
-      // Nobody shall pay a model for an answer that cannot be kept, and a stream that has begun has no status any more.
+      // Nobody should pay for an answer that cannot be stored, and a stream that has begun can set no status.
       if (isKept) await store.check();
       const about: GrowingAbout = {
         id,
@@ -204,7 +209,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     }
   }
 
-  /** What the adapter says. What it tells of itself is put to what is known of the turn. */
+  /** What the adapter says; its remarks are added to `about`. */
   function askAdapter(
     ask: Ask<Item>,
     { turnId: id, signal, trace }: Caller,
@@ -212,7 +217,7 @@ export function createGateway(parts: GatewayParts): Gateway {
     about: GrowingAbout,
   ) {
     const { model, settings } = ask;
-    // Whoever comes back for it has no whole answer to wait for, and a stream may take its time.
+    // Nobody waits for a background answer as a whole, and a stream may take longer.
     const streams = ask.stream || ask.background === true;
     const turn: Turn = { id, model, items, settings, stream: streams, trace };
     const tell: Tell = (remark) => {
@@ -227,10 +232,10 @@ export function createGateway(parts: GatewayParts): Gateway {
     async answer(ask, caller) {
       if (isClosing) throw drainingError();
       checkSize(ask, limits(), ask.settings.tools);
-      // What it names may be gone when a request is repeated, so a key is looked for first.
+      // What a repeated request refers to may be gone, so its key is looked up first.
       if (caller.key !== undefined) return once(ask, caller, caller.key);
       const resolved = await resolve(ask, caller.owner);
-      // Nobody would wait for it, or call it off.
+      // Nobody would wait for it or cancel it.
       if (isClosing) throw drainingError();
       if (ask.background !== true) return begin(resolved, caller);
       return (await inBackground(resolved, caller)).join(caller.signal, ask.stream);
@@ -263,5 +268,5 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
 }
 
-/** Who takes no turn of a thread has nobody to wait for. */
+/** It takes no turn of a thread, so it need not wait. */
 const noQueue: Queue = { enter: async () => () => {}, isFree: () => true, isIdle: () => true, waiting: () => 0 };

@@ -14,7 +14,7 @@ export interface Message {
   readonly extra?: Extra | undefined;
 }
 
-/** A string is one text part, the way most clients write it. */
+/** A string is one text part, as most clients send it. */
 export type Content = string | readonly Part[];
 
 export type Part =
@@ -43,7 +43,7 @@ export type Part =
     }
   | { readonly type: "other"; readonly extra: Extra };
 
-/** A note on a text, such as the source that it cites. Both wires know the same types and fields, in forms of their own. */
+/** A note on a text, such as a cited source. Both wires know the same types and fields, each in its own form. */
 export interface Annotation {
   readonly type: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -51,9 +51,9 @@ export interface Annotation {
 
 interface Reasoning {
   readonly type: "reasoning";
-  /** What the model tells of its reasoning, one string a section. */
+  /** The model's account of its reasoning, in sections. */
   readonly summary: readonly string[];
-  /** The reasoning itself, where the adapter shows it. */
+  /** The reasoning itself, if the adapter shows it. */
   readonly text: string;
   /** An opaque form that only its maker can read, for a later turn. */
   readonly encrypted?: string | undefined;
@@ -67,11 +67,11 @@ export interface ToolCall {
   readonly kind: ToolKind;
   readonly callId: string;
   readonly name: string;
-  /** The group of tools within which it has that name. */
+  /** The tool group in which it has that name. */
   readonly group?: string | undefined;
   /** JSON text of a function's arguments, or a custom tool's free input, exactly as the model wrote it. */
   readonly arguments: string;
-  /** What its dialect adds to it: whoever made the call wants it back with it. */
+  /** What its dialect adds, and the model that made the call expects back. */
   readonly extra?: Extra | undefined;
 }
 
@@ -80,37 +80,37 @@ export interface ToolOutput {
   readonly kind: ToolKind;
   readonly callId: string;
   readonly output: Content;
-  /** The tools that a search has found, which are offered from here on. */
+  /** The tools a search found, offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
-  /** What its dialect says beside it. */
+  /** What its dialect adds. */
   readonly extra?: Extra | undefined;
 }
 
-/** A conversation made short: it stands for what was said before it. */
+/** A compacted conversation: stands for everything said before it. */
 export interface Compaction {
   readonly type: "compaction";
-  /** In words; empty when only its maker can read it. */
+  /** In words; empty if only its maker can read it. */
   readonly summary: string;
   /** An opaque form that only its maker can read. */
   readonly encrypted?: string | undefined;
 }
 
-/** An item that only its own dialect knows, e.g. the call of a hosted tool. Its name in there stands among its fields. */
+/** An item that only its own dialect knows, e.g. a hosted tool's call. Its type there is among its fields. */
 export interface OtherItem {
   readonly type: "other";
   readonly extra: Extra;
   readonly exchange?: Exchange | undefined;
-  /** The tools that are offered from here on. */
+  /** Tools offered from here on. */
   readonly tools?: readonly Tool[] | undefined;
-  /** Settings that hold from here on, whatever the requests say: theirs stay as they are so that a cache knows them. */
+  /** Settings that apply from here on, whatever requests say: clients leave theirs unchanged for the cache's sake. */
   readonly updates?: Pick<Settings, "reasoningEffort" | "format"> | undefined;
   /** What it says, for a model whose wire does not know it. */
   readonly words?: string | undefined;
-  /** It is no part of the talk, as a developer's message is none. */
+  /** Like a developer message, it is not part of the talk. */
   readonly steers?: boolean | undefined;
 }
 
-/** The model calls on the caller for something, or the caller gives it: the two go by one id. */
+/** The model asks the caller for something, or the caller provides it; both have the same id. */
 export interface Exchange {
   readonly side: "model" | "tools";
   readonly id: string;
@@ -121,15 +121,15 @@ export interface Extra {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** The wire languages that something opaque may be written in. */
+/** The wire dialects that opaque fields may be in. */
 export type Dialect = "chat" | "responses";
 
-/** The fields of something that came in this dialect. */
+/** The fields, if they are of this dialect. */
 export function fieldsOf(extra: Extra | undefined, dialect: Dialect): Extra["fields"] | undefined {
   return extra?.dialect === dialect ? extra.fields : undefined;
 }
 
-/** What its own dialect calls it. */
+/** Its type in its own dialect. */
 export function typeOf({ fields }: Extra): string {
   return typeof fields["type"] === "string" ? fields["type"] : "unknown";
 }
@@ -149,8 +149,8 @@ export function isSteering(item: Item): boolean {
 }
 
 /**
- * Stands in the place of a deleted item, as the names of those behind it tell their places. It is the output of no call:
- * halves that deletion left behind are shown to no model, and no caller can send one without a call's id.
+ * Stands in for a deleted item, because the ids of later items encode their positions. It is the output of no call:
+ * models are shown no halves that deletion left behind, and no caller can send an output without a call id.
  */
 export const removed: Item = { type: "tool-output", kind: "function", callId: "", output: "" };
 

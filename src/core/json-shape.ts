@@ -1,16 +1,18 @@
-/** Looks through JSON text before it is parsed: a few bytes can be a whole object, and what is nested deeply breaks whoever walks it. */
+/**
+ * Inspects JSON text before it is parsed: a few bytes can be a whole object, and deep nesting breaks whoever walks it.
+ */
 
 export interface JsonShape {
   /** How deeply it is nested. */
   readonly depth: number;
   /** Objects and lists. */
   readonly containers: number;
-  /** Of objects: each has a name. */
+  /** Name-value pairs of objects. */
   readonly members: number;
   readonly commas: number;
 }
 
-/** What the text holds, counted until something is more than it may be. It may be anything, JSON or not. */
+/** What the text contains, counted until a limit is exceeded. The text may be anything, JSON or not. */
 export function lookThrough(text: string, most: Omit<JsonShape, "commas">): JsonShape {
   let level = 0;
   let depth = 0;
@@ -19,7 +21,7 @@ export function lookThrough(text: string, most: Omit<JsonShape, "commas">): Json
   let commas = 0;
   for (let at = 0; at < text.length; at++) {
     const character = text.charCodeAt(at);
-    // Digits come first of all: a list of numbers is almost nothing else.
+    // Digits are tested first: a list of numbers is almost nothing else.
     if (character < colon) {
       if (character === quote) at = findEndOfString(text, at);
       else if (character === comma) commas++;
@@ -39,7 +41,7 @@ const colon = 0x3a;
 const backslash = 0x5c;
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** From quote to quote, because looking for one is many times faster than looking at each character. */
+/** Jumps from quote to quote, which is many times faster than examining each character. */
 function findEndOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from + 1); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at;

@@ -1,4 +1,4 @@
-/** Makes of a turn what the store keeps of it, and tells why it was not kept. */
+/** Makes the stored form of a turn, and says why one was not stored. */
 import type { Chain, Marks } from "./place/chain.ts";
 import { shownSuffix } from "./conversation/address.ts";
 import { GatewayError, toGatewayError } from "./errors.ts";
@@ -14,19 +14,19 @@ import { toStoredFailure } from "./frame/replay.ts";
 import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
 import type { Answer } from "./turn.ts";
 
-/** What is known of a turn beside its place and its answer. */
+/** What is known of a turn besides its place and answer. */
 export interface Keepsake {
   readonly owner: string;
   readonly about: About;
   readonly memo: (() => string) | undefined;
   readonly background: boolean;
-  /** Someone may ask for it again; of any other turn only what was said is kept. */
+  /** It may be replayed; of any other turn only what was said is stored. */
   readonly isRetold: boolean;
 }
 
 /**
- * What the caller showed of the time before becomes a turn of its own, so that a later request can branch off behind it.
- * A thread that grows beyond its bound loses its oldest turns.
+ * What the caller showed of earlier talk becomes a turn of its own, so that a later request can branch off after it. A
+ * thread that exceeds its limit loses its oldest turns.
  */
 export function toCommit(
   chain: Chain,
@@ -46,7 +46,7 @@ export function toCommit(
   return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
 }
 
-/** What a caller says was said behind a path, as a turn of its own: it goes by the name of the one that it came with. */
+/** History that a caller showed beyond a path, as a turn of its own, named after the turn it came with. */
 export function toShown(
   chain: Chain,
   from: Pick<StoredTurn, "id" | "owner" | "createdAt" | "model"> & { readonly session: string },
@@ -65,7 +65,7 @@ export function toShown(
   };
 }
 
-/** A turn that is over, at its place. `keepsSteering`: what was kept of its system messages before is forgotten with this turn. */
+/** A finished turn at its place. `keepsSteering`: earlier copies of its system messages are deleted as it is stored. */
 export function toTurn(
   chain: Chain,
   keepsake: Keepsake,
@@ -88,14 +88,14 @@ export function toTurn(
   };
 }
 
-/** Clients send their system messages with every request: those that are in force in a session's thread are not kept again. */
+/** Clients send their system messages with every request: those already in force in the thread are not stored again. */
 function toInput({ by, input, path }: Place): readonly Item[] {
   const own = by === "hint" ? input.filter(isSteering) : [];
   if (own.length === 0 || !isSameSteering(bringIntoForce(path.steering, own), path.steering)) return input;
   return input.filter((item) => !isSteering(item));
 }
 
-/** A turn that came to nothing, or has not come to anything yet: outside of every thread, but deleted with its session. */
+/** A failed, cancelled or running turn: outside of every thread, but deleted with its session. */
 export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: Answer | undefined): StoredTurn {
   const { owner, about } = keepsake;
   return {
@@ -114,7 +114,10 @@ export function toLoneTurn(keepsake: Keepsake, input: readonly Item[], answer: A
   };
 }
 
-/** Keeps a turn that came to nothing; `begun`: the store knows it as running. Of one whose session was deleted meanwhile nothing stays. */
+/**
+ * Stores a failed or cancelled turn; `begun`: it is stored as running. Nothing stays of one whose session was deleted
+ * meanwhile.
+ */
 export async function keepLone(
   store: Pick<SessionStore, "readSession" | "begin" | "end" | "deleteTurn">,
   keepsake: Keepsake,
@@ -125,12 +128,12 @@ export async function keepLone(
   const lone = toLoneTurn(keepsake, input, answer);
   if (begun) await store.end(lone);
   else await store.begin(lone);
-  // Looked for only now: what is kept while its session is there goes with it.
+  // Checked last: what is stored before its session is deleted goes with it.
   const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
   if (isGone) await store.deleteTurn(lone.owner, lone.id);
 }
 
-/** Makes a turn known as running. A store that fails now may have kept it all the same, and nobody else would ever end it. */
+/** Stores a turn as running. If the store fails now, it may have kept the turn, and nobody else would ever end it. */
 export async function beginLone(
   store: Pick<SessionStore, "begin" | "end">,
   keepsake: Keepsake,
@@ -146,7 +149,7 @@ export async function beginLone(
   }
 }
 
-/** Ends a turn that the store knows as running and that failed before its first word; gives the events that tell so. */
+/** Ends a turn that is stored as running and failed before its first word; returns the events that say so. */
 export async function endFailed(
   store: Pick<SessionStore, "end">,
   keepsake: Keepsake,
@@ -155,12 +158,12 @@ export async function endFailed(
   endedAt: Date,
 ): Promise<readonly Event[]> {
   const events = failedTurn(failure, endedAt);
-  // A store that fails now, and later too, leaves the turn as running, and that is told as interrupted.
+  // If the store fails now and later too, the turn stays running, and is reported as interrupted.
   await store.end(toLoneTurn(keepsake, input, events[1].answer)).catch(() => false);
   return events;
 }
 
-/** What a turn goes on from is gone, or something else was said behind it while the turn ran. */
+/** What the turn continues is gone, or something else was said after it while the turn ran. */
 export async function whyNotKept(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
   const meanwhile = "was deleted while this turn ran, so the turn was not kept";
   if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
@@ -201,5 +204,5 @@ function common({ owner, about }: Keepsake, { move }: Place) {
   return { owner, session: move?.id, createdAt: about.createdAt, model: about.model };
 }
 
-/** Outside sessions nobody looks for a turn by what was said. */
+/** Outside of sessions nobody looks up a turn by its content. */
 const unmarked: Marks = { digest: undefined, exchange: undefined };

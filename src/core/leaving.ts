@@ -1,6 +1,9 @@
-/** Tells when nobody hears a stream any more: a generator that was never pulled runs none of its own `finally`. */
+/** Detects when nobody listens to a stream any more: a generator that was never pulled runs no `finally`. */
 
-/** `leave` is called when nobody wants more of the events, even if none was ever pulled; `finish` when they have ended for it. */
+/**
+ * `leave` is called when nobody wants more events, even if none was ever pulled; `finish` once the stream has then
+ * ended.
+ */
 export function leaveOnReturn<Events extends AsyncGenerator<unknown, void, void>>(
   events: Events,
   leave: () => void,

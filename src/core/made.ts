@@ -1,4 +1,4 @@
-/** What takes a while to make: made when it is first asked for, then kept. What failed is made anew for whoever asks next. */
+/** Creates a value lazily: when it is first requested, then kept. After a failure, the next request tries again. */
 export function makeOnce<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | undefined;
   return () => {

@@ -1,13 +1,13 @@
-/** JSON Schema as far as settings need it, and the TypeScript types of what fits a schema that is written `as const`. */
+/** The part of JSON Schema that settings need, and the TypeScript types of what fits a schema written `as const`. */
 
 export interface Schema {
   readonly type?: keyof Scalars | "array" | "object";
-  /** What fits, in words; whatever has a pattern has one. */
+  /** What fits, in words; every pattern has one. */
   readonly title?: string;
   readonly description?: string;
   readonly default?: unknown;
   readonly properties?: Readonly<Record<string, Schema>>;
-  /** One pattern for every key: an object in which keys are names of the writer's choice. */
+  /** One pattern for every key: an object whose keys are names chosen by the writer. */
   readonly patternProperties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: boolean;
   readonly required?: readonly string[];
@@ -29,7 +29,7 @@ export interface ObjectSchema extends Schema {
   readonly properties: Readonly<Record<string, Schema>>;
 }
 
-/** A value as it is written: only what is required is there for sure. */
+/** A value as written: only what is required is sure to be there. */
 export type Given<S> = ValueOf<S, "written">;
 
 /** A value whose defaults have been filled in. */

@@ -1,4 +1,4 @@
-/** How a turn ends: it is kept at its place or given up, and its place is left for whoever comes next. */
+/** How a turn ends: committed at its place or abandoned; then its place is free for the next. */
 import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
 import type { Ending } from "./frame/frame.ts";
 import type { Caller, GatewayParts } from "./gateway.ts";
@@ -15,11 +15,11 @@ export interface PlacedTurn {
   readonly caller: Caller;
   readonly place: Place;
   readonly keepsake: Keepsake;
-  /** The store keeps what comes of it. */
+  /** Its result is stored. */
   readonly isKept: boolean;
-  /** The store has it already, as running. */
+  /** Already in the store, as running. */
   readonly isBegun: boolean;
-  /** Gives its place back. */
+  /** Releases its place. */
   readonly leave: () => void;
   /** It is over. */
   readonly finish: () => void;
@@ -30,7 +30,7 @@ export interface SettlingParts extends Pick<GatewayParts, "store" | "limits" | "
 }
 
 export interface Settling extends Ending {
-  /** Nobody wants more of it. */
+  /** Nobody wants the rest. */
   leaveEarly(): void;
 }
 
@@ -52,12 +52,12 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
     async abandon(answer) {
       const isLeft = answer.error?.code === "client_closed";
       const told = isLeft ? ({ ...answer, status: "cancelled", error: undefined } as const) : answer;
-      // What was told by name can be named by whoever heard it, even when no thread goes on from there.
+      // A caller that was told the turn's id may retrieve it, even if no thread continues from it.
       if (!isBegun && !isNamed(turn)) return;
-      // A store that fails now, and later too, leaves a turn that it knows as running, and that is told as interrupted.
+      // If the store fails now and later too, a turn stored as running stays so, and is reported as interrupted.
       await keepLone(store, keepsake, place, told, isBegun).catch(() => {});
     },
-    // When the turn was called off, why it was says more than what broke because of it.
+    // If the turn was cancelled, the reason says more than the error it caused.
     explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
     leave() {
       leave();
@@ -65,14 +65,14 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
     },
     leaveEarly() {
       hasLeft = true;
-      // What is just being kept has its place until it is: whoever comes next goes on from it.
+      // A turn being committed keeps its place: whoever comes next continues from it.
       if (!isSettling) leave();
     },
     now,
   };
 }
 
-/** Others may name it, and its items, when it is over. */
+/** Callers may refer to it and its items later. */
 export function isNamed({ isKept, caller }: Pick<PlacedTurn, "isKept" | "caller">): boolean {
   return isKept && caller.memo !== undefined;
 }

@@ -7,7 +7,7 @@ export interface SizeLimits {
   readonly maxTools: number;
 }
 
-/** Tools count wherever they stand: also those of a group, and those that items bring along. */
+/** All tools count, including those in groups and those that items bring along. */
 export function checkSize(
   ask: Pick<Ask, "items" | "itemsParam" | "toolsParam">,
   limits: SizeLimits,
@@ -34,7 +34,7 @@ export function checkSize(
   );
 }
 
-/** A group counts as its tools, and as one where it has none. */
+/** A group counts as its tools, or as one if it is empty. */
 function countTools(tools: readonly Tool[]): number {
   let count = 0;
   for (const tool of tools) {

@@ -1,21 +1,21 @@
-/** Ask → Turn → Answer: what the caller wants, what the adapter gets, what came of it. */
+/** Ask → Turn → Answer: what the caller wants, what the adapter gets, and the result. */
 import type { GatewayError } from "./errors.ts";
 import type { OutputItem } from "./event.ts";
 import type { Extra, Item, Part } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
 
-/** What a caller wants, in no wire's dialect. Its items may name others that are kept, until they are looked up. */
+/** What a caller wants, in no wire's dialect. Its items may be references to stored ones, until resolved. */
 export interface Ask<Asked = Item | Reference> {
   readonly model: string;
   /** What the caller sent: only what is new, or its whole history. */
   readonly items: readonly Asked[];
-  /** The caller's word for these items, for errors that speak of them. */
+  /** The caller's name for these items, in errors. */
   readonly itemsParam: string;
-  /** A call among them that has no output is refused, even where they continue nothing; absent: its model is the judge. */
+  /** A call among them without an output is refused, even if they continue nothing; absent: the model decides. */
   readonly needsOutputs?: boolean | undefined;
   /** The caller's word for its tools; absent: `tools`. */
   readonly toolsParam?: string | undefined;
-  /** For errors that speak of a part; absent: nobody knows more than `itemsParam`. */
+  /** For errors about a part; absent: they name `itemsParam`. */
   readonly pathOf?: PathOf | undefined;
   readonly settings: Settings;
   /** The caller wants the answer piece by piece. */
@@ -24,31 +24,31 @@ export interface Ask<Asked = Item | Reference> {
   readonly previousId?: string | undefined;
   /** The conversation that this request continues. */
   readonly conversationId?: string | undefined;
-  /** The caller's name for whom it speaks; a session hint. */
+  /** Whom the caller speaks for; a session hint. */
   readonly user?: string | undefined;
-  /** `in-session`: only when a session is found or made by a hint. */
+  /** `in-session`: only in a session or with an idempotency key. */
   readonly keep: "yes" | "no" | "in-session";
-  /** The turn shall go on without its caller, who comes back for it. */
+  /** The turn is to run without its caller, who comes back for it. */
   readonly background?: boolean | undefined;
-  /** The conversation shall be made short: its summary is the whole answer. */
+  /** The conversation is to be compacted: its summary is the answer. */
   readonly compacts?: boolean | undefined;
-  /** What to do with a conversation that is longer than the model's context window; absent: as its place demands. */
+  /** What to do if the conversation exceeds the model's context window; absent: depends on its place. */
   readonly truncation?: Truncation | undefined;
 }
 
-/** What does not fit goes, or is refused. */
+/** Drop what does not fit, or refuse it. */
 export type Truncation = "auto" | "disabled";
 
-/** Where the caller wrote a part, in the words of its request; nothing for a part that is not of this request. */
+/** Where the caller wrote a part, as a path in its request; undefined for a part not in this request. */
 export type PathOf = (part: Part) => string | undefined;
 
-/** Stands for an item that is kept, by its id. */
+/** Stands for a stored item, by its id. */
 export interface Reference {
   readonly type: "reference";
   readonly id: string;
 }
 
-/** How the model shall answer. Absent means the adapter's own default. */
+/** How the model is to answer. Absent: the adapter's own default. */
 export interface Settings {
   readonly instructions?: string | undefined;
   readonly tools: readonly Tool[];
@@ -62,9 +62,9 @@ export interface Settings {
   readonly seed?: number | undefined;
   readonly stop?: readonly string[] | undefined;
   readonly maxOutputTokens?: number | undefined;
-  /** How many answers to give; absent: one. The first is the turn's, and nothing goes on from the others. */
+  /** How many answers to give; absent: one. The first is the turn's; nothing continues from the others. */
   readonly choices?: number | undefined;
-  /** How many alternatives to tell for each token; 0 tells the chosen one only. */
+  /** How many alternatives to report per token; 0 reports only the chosen one. */
   readonly topLogprobs?: number | undefined;
   readonly reasoningEffort?: string | undefined;
   readonly reasoningSummary?: string | undefined;
@@ -73,11 +73,11 @@ export interface Settings {
   readonly native?: Native | undefined;
 }
 
-/** The caller's own fields, for an adapter that speaks the same dialect, and what of them counts for any other. */
+/** The caller's own fields, for an adapter of the same dialect, and which of them matter to any other. */
 export interface Native extends Extra {
-  /** Without these the answer would be another one. */
+  /** Fields without which the answer would differ. */
   readonly demands?: readonly Demand[] | undefined;
-  /** Fields that the answer does not hang on. */
+  /** Fields the answer does not depend on. */
   readonly offers?: readonly string[] | undefined;
 }
 
@@ -95,7 +95,7 @@ export type Tool =
       readonly description?: string | undefined;
       readonly parameters?: JsonSchema | undefined;
       readonly strict?: boolean | undefined;
-      /** A search has to find it before it may be called. */
+      /** A search must find it before it may be called. */
       readonly deferred?: boolean | undefined;
     }
   | {
@@ -108,25 +108,25 @@ export type Tool =
   /** A tool that only its own dialect knows, e.g. a hosted web search. */
   | {
       readonly type: "other";
-      /** What it goes by where several have its type: `mcp wiki`. Absent: its type. */
+      /** Its name where several share its type: `mcp wiki`. Absent: its type. */
       readonly name?: string | undefined;
-      /** The tools that it stands for, where it is a group of them. */
+      /** The tools it stands for, if it is a group. */
       readonly group?: ToolGroup | undefined;
-      /** The function that the model calls for it, where it is a search for tools that the caller makes. */
+      /** The function that the model calls for it, if it is a tool search that the caller runs. */
       readonly search?: FunctionTool | undefined;
       readonly extra: Extra;
     };
 
 export type FunctionTool = Extract<Tool, { type: "function" }>;
 
-/** Tools that are called by their own names within the group's. */
+/** Tools with names of their own within the group. */
 export interface ToolGroup {
   readonly name: string;
   readonly description?: string | undefined;
   readonly tools: readonly Tool[];
 }
 
-/** How a choice names a tool in a group. No tool of any wire has a blank in its name. */
+/** How a tool choice names a tool in a group. No wire allows blanks in a tool's name. */
 export function nameInGroup(group: string, name: string): string {
   return `${group} ${name}`;
 }
@@ -153,7 +153,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 /** What an adapter gets: history in front, the model resolved. */
 export interface Turn {
   readonly id: string;
-  /** The trace that its caller follows it by, to be passed on. */
+  /** The caller's trace context, to be passed on. */
   readonly trace?: Trace | undefined;
   readonly model: string;
   readonly items: readonly Item[];
@@ -161,18 +161,18 @@ export interface Turn {
   readonly stream: boolean;
 }
 
-/** What a request is called by who follows it through several services. */
+/** A request's trace context, across services. */
 export interface Trace {
   readonly parent: string;
   readonly state: string | undefined;
 }
 
-/** What came of a turn. */
+/** A turn's result. */
 export interface Answer extends Choice {
   readonly status: "completed" | "incomplete" | "failed" | "cancelled";
-  /** What else was answered, where several answers were asked for. */
+  /** The other answers, if several were requested. */
   readonly others?: readonly Choice[] | undefined;
-  /** The index that each item had when it was said, where others were deleted since; absent: the one it has now. */
+  /** The index each item had when it was said, if others were deleted since; absent: its current one. */
   readonly places?: readonly number[] | undefined;
   readonly usage: Usage | undefined;
   readonly error: GatewayError | undefined;
@@ -180,7 +180,7 @@ export interface Answer extends Choice {
   readonly endedAt: Date;
   /** The index of the item that was being said when the answer broke off. */
   readonly brokenOff: number | undefined;
-  /** Into which pieces the items were cut. */
+  /** The pieces the items were cut into. */
   readonly pieces: Pieces | undefined;
 }
 
@@ -203,13 +203,13 @@ export function isCutOff(finish: Finish): boolean {
 export interface Usage {
   readonly inputTokens: number;
   readonly cachedTokens: number;
-  /** How many of the input were put into a cache; absent: nobody tells of any. */
+  /** How many input tokens were written to a cache; absent: not reported. */
   readonly cacheWriteTokens?: number | undefined;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
 }
 
-/** What the adapter let fall about itself and both wires have a field for. */
+/** What the adapter said about itself that both wires have a field for. */
 export interface Notes {
   readonly fingerprint?: string | undefined;
   readonly serviceTier?: string | undefined;

@@ -9,7 +9,7 @@ export interface Wanted {
   readonly owner: string;
 }
 
-/** Throws `not_found`, for a turn of a session with the session's name. */
+/** Throws `not_found`, naming the session if it is a turn in one. */
 export async function findWanted(store: Pick<SessionStore, "readSession" | "readPath">, id: string): Promise<Wanted> {
   const session = await store.readSession(id);
   if (session !== undefined) return { type: "session", id, owner: session.owner };
@@ -21,7 +21,7 @@ export async function findWanted(store: Pick<SessionStore, "readSession" | "read
   throw new GatewayError("not_found", `'${id}' is a turn of the session '${turn.session}'. Name that.`);
 }
 
-/** The sessions that a hint finds, of every owner or of one. */
+/** The sessions under a hint, of every owner or of one. */
 export async function findUnderHint(
   store: Pick<SessionStore, "listSessions">,
   hint: string,
@@ -44,7 +44,7 @@ export async function* exportWanted(
   }
 }
 
-/** Deletes a session; or a turn with all that follows it, while what came before it stays. Tells how many such turns went. */
+/** Deletes a session, or a turn with all that follows it (what came before stays). Returns how many of them went. */
 export async function deleteWanted(
   store: Pick<SessionStore, "deleteSession" | "deleteTurn" | "deleteBelow">,
   { type, id, owner }: Wanted,

@@ -1,4 +1,4 @@
-/** Who is told how turns go, so that it can be counted and logged. It has a clock of its own, and neither throws nor holds anything up. */
+/** Hears how turns go, to count and log them. It has its own clock, and neither throws nor holds anything up. */
 import type { ErrorCode, GatewayError } from "./errors.ts";
 import type { About, History } from "./ports.ts";
 import type { Trace, Turn, Usage } from "./turn.ts";
@@ -8,44 +8,44 @@ export interface Witness {
   placed(history: History): void;
   /** An adapter is asked for this turn. */
   asked(adapter: string, turn: Turn): Asked;
-  /** An adapter is asked again, as its failure may have passed. */
+  /** An adapter is retried: its failure may have passed. */
   askedAgain(adapter: string): void;
-  /** The adapter could not answer, and its turn goes on to one behind it. */
+  /** The adapter could not answer, and the turn goes to a fallback. */
   handedOn(adapter: string, failure: GatewayError): void;
-  /** It has failed too often, and turns are kept away from it for a while. */
+  /** It has failed too often; turns are kept away from it for a while. */
   rests(adapter: string, why: string): void;
-  /** After that it has answered. */
+  /** It has answered again. */
   isBack(adapter: string): void;
-  /** A turn is over of which the caller that has begun it did not hear the end; told once. */
+  /** A turn has ended, and the caller that began it did not hear so; called once. */
   endedAlone(turn: EndedAlone): void;
 }
 
-/** What came of a turn that went on without its caller. */
+/** How a turn without its caller ended. */
 export interface EndedAlone {
   readonly turnId: string;
   readonly owner: string;
-  /** Nothing when it never had a place. */
+  /** Undefined if it never had a place. */
   readonly about: About | undefined;
   readonly usage?: Usage | undefined;
-  /** Why it failed, or that it was called off. */
+  /** Why it failed, or that it was cancelled. */
   readonly failure?: GatewayError | undefined;
   /** From when it was asked to its end. */
   readonly ms: number;
 }
 
-/** Who is told of one attempt. */
+/** Hears how one attempt goes. */
 export interface Asked {
-  /** What the attempt is called by who follows it through several services, in place of the turn's own trace. */
+  /** The attempt's own trace context, in place of the turn's. */
   readonly trace?: Trace | undefined;
   /** It is over; told once. */
   over(attempt: Attempt): void;
 }
 
-/** What came of asking an adapter once. */
+/** The outcome of one attempt. */
 export interface Attempt {
   readonly outcome: "completed" | "incomplete" | "failed" | "cancelled";
   /** Of a failure. */
   readonly code?: ErrorCode | undefined;
-  /** As far as the adapter has told it. */
+  /** As far as the adapter reported it. */
   readonly usage?: Usage | undefined;
 }
