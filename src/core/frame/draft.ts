@@ -1,4 +1,4 @@
-/** Items in the making: each hears deltas, says what they add to it, and is finished once. */
+/** Items in the making: each hears deltas, says what they add, and is finished once. */
 import type { Delta } from "../delta.ts";
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
@@ -6,16 +6,16 @@ import type { Annotation, Extra, Part } from "../item.ts";
 export interface Draft {
   /** The item while it is still empty. */
   readonly skeleton: OutputItem;
-  /** What the delta adds, or nothing to tell. */
+  /** What the delta adds, if anything. */
   hear(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
-  /** Of a call: whether nothing more can belong to it. */
+  /** Of a call: whether it is complete. */
   isWhole?(): boolean;
-  /** Of a call: what still belongs to it when nothing more is said. */
+  /** Of a call: what must be added if nothing more is said. */
   missing?(): string | undefined;
   finish(): OutputItem;
 }
 
-/** `known`: what its dialect adds to it, as far as that is known when it begins. */
+/** `known`: what its dialect adds, as far as known when it begins. */
 export function beginMessage(known: Extra | undefined): Draft {
   const parts: { type: "text" | "refusal"; text: string; logprobs?: unknown[]; annotations?: Annotation[] }[] = [];
   let extra = known;
@@ -58,7 +58,7 @@ export function beginReasoning(): Draft {
         text += delta.text;
         return { kind: "reasoning", part: 0, text: delta.text };
       }
-      // An adapter may count its sections as it likes: another number begins the next one.
+      // An adapter may number its sections as it likes: a new number begins the next one.
       if (delta.summary !== section) summary.push("");
       section = delta.summary;
       const part = summary.length - 1;
@@ -72,7 +72,7 @@ export function beginReasoning(): Draft {
 export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: string): Draft {
   const { name, group, kind = "function", extra } = call;
   const called = { type: "tool-call", kind, callId, name, ...(group !== undefined && { group }) } as const;
-  // One table for all: a copy for each field that comes late would keep a talkative upstream's turn busy for minutes.
+  // One map for all: a copy for each late field would keep a talkative upstream's turn busy for minutes.
   const added = new Map(Object.entries(extra?.fields ?? {}));
   let dialect = extra?.dialect;
   let written = "";
@@ -92,7 +92,7 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
       return { kind: "arguments", part: 0, text: delta.text };
     },
     isWhole: () => kind !== "custom" && isJsonObject(written),
-    // Clients parse the arguments, also of a call that has none.
+    // Clients parse the arguments, even of a call without any.
     missing: () => (kind !== "custom" && written.trim() === "" ? "{}" : undefined),
     finish() {
       const all = dialect && { dialect, fields: Object.fromEntries(added) };

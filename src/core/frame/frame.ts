@@ -9,9 +9,9 @@ import type { Answer } from "../turn.ts";
 export interface Ending {
   /** Awaited before the end is told; if it throws, the turn has failed. */
   settle(answer: Answer): Promise<void>;
-  /** Awaited before the end of a turn that failed or was cancelled is told, or when nobody hears it to its end; it must not throw. */
+  /** Awaited before a failed or cancelled turn's end is told, or when nobody listens to its end; it must not throw. */
   abandon?(answer: Answer): Promise<void>;
-  /** What the caller shall read of something thrown. */
+  /** What the caller is told of something thrown. */
   explain(thrown: unknown): GatewayError;
   /** Called once, when nothing more will be told. */
   leave(): void;
@@ -57,7 +57,7 @@ export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delt
   }
 }
 
-/** The answer of a turn, and those that are given beside it. */
+/** The answer of a turn, and any other choices. */
 function createScripts(turnId: string) {
   const first = createScript(turnId);
   const others: Script[] = [];
@@ -79,7 +79,7 @@ function createScripts(turnId: string) {
   };
 }
 
-/** Gives what it hears the number of its answer. */
+/** Adds the number of the choice to each event. */
 function toListener(choice: number, events: Event[]): Listener {
   return { push: (event) => events.push({ ...event, choice }) };
 }
@@ -89,7 +89,7 @@ export function failedTurn(error: GatewayError, endedAt: Date): readonly [Event,
   return [{ type: "turn-start" }, { type: "turn-end", answer: createScript("").toAnswer(error, endedAt) }];
 }
 
-/** The events of a turn that nothing was asked of. */
+/** The events of a turn that needed no model. */
 export function emptyTurn(endedAt: Date): readonly Event[] {
   const script = createScript("");
   script.hear({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }, []);

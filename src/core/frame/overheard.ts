@@ -1,4 +1,4 @@
-/** A turn as far as it was heard from another gateway: enough to end its stream when nobody else will. */
+/** A turn as far as it was heard from another gateway: enough to end its stream if nobody else will. */
 import type { Delta } from "../delta.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
 import type { Event, ItemDelta, OutputItem } from "../event.ts";
@@ -8,7 +8,7 @@ export interface Overheard {
   /** How many events were heard. */
   readonly count: number;
   hear(events: readonly Event[]): void;
-  /** Closes what is open, and ends the turn as it ended; of its items it has those that were heard. */
+  /** Closes what is open, and ends the turn as it ended, with the items that were heard. */
   breakOff(ended: Answer): readonly Event[];
 }
 
@@ -60,7 +60,7 @@ function toDraft(skeleton: OutputItem): Draft {
   }
 }
 
-/** What an adapter could have said for this to be told. */
+/** The delta that would produce this event. */
 function toDelta({ kind, part, text, logprobs, annotation, extra }: ItemDelta): Delta | undefined {
   switch (kind) {
     case "text":

@@ -1,29 +1,29 @@
-/** Into which pieces an answer was cut when it was streamed: with the items themselves, enough to stream it again exactly. */
+/** The pieces an answer was cut into when it was streamed: with its items, enough to stream it again exactly. */
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
 
-/** For each item of an answer the stretches of its deltas, in the order in which they were told. */
+/** For each item of an answer the stretches of its deltas, in the order told. */
 export type Pieces = readonly (readonly Stretch[])[];
 
-/** Deltas of one kind and part that followed each other. */
+/** Consecutive deltas of one kind and part. */
 interface Stretch {
   readonly kind: ItemDelta["kind"];
   readonly part: number;
-  /** How long each delta's text was; how many fields it had, where it is what a dialect adds. */
+  /** The length of each delta's text or, for what a dialect adds, its number of fields. */
   readonly lengths: readonly number[];
-  /** How many log probabilities each delta carried, where there were any. */
+  /** How many log probabilities each delta carried, if any. */
   readonly logprobs?: readonly number[] | undefined;
 }
 
 export interface PiecesRecorder {
-  /** `isMarked`: what its dialect adds to it is known already, though it is a message, of which that may be told at its end. */
+  /** `isMarked`: it is a message, and what its dialect adds is already known, rather than at its end. */
   beginItem(isMarked: boolean): void;
   hear(delta: Omit<ItemDelta, "type" | "index">): void;
-  /** What was recorded; nothing when there were more pieces than may be kept. */
+  /** What was recorded; undefined if there were too many pieces. */
   toPieces(): Pieces | undefined;
 }
 
-/** So many deltas of one answer can be told again one by one. */
+/** How many deltas of one answer can be replayed exactly. */
 export const maxPieces = 100_000;
 
 export function createPiecesRecorder(): PiecesRecorder {
@@ -95,19 +95,19 @@ export function* cutItem(
   }
 }
 
-/** Whether what its dialect adds to a message was told when it began. */
+/** Whether what its dialect adds to a message was told at its start. */
 export function isMarked(stretches: readonly Stretch[] | undefined): boolean {
   return stretches?.[0]?.kind === "extra";
 }
 
-/** How many fields that its dialect adds to a call came after it had begun. */
+/** How many fields of a call's dialect came after it had begun. */
 export function countLate(stretches: readonly Stretch[] | undefined): number {
   let late = 0;
   for (const { kind, lengths } of stretches ?? []) if (kind === "extra") for (const length of lengths) late += length;
   return late;
 }
 
-/** Some of the fields, by their places; nothing when there are none. */
+/** Some of the fields, by position; undefined if there are none. */
 export function cutExtra({ dialect, fields }: Extra, from: number, to: number): Extra | undefined {
   const entries = Object.entries(fields).slice(from, to);
   return entries.length === 0 ? undefined : { dialect, fields: Object.fromEntries(entries) };

@@ -1,4 +1,4 @@
-/** Tells a turn that is kept again, event by event, exactly as it was told the first time. */
+/** Replays a stored turn, event by event, exactly as it was told the first time. */
 import { GatewayError } from "../errors.ts";
 import type { Event, Events, ItemEvent, OutputItem } from "../event.ts";
 import { isRemoved } from "../item.ts";
@@ -29,18 +29,18 @@ function* replayItem(item: OutputItem, index: number, stretches?: Pieces[number]
   yield { type: "item-end", index, item, whole };
 }
 
-/** So many events are told at a time, so that a slow reader does not hold all of a long answer's text. */
+/** How many events are told at once, so that a slow reader does not hold all of a long answer's text. */
 const eventsAtOnce = 500;
 
-/** The same, a part at a time. */
+/** The same, in batches. */
 export async function* tellAgain(turn: StoredTurn): Events {
   const events = replayTurn(turn);
   for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
 }
 
-/** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
+/** Whether its events are known exactly as they were told, so that they can be resumed in the middle. */
 export function isExact(turn: StoredTurn): boolean {
-  // Nobody knows in which order several answers were told.
+  // The order of several answers' events is unknown.
   if (turn.told?.others !== undefined) return false;
   return turn.output.length === 0 || (turn.told?.pieces !== undefined && !turn.output.some(isRemoved));
 }
@@ -61,7 +61,7 @@ export function toAbout(turn: StoredTurn): About {
   };
 }
 
-/** What came of a turn that is over; one that still stands there as running was left behind. */
+/** The result of a turn that is over; one still stored as running was left behind. */
 export function toAnswer(turn: StoredTurn): Answer {
   const { status, usage, told, output } = turn;
   const failure = status === "running" ? interrupted : told?.failure;
@@ -80,13 +80,13 @@ export function toAnswer(turn: StoredTurn): Answer {
   };
 }
 
-/** What a turn failed of that was running when the gateway stopped. */
+/** The failure of a turn that was running when the gateway stopped. */
 export const interrupted: StoredFailure = {
   code: "interrupted",
   message: "The gateway was stopped while this turn ran. Send the request again.",
 };
 
-/** A running turn that nobody works on any more. */
+/** A running turn that nobody works on, as failed. */
 export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
   const { history, contextItems, omittedItems, truncation } = unplaced;
   const told = turn.told ?? { history, contextItems, omittedItems, truncation, finish: "stop", notes: {} };
@@ -99,7 +99,7 @@ export function toStoredFailure(error: GatewayError): StoredFailure {
   return { code, message, ...own, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
 
-/** What was kept of a failure, as it was. */
+/** A stored failure as an error again. */
 export function toError({ code, message, ...rest }: StoredFailure): GatewayError {
   return new GatewayError(code, message, rest);
 }
@@ -108,7 +108,7 @@ function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
   return item.type !== "tool-output";
 }
 
-/** What was known of it when it began. */
+/** What was known when it began. */
 function toSkeleton(item: OutputItem, stretches: Pieces[number] | undefined): OutputItem {
   switch (item.type) {
     case "message":

@@ -1,4 +1,4 @@
-/** An answer in the making: hears what the adapter says of it, opens and closes its items, and knows what came of it. */
+/** An answer in the making: hears what the adapter says, opens and closes its items, and knows the result. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
@@ -8,22 +8,22 @@ import { type Answer, type Choice, type Finish, isCutOff, type Notes, type Usage
 
 export type Script = ReturnType<typeof createScript>;
 
-/** Whom the events of an answer are told to; a list of events is one. */
+/** Receives the events of an answer; a list of events is one. */
 export interface Listener {
   push(event: ItemEvent): unknown;
 }
 
-/** What has been said so far. One item is open at a time; calls that run side by side are told one after the other. */
+/** What has been said so far. One item is open at a time; parallel calls are told one after the other. */
 export function createScript(turnId: string) {
   const items: OutputItem[] = [];
   const pieces = createPiecesRecorder();
   let brokenOff: number | undefined;
   let open: Draft | undefined;
   const isOpen = (type: OutputItem["type"]): boolean => open?.skeleton.type === type;
-  /** The adapter's own number of the open call; what later calls say meanwhile waits until this one is whole. */
+  /** The adapter's number of the open call; what later calls say waits until this one is complete. */
   let openCall: number | undefined;
   let waiting: { readonly call: CallDelta; readonly written: Delta[] }[] = [];
-  /** What the newest of each number has said: to look for it among thousands, with every word, would take minutes. */
+  /** What the newest call of each number has said: searching thousands for it with every word would take minutes. */
   const writtenBy = new Map<number, Delta[]>();
   let usage: Usage | undefined;
   let notes: Notes = {};
@@ -66,7 +66,7 @@ export function createScript(turnId: string) {
     close(events);
   }
 
-  /** Tells the calls that had to wait, each with all of its arguments. */
+  /** Tells the calls that had to wait, each with all its arguments. */
   function release(events: Listener): void {
     for (const { call, written } of waiting) {
       beginNext(call, events);
