@@ -1,4 +1,7 @@
-/** Turns in the background: in line and known to the store before they are promised, and told as failed rather than not at all. */
+/**
+ * Background turns: queued and known to the store before they are acknowledged, and reported as failed rather than
+ * lost.
+ */
 import { toGatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import type { BeginTurn, Caller, Reply } from "../gateway.ts";
@@ -20,13 +23,13 @@ export interface BackgroundParts {
   readonly now: () => Date;
 }
 
-/** Resolves when the turn is sure to be known ever after; what it says can be followed, or asked for later. */
+/** Resolves when the turn is durably known; what it says can be followed, or retrieved later. */
 export type InBackground = (ask: Ask<Item>, caller: Caller) => Promise<Live>;
 
 export function createBackground({ store, lives, elsewhere, begin, now }: BackgroundParts): InBackground {
   return async (ask, caller) => {
     const { owner, turnId, key, memo } = caller;
-    // What it continues is looked for now, as only now its caller can be told that there is no such thing.
+    // What it continues is looked up now, while its caller can still be told that it does not exist.
     const session = await findContinued(store, owner, ask);
     const truncation = truncationOf(ask, placedBy(ask, caller.hint));
     const about: Writable<About> = { ...unplaced, id: turnId, createdAt: now(), model: ask.model, session, truncation };
@@ -53,21 +56,21 @@ export function createBackground({ store, lives, elsewhere, begin, now }: Backgr
     }
 
     const life = { owner, turnId, input: () => ask.items, memo, background: true, fingerprint: key?.fingerprint };
-    /** What gives back its place, and its name among the gateways. */
+    /** What releases its slot, and its name among the gateways. */
     const leaving: ((() => void) | undefined)[] = [];
-    // Of a turn that finds no room nothing may be kept: nobody would ever end it.
+    // Nothing may be stored of a turn without room: nobody would ever end it.
     const live = lives.start(life, undefined, async (signal) => {
       leaving.push(caller.stay?.());
       leaving.push(await elsewhere.announce(turnId, signal));
       const standing = Promise.withResolvers<void>();
       const asking = { ...caller, signal, createdAt: about.createdAt, stands: standing.resolve };
       const beginning = begin(ask, asking, "in background");
-      // Whatever is sent after the promise comes behind this one, wherever it comes.
+      // What is sent after the acknowledgement queues behind it, on any gateway.
       await Promise.race([standing.promise, beginning]);
       try {
         await beginLone(store, keepsake, ask.items, key, now);
       } catch (thrown) {
-        // It may still wait, and nobody else would call it off.
+        // It may still wait, and nobody else would cancel it.
         live.turn.cancel(toGatewayError(thrown));
         await beginning.then(({ events }) => events.return()).catch(() => {});
         throw thrown;

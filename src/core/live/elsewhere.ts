@@ -1,4 +1,7 @@
-/** Turns that run on a store which several gateways share: heard elsewhere as they are told, and at the latest when they are over. */
+/**
+ * Turns that run on a store shared by several gateways: others hear them as they are told, or at the latest when they
+ * end.
+ */
 import { GatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import { failedTurn } from "../frame/frame.ts";
@@ -8,19 +11,19 @@ import { nameOfRun } from "../neighbours.ts";
 import type { SessionStore, StoredTurn } from "../store.ts";
 
 export interface Elsewhere {
-  /** There may be others who want to hear of a turn that runs here. */
+  /** Other gateways may want to hear of a turn that runs here. */
   readonly hasListeners: boolean;
-  /** Makes a turn known as one that runs here, until the function is called. */
+  /** Announces that a turn runs here, until the function is called. */
   announce(turnId: string, signal: AbortSignal): Promise<(() => void) | undefined>;
-  /** Tells the others what it says. How it ends they learn from the store. */
+  /** Tells the others what it says. They learn its end from the store. */
   tell(turnId: string, events: readonly Event[]): void;
-  /** The turn as it is now; one that runs is run by another gateway, unless the store has no others. */
+  /** The turn as it is now; if it runs, another gateway runs it, unless the store has no others. */
   look(turn: StoredTurn): Promise<StoredTurn | undefined>;
   /** Whether another gateway runs it. */
   isThere(turn: StoredTurn): boolean;
-  /** All of its events, those told already and those to come. */
+  /** All its events, past and future. */
   follow(turn: StoredTurn, signal: AbortSignal): Events;
-  /** Has a turn called off, wherever it runs; if it is meant. */
+  /** Has a turn cancelled, wherever it runs, if it is meant. */
   callOff(owner: string, turnId: string, isMeant?: (turn: StoredTurn) => boolean): Promise<void>;
 }
 
@@ -72,8 +75,8 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
       if (heard === 0) return yield* tellAgain(turn);
       const rest = replayTurn(turn).slice(heard);
       if (rest.length > 0 && isExact(turn)) return yield rest;
-      // Of a gateway that died nothing more will come. An answer that is whole, but too long to be kept event by event, must
-      // not be told as a failure, and one that still runs can be heard again.
+      // A gateway that died says nothing more. A complete answer that is too long to be kept event by event must not be
+      // reported as a failure, and one that still runs can be heard again.
       if (turn.status !== "failed" && turn.status !== "cancelled") throw brokenOff();
       yield overheard.breakOff(toAnswer(turn));
     },
@@ -85,7 +88,10 @@ export function createElsewhere({ store, now }: ElsewhereParts): Elsewhere {
   };
 }
 
-/** It failed before its first word, which whoever waits for that is told as a failure. One in the background has been promised. */
+/**
+ * It failed before its first word, so whoever waits for that gets the failure. A background turn was already
+ * acknowledged.
+ */
 function isSilent({ status, output, told }: StoredTurn): boolean {
   return status === "failed" && output.length === 0 && told?.background !== true;
 }

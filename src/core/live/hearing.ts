@@ -1,4 +1,4 @@
-/** Who hears how a turn ends: the caller that has begun it or, where that one is gone, the witness. */
+/** Who hears how a turn ends: the caller that began it or, if that one is gone, the witness. */
 import { toGatewayError } from "../errors.ts";
 import type { Event, Events } from "../event.ts";
 import type { Reply } from "../gateway.ts";
@@ -12,8 +12,8 @@ export interface Hearing {
   /** Begins the turn, and notes how it ends. */
   note(begin: () => Promise<Source>): Promise<Source>;
   /**
-   * Joins the turn for the caller that has begun it. One that `stays` hears its end, or leaves before; any other has what it
-   * came for when the turn has its place.
+   * Joins the turn for the caller that began it. One that `stays` hears the end, or leaves before; any other has what
+   * it came for once the turn has its place.
    */
   join(turn: Pick<LiveTurn, "placed" | "follow">, signal: AbortSignal, stays: boolean): Promise<Reply>;
 }
@@ -70,7 +70,7 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
         yield batch;
       }
     } catch (thrown) {
-      // A caller may also be too slow for the stream, and then has not heard how it ends.
+      // A caller may also be too slow for the stream, and then has not heard its end.
       isHeard ||= thrown === end?.failure;
       throw thrown;
     } finally {
@@ -82,7 +82,7 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
     async note(begin) {
       try {
         const source = await begin();
-        // What others tell has its own who hears it.
+        // What others run has its own listeners.
         return "follow" in source ? source : { about: source.about, events: listen(source.about, source.events) };
       } catch (thrown) {
         const failure = toGatewayError(thrown);
@@ -105,7 +105,7 @@ export function createHearing({ turnId, owner, now, witness }: HearingParts): He
   };
 }
 
-/** What is told of a turn by its last event. */
+/** The outcome in a turn's last event. */
 export function toOutcome({ answer }: Extract<Event, { type: "turn-end" }>): Pick<End, "usage" | "failure"> {
   const { status, usage, error } = answer;
   return { usage, failure: status === "cancelled" ? calledOff() : error };

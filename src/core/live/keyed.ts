@@ -1,4 +1,4 @@
-/** Requests with an idempotency key: answered once, and told again to whoever repeats them. */
+/** Requests with an idempotency key: answered once, and replayed to whoever repeats them. */
 import type { BackgroundParts, InBackground } from "./background.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Events } from "../event.ts";
@@ -14,19 +14,19 @@ import type { Ask } from "../turn.ts";
 
 export interface KeyedParts extends BackgroundParts {
   readonly inBackground: InBackground;
-  /** Looks up the items that a request only names. */
+  /** Looks up the items that a request refers to. */
   readonly resolve: (ask: Ask, owner: string) => Promise<Ask<Item>>;
-  /** For how long a key is good. */
+  /** How long a key is valid. */
   readonly keyMs: () => number;
 }
 
-/** The answer to the first request with this key, from its beginning: running, or kept. */
+/** The answer to the first request with this key, from the beginning: running or stored. */
 export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
 
 export function createKeyed(parts: KeyedParts): Once {
   const { store, lives, elsewhere, begin, inBackground, resolve, keyMs, now } = parts;
 
-  /** The answer that is there already: kept, or on its way, in the background or at another gateway. */
+  /** The existing answer: stored, or still running, in the background or on another gateway. */
   async function findAnswer(ask: Ask, owner: string, key: AskedKey): Promise<Found | undefined> {
     const known = await store.findKey(owner, key.key);
     const kept = known && (await store.findTurn(owner, known.turnId));
@@ -44,7 +44,7 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: toAbout(turn), follow: () => tellAgain(turn), isExact: isExact(turn) };
   }
 
-  /** Goes on with the answer that the caller has the beginning of; another one must not be put behind it. */
+  /** Continues the answer that the caller has the beginning of; no other may be appended to it. */
   async function resume(
     running: Joinable | undefined,
     ask: Ask,
@@ -58,7 +58,7 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
-  /** Begins a turn that other gateways find by its key and hear while it runs. `names` are those that it has among them. */
+  /** Begins a turn that other gateways find by its key and hear while it runs. `names` are those it holds there. */
   async function beginForAll(ask: Ask<Item>, caller: Caller, key: AskedKey, names: Names): Promise<Source> {
     const { owner, turnId, memo, signal } = caller;
     const { about, events } = await begin(ask, caller, "by key");
@@ -80,7 +80,7 @@ export function createKeyed(parts: KeyedParts): Once {
     try {
       names.push(await elsewhere.announce(turnId, signal));
       await beginLone(store, keepsake, ask.items, key, now);
-      // Whoever has waited for the key finds the turn by it now.
+      // Whoever waited for the key now finds the turn by it.
       names.shift()?.();
     } catch (thrown) {
       await events.return();
@@ -103,13 +103,13 @@ export function createKeyed(parts: KeyedParts): Once {
     if (running !== undefined) return { ...(await join(running.turn, caller.signal)), isRepeated: true };
     let isRepeated = false;
     let input: readonly Item[] = [];
-    // With a key, whatever its caller does not forbid to keep is kept.
+    // With a key, everything is stored unless its caller forbids it.
     const isOnlyHere = ask.keep === "no";
     const life = { owner, turnId, input: () => input, memo, background: false, isOnlyHere, fingerprint };
     const names: Names = [];
     let background: Live | undefined;
     const live = lives.start(life, keyName, async (signal) => {
-      // Another gateway may be answering the same request: it is heard there, or its answer found when it is done.
+      // Another gateway may be answering the same request: it is followed there, or its answer found when done.
       const known = elsewhere.hasListeners ? await findAnswer(ask, owner, key) : undefined;
       if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
       const found = known ?? (await findAnswer(ask, owner, key));
@@ -127,13 +127,13 @@ export function createKeyed(parts: KeyedParts): Once {
     });
     void live.turn.ended.then(() => names.forEach((leave) => leave?.()));
     if (ask.background !== true) return { ...(await live.join(caller.signal)), isRepeated };
-    // What has the key follows what goes on in the background, and only the latter ends.
+    // The keyed turn only follows the background turn, and only the latter's end counts.
     await live.turn.placed;
     return { ...(await (background ?? live).join(caller.signal, ask.stream)), isRepeated };
   };
 }
 
-/** What gives back each of its names, the one of its key first, and its place. */
+/** What releases its names, that of its key first, and its slot. */
 type Names = ((() => void) | undefined)[];
 
 interface Found {
@@ -142,17 +142,17 @@ interface Found {
   readonly isExact: boolean;
 }
 
-/** Where several answers are told at once, nobody could say later what of them was heard: other gateways hear them when they are over. */
+/** Several answers told at once cannot be resumed in the middle: other gateways hear them when they are over. */
 function isHeardElsewhere({ settings: { choices = 1 } }: Ask): boolean {
   return choices === 1;
 }
 
-/** Whoever repeats a request whose turn failed, or was left behind, wants it tried again; one that was called off stays so. */
+/** Repeating a request whose turn failed, or was left behind, tries it again; a cancelled one stays cancelled. */
 function isFailed({ status }: StoredTurn): boolean {
   return status === "failed" || status === "running";
 }
 
-/** Another request with the same key stands in the way, unless it turns out to be the one that is wrong. */
+/** Another request with the same key is a conflict, unless that one fails before it has a place. */
 async function refuseUnlessItFails({ turn }: Joinable, key: AskedKey): Promise<void> {
   const isPlaced = await turn.placed.then(
     () => true,

@@ -1,4 +1,4 @@
-/** A turn that goes on without its caller: what it says is kept in a log that anyone may follow from the beginning. */
+/** A turn that continues without its caller: its events go to a log that anyone may follow from the beginning. */
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Event, Events, OutputItem } from "../event.ts";
 import type { About } from "../ports.ts";
@@ -6,17 +6,16 @@ import type { Reply } from "../gateway.ts";
 import type { Answer } from "../turn.ts";
 
 export interface LiveTurn {
-  /** What is known of it; rejects when the turn failed before it had a place. */
+  /** What is known of it; rejects if the turn failed before it had a place. */
   readonly placed: Promise<About>;
   readonly follow: Follow;
   readonly status: "queued" | "running";
-  /** What is said so far, whole items only. */
+  /** What was said so far: whole items. */
   readonly items: readonly OutputItem[];
   /** How many characters its log holds. */
   readonly size: number;
-  /** Somebody has asked for it, which is as good as following it. */
+  /** Somebody asked for it, which counts as following it. */
   attend(): void;
-  /** Calls it off. */
   cancel(reason: GatewayError): void;
   /** Resolves when nothing more will be said, however it ended. */
   readonly ended: Promise<void>;
@@ -24,16 +23,16 @@ export interface LiveTurn {
   readonly succeeded: boolean;
 }
 
-/** Every event from the first on, and those to come; ends early when the signal aborts. */
+/** Every event from the first on, past and future; ends early when the signal aborts. */
 export type Follow = (signal: AbortSignal) => Events;
 
-/** Where a turn's events come from: a stream that is pulled once and logged, or one that everyone can follow as it is. */
+/** Where a turn's events come from: a stream that is pulled once and logged, or one that anyone can follow directly. */
 export type Source = Pick<Reply, "about" | "events"> | { readonly about: About; readonly follow: Follow };
 
 export interface LogLimits {
   readonly maxEvents: number;
   readonly maxCharacters: number;
-  /** How long a turn may go on that nobody follows. */
+  /** How long a turn may run without a follower. */
   readonly maxUnattendedMs: number;
 }
 
@@ -48,7 +47,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
   let succeeded = false;
   let { follow } = log;
   const placing = Promise.withResolvers<About>();
-  placing.promise.catch(() => {}); // told to whoever follows; nobody has to
+  placing.promise.catch(() => {}); // followers get it; there may be none
 
   async function run(): Promise<void> {
     try {
@@ -73,14 +72,14 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
       }
       log.add(batch);
       await log.room(controller.signal);
-      // Whoever says nothing is ended by its adapter's own limits, so it is enough to look when something is said.
+      // A silent adapter is ended by its own limits, so it is enough to check when something is said.
       if (log.unattendedMs() > maxUnattendedMs) controller.abort(unattended(maxUnattendedMs));
     }
   }
 
   return {
     placed: placing.promise,
-    // The log's own function, so that whoever remembers it does not hold the request too.
+    // The log's own function, so that whoever keeps it does not retain the request too.
     get follow() {
       return follow;
     },
@@ -100,7 +99,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
   };
 }
 
-/** Joins a turn that goes on without its caller. */
+/** Joins a live turn for a caller. */
 export async function join(turn: Pick<LiveTurn, "placed" | "follow">, signal: AbortSignal): Promise<Reply> {
   const about = await turn.placed;
   return { about, events: turn.follow(signal) };
@@ -110,7 +109,7 @@ function isAnswered({ status }: Answer): boolean {
   return status === "completed" || status === "incomplete";
 }
 
-/** Events in the order in which they came. When there are too many the oldest are forgotten. */
+/** Events in order of arrival. When there are too many, the oldest are dropped. */
 function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let events: Event[] = [];
   let forgotten = 0;
@@ -119,7 +118,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let isCalledOff = false;
   let failure: GatewayError | undefined;
   let news = Promise.withResolvers<void>();
-  /** Up to where each has read. */
+  /** How far each has read. */
   const followers = new Set<{ at: number }>();
   let progress = Promise.withResolvers<void>();
   let leftAt = +now();
@@ -138,7 +137,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     return events.length > maxEvents || size > maxCharacters;
   }
 
-  /** How many events the foremost has not read yet; nothing: nobody can go on from where it is. */
+  /** How many events the foremost has not read yet; undefined: nobody can continue from there. */
   function countUnread(): number | undefined {
     let foremost = -1;
     for (const { at } of followers) foremost = Math.max(foremost, at);
@@ -158,19 +157,19 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
       leftAt = +now();
     },
     size: () => size,
-    /** For how long nobody has followed. */
+    /** How long nobody has followed. */
     unattendedMs: () => (followers.size > 0 ? 0 : +now() - leftAt),
     callOff(): void {
       isCalledOff = true;
       wake();
     },
-    /** Waits, while somebody follows, until what will be forgotten next was read: whoever reads slowly is waited for. */
+    /** Waits, while somebody follows, until what will be dropped next has been read: slow readers are waited for. */
     async room(signal: AbortSignal): Promise<void> {
       while (isFull() && !signal.aborted && (countUnread() ?? 0) > events.length / 2) await progress.promise;
     },
     add(batch: readonly Event[]): void {
-      // Never of the newest batch, however large: whoever keeps up shall not be cut off. Nor of one that was called off, of which
-      // only the end is still to come.
+      // Never from the newest batch, however large: whoever keeps up must not be cut off. Nor from a cancelled turn, of
+      // which only the end is still to come.
       if (isFull() && !isCalledOff) forget();
       for (const event of batch) {
         events.push(event);
@@ -185,7 +184,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     },
     async *follow(signal: AbortSignal): Events {
       const follower = { at: 0 };
-      // One listener for the whole stream: one for each wait makes a long answer take the square of its length.
+      // One listener for the whole stream: one per wait would make a long answer take quadratic time.
       signal.addEventListener("abort", announce);
       followers.add(follower);
       try {
@@ -219,9 +218,9 @@ function sizeOf(event: Event): number {
   return event.text.length + (event.logprobs?.length ?? 0) * logprobSize + eventOverhead;
 }
 
-/** What an event takes in memory beside its text, about. */
+/** Approximate memory of an event besides its text. */
 const eventOverhead = 64;
-/** What a token's log probabilities take, with some alternatives. */
+/** The same for a token's log probabilities and alternatives. */
 const logprobSize = 512;
 
 function unattended(maxUnattendedMs: number): GatewayError {

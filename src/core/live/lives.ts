@@ -1,4 +1,6 @@
-/** The turns that go on without their callers: found by their names and keys, bounded in number, ended before the gateway is. */
+/**
+ * The turns that continue without their callers: found by id and key, bounded in number, ended before the gateway is.
+ */
 import { drainingError, GatewayError } from "../errors.ts";
 import { interrupted, toError } from "../frame/replay.ts";
 import type { Reply } from "../gateway.ts";
@@ -11,31 +13,31 @@ export interface Live extends Joinable {
   readonly owner: string;
   readonly turnId: string;
   readonly turn: LiveTurn;
-  /** What it was asked, known when it has its place. */
+  /** What it was asked, known once it has its place. */
   readonly input: () => readonly Item[];
   readonly memo: (() => string) | undefined;
   readonly background: boolean;
-  /** Its answer is kept nowhere else. */
+  /** Its answer is only in memory. */
   readonly isOnlyHere?: boolean | undefined;
-  /** Joins it for the caller that has begun it; one that does not stay has what it came for when the turn has its place. */
+  /** Joins it for the caller that began it; one that does not stay has what it came for once the turn has its place. */
   join(signal: AbortSignal, stays?: boolean): Promise<Reply>;
 }
 
 export interface Lives {
-  /** Starts a turn; throws `overloaded` when too many of its kind run, `draining` when none begins any more. */
+  /** Starts a turn; throws `overloaded` if too many of its kind run, `draining` if the gateway is closing. */
   start(life: Omit<Live, "turn" | "join">, keyName: string | undefined, begin: Begin): Live;
   find(owner: string, turnId: string): Live | undefined;
   /** Whether a turn runs here, whoever owns it. */
   has(turnId: string): boolean;
-  /** Calls off a turn, whoever owns it. */
+  /** Cancels a turn, whoever owns it. */
   callOff(turnId: string, reason: GatewayError): void;
-  /** The turn that was begun with this key, while it runs; and after that, when its answer is kept nowhere else. */
+  /** The turn begun with this key, while it runs; afterwards too, if its answer is stored nowhere else. */
   findKey(keyName: string): Joinable | undefined;
   /** How many run now. */
   count(): number;
-  /** Lets go of answers that are kept nowhere else, and can no longer be told again. */
+  /** Drops expired answers that are stored nowhere else. */
   forgetOld(): void;
-  /** Lets those that run end until `overdue` resolves, then calls them off; none begins any more. */
+  /** Lets running turns end until `overdue` resolves, then cancels them; starts no new ones. */
   close(overdue: Promise<void>): Promise<void>;
 }
 
@@ -46,21 +48,24 @@ export interface Joinable {
   readonly fingerprint: string | undefined;
 }
 
-/** What an answer takes in memory beside its events, about. */
+/** Approximate memory of an answer besides its events. */
 const answerOverhead = 2_048;
 
 type Begin = (signal: AbortSignal) => Promise<Source>;
 
 export interface LiveLimits extends LogLimits {
-  /** Of those in the background, and again of those with a key: who only wants to be answered once depends on no one else's work. */
+  /**
+   * For background turns and for keyed ones separately, so that a caller with a key does not depend on others'
+   * background work.
+   */
   readonly maxRunning: number;
-  /** For how long an answer that is kept nowhere else can be told again. */
+  /** How long an answer that is stored nowhere else can be replayed. */
   readonly keyMs: number;
   /** How many characters such answers may have together; the oldest go first. */
   readonly maxRememberedCharacters: number;
 }
 
-/** `limits` are asked whenever they count: they may change. */
+/** `limits` is called at each use: they may change. */
 export function createLives(limits: () => LiveLimits, now: () => Date, witness?: Pick<Witness, "endedAlone">): Lives {
   const byTurn = new Map<string, Live>();
   const byKey = new Map<string, Live>();
@@ -93,7 +98,7 @@ export function createLives(limits: () => LiveLimits, now: () => Date, witness?:
   async function forget(live: Live, keyName: string | undefined): Promise<void> {
     await live.turn.ended;
     running[kindOf(live)]--;
-    // A turn with a key that goes on in the background has its name.
+    // The background turn of a keyed request may have taken its id.
     if (byTurn.get(live.turnId) === live) byTurn.delete(live.turnId);
     if (keyName === undefined) return;
     byKey.delete(keyName);

@@ -1,4 +1,4 @@
-/** Turns after the fact: asked for by name, followed, called off, deleted. */
+/** Turns after the fact: retrieved by id, followed, cancelled, deleted. */
 import { shownSuffix } from "../conversation/address.ts";
 import { GatewayError } from "../errors.ts";
 import type { OutputItem } from "../event.ts";
@@ -12,11 +12,11 @@ import type { StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
 export interface Recall {
-  /** A turn of the owner that is kept, or runs on its own. */
+  /** A turn of the owner, stored or live. */
   recall(owner: string, turnId: string): Promise<Recalled | undefined>;
-  /** Calls off a turn in the background and waits until it is over; any other stays as it is. */
+  /** Cancels a background turn and waits until it is over; any other stays as it is. */
   cancel(owner: string, turnId: string): Promise<Recalled | undefined>;
-  /** Deletes a turn for good; one that runs is called off first. False: the owner has no such turn. */
+  /** Deletes a turn for good; a running one is cancelled first. False: the owner has no such turn. */
   forget(owner: string, turnId: string): Promise<boolean>;
 }
 
@@ -24,14 +24,14 @@ export interface Recalled {
   readonly about: About;
   readonly memo: string | undefined;
   readonly background: boolean;
-  /** What it was asked, each item with the turn and the place where it is kept. */
+  /** What it was asked, each item with its turn and its position there. */
   readonly input: readonly PlacedItem[];
   readonly state:
     | { readonly status: "queued" | "running"; readonly items: readonly OutputItem[] }
     | { readonly status: "over"; readonly answer: Answer };
-  /** Whether its events are known exactly as they were told, so that one can go on in the middle of them. */
+  /** Whether its events are known exactly as they were told, so that they can be resumed in the middle. */
   readonly isExact: boolean;
-  /** All of its events, those told already and those to come. */
+  /** All its events, past and future. */
   readonly follow: Follow;
 }
 
@@ -41,7 +41,7 @@ interface PlacedItem {
   readonly item: Item;
 }
 
-/** Why a turn ends that somebody has called off. */
+/** Why a cancelled turn ends. */
 export function calledOff(): GatewayError {
   return new GatewayError("cancelled", "The turn was cancelled.");
 }
