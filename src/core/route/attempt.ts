@@ -1,4 +1,4 @@
-/** One attempt at a lane: what it says is bounded, and how it went is told to whoever counts. */
+/** One attempt at a lane: bounds what it says, and reports to the witness how it went. */
 import { saidTooMuch, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
@@ -7,7 +7,7 @@ import type { suit } from "./suit.ts";
 import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
 import type { Attempt, Witness } from "../witness.ts";
 
-/** The deltas of a lane that is asked now, in its caller's words. One that says too much is left, and its turn fails. */
+/** The deltas of a lane that is asked now, in its caller's terms. If it says too much, the turn fails. */
 export function attempt(
   lane: Pick<Lane, "name" | "maxAnswerCharacters">,
   { turn, restore }: ReturnType<typeof suit>,
@@ -21,7 +21,7 @@ export function attempt(
   let finish: Finish = "stop";
 
   function end(outcome: Attempt["outcome"], code?: Attempt["code"]): void {
-    // An adapter that is called off may end as it likes.
+    // A cancelled adapter may end in any way.
     asked?.over(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
     asked = undefined;
   }
@@ -34,7 +34,7 @@ export function attempt(
     for (const delta of batch) {
       said += sizeOf(delta);
       if (delta.type === "usage") usage = delta.usage;
-      // How the turn ends is told by its own answer.
+      // Other choices do not decide the outcome.
       else if (delta.type === "finish" && delta.choice === undefined) finish = delta.reason;
     }
   }

@@ -1,10 +1,10 @@
-/** Bounds what an adapter may say in one answer, because all of it is held in memory until it is kept. */
+/** Bounds what an adapter may say in one answer, because all of it is held in memory until stored. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import type { Extra } from "../item.ts";
 import type { Lane } from "./lane.ts";
 
-/** The failure of a lane that has said more. */
+/** The failure of a lane that said more. */
 export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): GatewayError {
   return new GatewayError(
     "adapter_protocol",
@@ -13,7 +13,7 @@ export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): G
   );
 }
 
-/** What a delta leaves in memory, about. */
+/** Roughly what a delta takes in memory. */
 export function sizeOf(delta: Delta): number {
   switch (delta.type) {
     case "text":

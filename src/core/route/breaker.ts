@@ -1,34 +1,37 @@
-/** Keeps turns away from an upstream that is down: after some turns in a row that failed nobody is let through for a while, then one to see. */
+/**
+ * Keeps turns away from an upstream that is down: after several failed turns in a row none passes for a while, then one
+ * as a probe.
+ */
 import type { ErrorCode } from "../errors.ts";
 
 export interface BreakerSettings {
-  /** So many turns in a row, and it opens. */
+  /** How many in a row open it. */
   readonly failures: number;
   /** How long it stays open. */
   readonly openMs: number;
 }
 
 export interface Breaker {
-  /** Lets one through, who must call the pass when it knows how it went; nothing: it is open. */
+  /** Lets one through, which must report its outcome to the pass; undefined: it is open. */
   enter(): Pass | undefined;
   state(): BreakerState;
 }
 
-/** Says how it went, and of a failure what it was. `unknown`: nothing was learned, as when the caller left. */
+/** Reports the outcome, and the cause of a failure. `unknown`: nothing was learned, e.g. the caller left. */
 export type Pass = (outcome: Outcome, why?: string) => void;
 export type Outcome = "answered" | "failed" | "unknown";
 
 export interface BreakerState {
   readonly state: "closed" | "open" | "half-open";
-  /** In a row, up to now. */
+  /** In a row, so far. */
   readonly failures: number;
-  /** Until when nobody is let through, in milliseconds since 1970. */
+  /** Until when none passes, in milliseconds since 1970. */
   readonly opensUntil: number | undefined;
-  /** What the last failure was. */
+  /** The last failure. */
   readonly why?: string | undefined;
 }
 
-/** Who hears when it opens, with the last failure, and when it is closed again. */
+/** Hears when it opens, with the last failure, and when it closes again. */
 export interface BreakerWitness {
   rests(why: string | undefined): void;
   isBack(): void;
@@ -38,11 +41,11 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
   const { failures: maxFailures, openMs } = settings;
   let failures = 0;
   let lastWhy: string | undefined;
-  /** Nothing: it is closed. */
+  /** Undefined: closed. */
   let opensUntil: number | undefined;
-  /** Someone was let through to see. */
+  /** A probe was let through. */
   let isProbed = false;
-  /** Counts the changes of state: what began before the last one tells nothing about now. */
+  /** Counts state changes: what began before the last one says nothing about now. */
   let era = 0;
 
   function change(until: number | undefined): void {
@@ -74,7 +77,7 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
         const time = now().getTime();
         if (time < opensUntil) return undefined;
         isProbed = true;
-        // A model may think for long before its first word: if this one does, the next may try before it is back.
+        // A model may think for long before its first word: if this one does, another probe may pass meanwhile.
         opensUntil = time + openMs;
       }
       let entered: number | undefined = era;
@@ -92,7 +95,7 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
   };
 }
 
-/** An upstream that refuses, limits or does not know something is up; only these say that it may be down. */
+/** An upstream that refuses, limits or does not know something is up; only these mean it may be down. */
 const downCodes: ReadonlySet<ErrorCode> = new Set([
   "adapter_error",
   "adapter_protocol",
@@ -100,7 +103,7 @@ const downCodes: ReadonlySet<ErrorCode> = new Set([
   "overloaded",
 ]);
 
-/** The adapter's own failures, and bugs of ours, tell nothing about the upstream. */
+/** Failures of callers, adapters and ours that say nothing about the upstream. */
 const silentCodes: ReadonlySet<ErrorCode> = new Set([
   "client_closed",
   "internal_error",

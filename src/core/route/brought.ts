@@ -1,8 +1,8 @@
-/** What the items of a turn bring along, for an adapter that does not know such items; one that does finds it in them. */
+/** What the items of a turn bring along, for an adapter that does not know such items; others find it in them. */
 import { type Dialect, type Item, type OtherItem, typeOf } from "../item.ts";
 import type { Settings, Tool, Turn } from "../turn.ts";
 
-/** The settings as items have changed them; whoever asks in no or another dialect than theirs made no change. */
+/** The settings as changed by items; these apply only to requests in the items' own dialect. */
 export function updatedSettings({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): Settings {
   const { native } = settings;
   const changed: NonNullable<OtherItem["updates"]> = {};
@@ -13,16 +13,16 @@ export function updatedSettings({ settings, items }: Turn, speaks: (dialect: Dia
   return Object.keys(changed).length === 0 ? settings : { ...settings, ...changed };
 }
 
-/** The tools of its request, then those that its items bring; the newest definition of a name stands. */
+/** The request's tools, then those that its items bring; the newest definition of a name wins. */
 export function offeredTools({ settings, items }: Turn, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
   const given = speaks("responses") ? settings.tools : withoutDeferred(settings.tools);
-  // Long conversations mostly bring none, and are looked through for every turn.
+  // Long conversations mostly bring none, and every turn searches them.
   if (!items.some(bringsTools)) return given;
   const brought = items.flatMap((item) => broughtBy(item, settings, speaks));
   return brought.length === 0 ? given : renew(given, brought);
 }
 
-/** Where the caller searches for tools, those that must be found first are not offered yet. */
+/** If the caller searches for tools, those that must be found first are not offered yet. */
 function withoutDeferred(tools: readonly Tool[]): readonly Tool[] {
   if (!tools.some((tool) => tool.type === "other" && tool.search !== undefined)) return tools;
   return tools.flatMap((tool): readonly Tool[] => {
@@ -37,12 +37,12 @@ function bringsTools(item: Item): boolean {
   return (item.type === "other" || item.type === "tool-output") && item.tools !== undefined;
 }
 
-/** What a tool goes by: those that only their dialect knows by their type, unless their dialect says more. */
+/** A tool's name; for a tool that only its dialect knows its type, unless its dialect says more. */
 export function nameOf(tool: Tool): string {
   return tool.type === "other" ? (tool.name ?? typeOf(tool.extra)) : tool.name;
 }
 
-/** Whoever asks in another dialect than the item's has never heard of its tools, and could not answer a call. */
+/** A caller that uses another dialect than the item's does not know its tools, and could not answer a call. */
 function broughtBy(item: Item, { native }: Settings, speaks: (dialect: Dialect) => boolean): readonly Tool[] {
   if (item.type !== "other" && item.type !== "tool-output") return [];
   const { tools, extra } = item;
@@ -50,7 +50,7 @@ function broughtBy(item: Item, { native }: Settings, speaks: (dialect: Dialect) 
   return native === undefined || native.dialect === extra.dialect ? tools : [];
 }
 
-/** Each stands where its name stood first, so that what a model reads changes as little as it can. */
+/** Each stays where its name first stood, so that what a model reads changes little. */
 function renew(before: readonly Tool[], brought: readonly Tool[]): readonly Tool[] {
   const versions = before.map((tool) => [tool]);
   const places = new Map(before.map((tool, place) => [keyOf(tool), place]));
@@ -62,7 +62,10 @@ function renew(before: readonly Tool[], brought: readonly Tool[]): readonly Tool
   return versions.flatMap(newestOf);
 }
 
-/** A group may come in parts, some of its tools at a time: all are put together at once, as each alone would copy those before. */
+/**
+ * A group may come in parts, some of its tools at a time: all are merged at once, since one by one would copy
+ * repeatedly.
+ */
 function newestOf(versions: readonly Tool[]): readonly Tool[] {
   const newest = versions.slice(-1);
   const [tool] = newest;
@@ -76,7 +79,7 @@ function newestOf(versions: readonly Tool[]): readonly Tool[] {
   return [{ ...tool, group: { ...tool.group, description, tools } }];
 }
 
-/** A function may have the name of a type. */
+/** A function may be named like a type. */
 function keyOf(tool: Tool): string {
   return `${tool.type === "other" ? "other" : "named"} ${nameOf(tool)}`;
 }

@@ -1,10 +1,13 @@
-/** A route that can be changed while turns are on their way: they arrive as they set out, and whoever comes later goes the new way. */
+/**
+ * A route that can be changed while turns are on their way: they finish on the old one, and later turns take the new
+ * one.
+ */
 import { closeAll } from "../closing.ts";
 import type { Delta } from "../delta.ts";
 import type { Route } from "./route.ts";
 
 export interface ChangingRoute extends Route {
-  /** Takes another route from now on. Resolves when nobody is on the old one any more and it is closed. */
+  /** Uses another route from now on. Resolves when nobody is on the old one any more and it is closed. */
   change(next: Route): Promise<void>;
   /** Closes every route, whoever may still be on one. */
   close(): Promise<void>;
@@ -26,7 +29,7 @@ export function createChangingRoute(first: Route): ChangingRoute {
 
   return {
     stream: (turn, signal, tell) => ({
-      // The way is taken with the first step: who never takes one would never leave it.
+      // Entered with the first step: a stream never pulled would never leave.
       [Symbol.asyncIterator]: () =>
         walk(() => {
           const { route, enter } = current;
@@ -51,7 +54,7 @@ export function createChangingRoute(first: Route): ChangingRoute {
 /** A route, and who is on it. */
 interface Way {
   readonly route: Route;
-  /** The function it gives must be called when the way is left, and may be called again. */
+  /** The returned function must be called on leaving, and may be called again. */
   enter(): () => void;
   /** Resolves when nobody is on it; for one that nobody enters any more. */
   empty(): Promise<void>;
@@ -80,14 +83,14 @@ function createWay(route: Route): Way {
 
 type Deltas = AsyncIterator<readonly Delta[]>;
 
-/** The deltas of the way that is taken with the first step, which is left at their end, however that comes. */
+/** The deltas of a way that is entered with the first step and left at their end, however they end. */
 function walk(take: () => { readonly deltas: Deltas; readonly leave: () => void }): Deltas {
   let taken: ReturnType<typeof take> | undefined;
   return {
     next() {
       const { deltas, leave } = (taken ??= take());
       const step = deltas.next();
-      // Beside the caller's own wait and not before it: a word must not come later because somebody counts.
+      // Beside the caller's own wait, not before it: counting must not delay a word.
       step.then(({ done }) => void (done === true && leave()), leave);
       return step;
     },

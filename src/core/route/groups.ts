@@ -1,20 +1,22 @@
-/** Groups of tools for an adapter that knows none: each tool goes by one name made of two, and what comes back has both again. */
+/**
+ * Tool groups for an adapter that does not support them: each tool gets one name made of two, and calls get both back.
+ */
 import type { Delta } from "../delta.ts";
 import type { FunctionTool, Tool, ToolGroup } from "../turn.ts";
 
-/** The names that stand for tools in groups and for searches, for one turn. */
+/** The names that stand for grouped tools and for searches, in one turn. */
 export interface JoinedNames {
-  /** Always the same for the same two, as long as no other tool of the turn has it. */
+  /** Always the same for the same pair, unless another tool of the turn has it. */
   join(group: string, name: string): string;
-  /** Whether a call by its name is the search; one of the caller's own functions that has the name comes first. */
+  /** Whether a call by its name is the search; a function of the caller with that name takes precedence. */
   isSearch(tool: FunctionTool): boolean;
-  /** Gives calls their own names, groups and kinds again; nothing: they have them. */
+  /** Restores the calls' own names, groups and kinds; undefined: no need to. */
   restorer(): Restore | undefined;
 }
 
 export type Restore = (deltas: readonly Delta[]) => readonly Delta[];
 
-/** All of the caller's tools have their names, before any that was only called earlier. */
+/** The caller's tools get their names before any that was only called earlier. */
 export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   const taken = new Set(tools.flatMap((tool) => (tool.type === "other" ? [] : [tool.name])));
   const joined = new Map<string, string>();
@@ -50,35 +52,35 @@ export function createJoinedNames(tools: readonly Tool[]): JoinedNames {
   };
 }
 
-/** Without the underscores at its end; a regular expression would look for them anew from each one of a long run. */
+/** Without trailing underscores; a regular expression would retry from each one of a long run. */
 function withoutEnd(group: string): string {
   let end = group.length;
   while (group[end - 1] === "_") end -= 1;
   return group.slice(0, end);
 }
 
-/** What a call has in its caller's words. */
+/** What a call has in its caller's terms. */
 type Own = { readonly group: string; readonly name: string; readonly kind?: never } | { readonly kind: "search" };
 
-/** A tool as it stands alone, with what its group says of all of them in front. */
+/** A tool on its own, with its group's description in front. */
 export function standAlone(
   tool: Exclude<Tool, { type: "other" }>,
   { name: group, description: common }: ToolGroup,
   names: JoinedNames,
 ): Tool {
   const { description: own } = tool;
-  // Not even joined where it is too long: each of a thousand tools would have a copy of it.
+  // Not even joined if it is too long: each of a thousand tools would have a copy.
   const isShort = (common?.length ?? 0) <= maxDescription;
   const both = isShort ? [common, own].filter((text) => text !== undefined && text !== "").join("\n\n") : "";
   const description = both === "" || both.length > maxDescription ? own : both;
   return { ...tool, name: names.join(group, tool.name), description };
 }
 
-/** What every chat server takes as the name of a function, and how long a description some take. */
+/** What every chat server accepts as a function name, and how long a description some accept. */
 const acceptable = /^[A-Za-z0-9_-]{1,64}$/;
 const maxDescription = 1_024;
 
-/** What is too long, strange or taken is cut, and told apart by a digest. */
+/** A name too long, invalid or taken is cut, and gets a digest. */
 function fold(group: string, name: string, salted: string): string {
   const readable = `${toWord(group).slice(0, 20)}__${toWord(name)}`.slice(0, 55);
   return `${readable}_${digestOf(salted)}`;
@@ -88,7 +90,7 @@ function toWord(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9_-]/g, "_");
 }
 
-/** FNV-1a: few names need to be told apart, and nobody gains by making two meet. */
+/** FNV-1a: few names must be told apart, and nobody gains from a collision. */
 function digestOf(text: string): string {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);

@@ -1,4 +1,6 @@
-/** One turn on its way: the lanes of a path are asked one after the other, each again where that is safe, until one says a word. */
+/**
+ * One turn on its way: asks the lanes of a path one after the other, with retries where safe, until one says a word.
+ */
 import { attempt } from "./attempt.ts";
 import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
 import type { Delta } from "../delta.ts";
@@ -29,9 +31,9 @@ type Deltas = AsyncIterator<readonly Delta[]>;
 type First = IteratorResult<readonly Delta[]>;
 const over: First = { done: true, value: undefined };
 
-/** Until a lane says its first word others may be asked; from then on the caller pulls from that lane itself. */
+/** Until a lane says its first word others may be asked; then the caller pulls from that lane directly. */
 export function travel({ path, turn, signal, tell, now, random, wait, witness }: Journey): Deltas {
-  /** The one that is asked now. */
+  /** Of the lane asked now. */
   let deltas: Deltas | undefined;
   let pass: Pass | undefined;
   let opening: Promise<First> | undefined;
@@ -52,7 +54,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     throw failureToTell(failures);
   }
 
-  /** The first word, or why there is none; throws what no other lane could mend. */
+  /** The first word, or why there is none; throws what no other lane could fix. */
   async function tryLane(station: Station): Promise<First | GatewayError> {
     const { lane, breaker } = station;
     const isFirst = station === path[0];
@@ -72,7 +74,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
           await wait(waitMs, signal);
           continue;
         }
-        // Only the last attempt counts: the breaker counts turns, and one that is let through to see is asked once.
+        // Only the last attempt counts: the breaker counts turns, and a probe is asked once.
         pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure.message);
         if (isMendable) return failure;
         throw isOver ? thrown : failure;
@@ -83,7 +85,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
   async function ask({ lane, breaker }: Station, isAgain: boolean): Promise<First> {
     signal.throwIfAborted();
     if (isLeft) return over;
-    // What an adapter cannot take is only worth telling when that adapter answers.
+    // What an adapter cannot accept is only worth telling if that adapter answers.
     const remarks: Remark[] = [];
     const hear: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
     const suited = suit({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, hear);
@@ -128,7 +130,7 @@ function keptAway({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Da
   });
 }
 
-/** How long to wait before the lane is asked again, if it should be. */
+/** How long to wait before the lane is retried, if it should be. */
 function retryMs(
   retry: RetrySettings | undefined,
   failure: GatewayError,
@@ -139,16 +141,16 @@ function retryMs(
   if (retry === undefined || !passingFaults.has(failure.code) || failure.isLasting) return undefined;
   const { times: maxTimes, baseMs, maxWaitMs } = retry;
   if (times >= maxTimes) return undefined;
-  // Half by chance, so that turns that failed together do not come again together.
+  // Half random, so that turns that failed together do not retry together.
   const backOffMs = baseMs * 2 ** times * (0.5 + random() / 2);
   const waitMs = Math.max(backOffMs, (failure.retryAfterSeconds ?? 0) * 1000);
   return spentMs + waitMs <= maxWaitMs ? waitMs : undefined;
 }
 
-/** Faults that may be gone in a moment. Who ran out of time has tried the caller's patience already. */
+/** Faults that may pass in a moment. After a timeout, the caller has waited long enough. */
 const passingFaults: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_rate_limit", "overloaded"]);
 
-/** Faults of one lane that another need not have: also a wrong key, garbage instead of an answer, a bug. */
+/** Faults of one lane another need not share: also a wrong key, garbage instead of an answer, a bug. */
 const lanesFaults: ReadonlySet<ErrorCode> = new Set([
   ...passingFaults,
   "adapter_timeout",
@@ -158,14 +160,14 @@ const lanesFaults: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 function isLanesFault(code: ErrorCode, lane: Lane, model: string, isFirst: boolean): boolean {
-  // What the caller asked for it asked of the first lane; a lane behind it may well be unable.
+  // The request was meant for the first lane; a fallback may well not support it.
   if (code === "unsupported_parameter") return !isFirst;
-  // A model that is not there is the caller's mistake, unless the operator has put the name.
+  // A missing model is the caller's mistake, unless the operator chose the name.
   if (code === "adapter_not_found") return !isFirst || lane.models.resolve(model) !== model;
   return lanesFaults.has(code);
 }
 
-/** The caller asked for the first lane and reads what happened there; if that is to come back later, when anyone may answer. */
+/** The caller wanted the first lane and reads its failure; if that says to wait, the shortest wait of any lane. */
 function failureToTell(failures: readonly GatewayError[]): GatewayError {
   return failures.reduce((told, other) =>
     asksToWait(told) && asksToWait(other) && waitOf(other) < waitOf(told) ? other : told,

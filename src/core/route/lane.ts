@@ -1,19 +1,19 @@
-/** Lanes: adapters as the operator has set them up, and where turns go from each. */
+/** Lanes: adapters as the operator configured them, and where turns go from each. */
 import { type Breaker, type BreakerSettings, createBreaker } from "./breaker.ts";
 import type { ModelNames } from "./models.ts";
 import type { Adapter } from "../ports.ts";
 import type { Witness } from "../witness.ts";
 
-/** An adapter as the operator has set it up. */
+/** An adapter as the operator configured it. */
 export interface Lane {
   readonly name: string;
   readonly adapter: Adapter;
   readonly models: ModelNames;
-  /** In tokens; the operator's word stands above the adapter's. */
+  /** In tokens; overrides the adapter's own. */
   readonly contextWindow?: number | undefined;
-  /** How much it may say in one answer, about. */
+  /** Roughly how much one answer may have. */
   readonly maxAnswerCharacters: number;
-  /** Lanes to try when this one cannot answer, in this order. */
+  /** Lanes to try, in this order, if this one cannot answer. */
   readonly fallback?: readonly string[] | undefined;
   /** Absent: off. */
   readonly breaker?: BreakerSettings | undefined;
@@ -22,11 +22,11 @@ export interface Lane {
 }
 
 export interface RetrySettings {
-  /** How often a lane is asked again. */
+  /** How often a lane is retried. */
   readonly times: number;
-  /** About how long to wait for the first time, then twice as long each time. */
+  /** Roughly how long to wait before the first retry; doubles each time. */
   readonly baseMs: number;
-  /** How long after its first attempt a turn may be asked again. */
+  /** How long after its first attempt a turn may be retried. */
   readonly maxWaitMs: number;
 }
 
@@ -34,7 +34,7 @@ export interface RetrySettings {
 export interface Station {
   readonly lane: Lane;
   readonly breaker: Breaker | undefined;
-  /** Itself, then the lanes behind it, each once. */
+  /** Itself, then its fallbacks, each once. */
   readonly path: readonly Station[];
 }
 

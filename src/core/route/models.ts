@@ -1,13 +1,15 @@
-/** Which name a model goes by: the caller's, that of whoever answers to it, and the adapter's own. */
+/** Which name a model goes by: the caller's, the operator's, and the adapter's own. */
 
 export interface ModelNames {
-  /** The adapter's name for what the caller asked for. */
+  /** The adapter's name for the requested model. */
   resolve(asked: string): string;
-  /** The names a caller may choose from, as far as the operator has said. */
+  /** The names a caller may choose from, as far as configured. */
   readonly known: readonly string[];
 }
 
-/** A mapped name is forwarded as mapped; any other as the adapter's one configured model, or as it is when there is none. */
+/**
+ * A mapped name is forwarded as mapped; any other as the adapter's one configured model, or unchanged if there is none.
+ */
 export function createModelNames(configured: {
   readonly model?: string | undefined;
   readonly models?: Readonly<Record<string, string>> | undefined;
@@ -21,12 +23,12 @@ export function createModelNames(configured: {
   };
 }
 
-/** Not only the beginning of names. */
+/** Not merely a prefix. */
 export function isWholeName(name: string): boolean {
   return !name.endsWith("*");
 }
 
-/** Looks a name up among whole names and beginnings (`gpt-*`): the whole name wins, then the longest beginning. */
+/** Looks a name up among whole names and prefixes (`gpt-*`): the whole name wins, then the longest prefix. */
 export function createModelTable(entries: Readonly<Record<string, string>>): (asked: string) => string | undefined {
   const whole = new Map<string, string>();
   const beginnings: (readonly [beginning: string, value: string])[] = [];

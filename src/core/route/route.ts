@@ -1,4 +1,4 @@
-/** The way of a turn to an adapter: the lane that its model names, again where that is safe, then the lanes behind it. */
+/** A turn's way to an adapter: the lane that its model names, retried where that is safe, then its fallbacks. */
 import type { BreakerState } from "./breaker.ts";
 import { closeAll } from "../closing.ts";
 import { type Chance, travel } from "./journey.ts";
@@ -11,7 +11,7 @@ import type { Witness } from "../witness.ts";
 
 export type { Lane };
 
-/** An adapter made of adapters. Turns come with the model's name as the caller asked for it. */
+/** An adapter made of adapters. Turns arrive with the model's name as the caller wrote it. */
 export interface Route extends Adapter {
   contextWindow(model: string): number | undefined;
   countTokens(turn: Turn, signal: AbortSignal): Promise<number | undefined>;
@@ -27,7 +27,7 @@ interface LaneState extends BreakerState {
 export interface RouteParts extends Chance {
   readonly lanes: readonly Lane[];
   readonly defaultLane: string;
-  /** A model's name, or the beginning of names (`gpt-*`), to the name of a lane. */
+  /** From a model's name, or a prefix of names (`gpt-*`), to a lane's name. */
   readonly byModel?: Readonly<Record<string, string>> | undefined;
   /** Absent: nobody counts. */
   readonly witness?: Witness | undefined;
@@ -60,7 +60,7 @@ export function createRoute(parts: RouteParts): Route {
 const ignore: Tell = () => {};
 const alwaysClosed: BreakerState = { state: "closed", failures: 0, opensUntil: undefined };
 
-/** What the operator's table says, else the lane that is known for the name, else the default. */
+/** The operator's table decides, else the lane known for the name, else the default. */
 function createPicker(
   { lanes, defaultLane, byModel = {} }: RouteParts,
   stations: ReadonlyMap<string, Station>,
@@ -82,8 +82,8 @@ async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortS
 }
 
 /**
- * A name is listed where asking for it leads to a lane that offers it, and where the operator has said who answers to it. The
- * default lane goes by its own name where there is no other for it. One upstream that is down hides only its own.
+ * A name is listed if asking for it leads to a lane that offers it, or if the operator has assigned it. The default
+ * lane is listed by its own name if it has no other. An upstream that is down hides only its own names.
  */
 async function listModels(
   { lanes, defaultLane }: RouteParts,
@@ -98,7 +98,7 @@ async function listModels(
     }),
   );
 
-  /** It answers to any name, so to this one. */
+  /** It answers to any name, even its own. */
   function ownName(lane: Lane): readonly string[] {
     return named.some((model) => laneOf(model) === lane) ? [] : [lane.name];
   }

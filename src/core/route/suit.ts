@@ -1,4 +1,7 @@
-/** Makes a turn fit its adapter: what only another dialect knows is left out and told, or refused where the answer would hang on it. */
+/**
+ * Makes a turn fit its adapter: what only another dialect knows is left out and reported, or refused if the answer
+ * depends on it.
+ */
 import { GatewayError } from "../errors.ts";
 import { describeFound } from "../found.ts";
 import { createJoinedNames, type JoinedNames, type Restore, standAlone } from "./groups.ts";
@@ -10,11 +13,11 @@ import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } fro
 /** A turn as its adapter gets it. */
 interface Suited {
   readonly turn: Turn;
-  /** Makes of what the adapter says what the caller understands; absent: it is that already. */
+  /** Translates what the adapter says into the caller's terms; absent: not needed. */
   readonly restore?: Restore | undefined;
 }
 
-/** The same turn when nothing has to change. */
+/** The same turn if nothing has to change. */
 export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): Suited {
   const speaks: Speaks = (dialect) => adapter.speaks?.includes(dialect) === true;
   refuseDemands(turn.settings, speaks, tell);
@@ -30,7 +33,9 @@ export function suit(turn: Turn, adapter: Pick<Adapter, "speaks">, tell: Tell): 
 
 type Speaks = (dialect: Dialect) => boolean;
 
-/** What only the caller's dialect can honour is refused where the answer would hang on it, and told where it was merely offered. */
+/**
+ * What only the caller's dialect can honour is refused if the answer depends on it, and reported as left out otherwise.
+ */
 function refuseDemands({ native }: Settings, speaks: Speaks, tell: Tell): void {
   if (native === undefined || speaks(native.dialect)) return;
   for (const { param, why } of native.demands ?? []) throw unsupported(param, why);
@@ -38,9 +43,9 @@ function refuseDemands({ native }: Settings, speaks: Speaks, tell: Tell): void {
 }
 
 /**
- * A conversation made short goes in plain words to whoever does not know such items, and a search as the call of a function. What
- * only another dialect knows goes in words too, if it has any, or nowhere, which is told; of an item that brings tools or
- * settings these are what counts.
+ * An adapter that does not know such items gets a compaction as plain text, and a search as a function call. What only
+ * another dialect knows is also sent as text, if it has any, or left out and reported; of an item that brings tools or
+ * settings only these count.
  */
 function suitItems(
   items: readonly Item[],
@@ -79,7 +84,7 @@ function nothingToRead(): GatewayError {
   return unsupported("input", "It holds no item that the adapter behind this model can read. Add a message.");
 }
 
-/** A message without words that goes with calls, for fields that only another dialect knows. */
+/** An empty message that accompanies calls, for fields that only another dialect knows. */
 function carriesOnly({ role, content, extra }: Message, speaks: Speaks): boolean {
   return content === "" && role === "assistant" && extra !== undefined && !speaks(extra.dialect);
 }
@@ -100,7 +105,7 @@ function toUserMessage(content: string): Item {
   return { type: "message", role: "user", content };
 }
 
-/** Which tools may be called holds on any server: those that are not allowed never reach it. */
+/** Which tools are allowed applies on any server: the others are never sent. */
 function suitTools(
   settings: Settings,
   tools: readonly Tool[],
@@ -124,17 +129,17 @@ function suitTools(
     const named = wanted.map(({ name }) => `'${name}'`).join(", ") || "none that is given";
     throw unsupported("tool_choice", `It requires a call of a tool (${named}), but ${noSuchTool}`);
   }
-  // Servers refuse these two where there is no tool.
+  // Servers refuse these two without tools.
   return { ...settings, tools: kept, toolChoice: undefined, parallelToolCalls: undefined, native };
 }
 
-/** A tool by the name that the caller's choice has for it; without one to offer it is left out. */
+/** A tool by the name that the caller's choice uses; without a `tool` it is left out. */
 interface Offer {
   readonly name: string;
   readonly tool?: Tool | undefined;
 }
 
-/** A group that is not known is offered tool by tool, and a search that the caller makes as a function. */
+/** An unknown group is offered tool by tool, and a search that the caller runs as a function. */
 function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined): readonly Offer[] {
   const name = nameOf(tool);
   if (isKnown) return [{ name, tool }];
@@ -148,7 +153,7 @@ function offersOf(tool: Tool, isKnown: boolean, names: JoinedNames | undefined):
   }));
 }
 
-/** What of a tool is allowed: all of it, some of a group, or nothing. */
+/** What is allowed of a tool: all of it, part of a group, or nothing. */
 function narrow(tool: Tool, names: ReadonlySet<string>): Tool | undefined {
   if (names.has(nameOf(tool))) return tool;
   if (tool.type !== "other" || tool.group === undefined) return undefined;
@@ -178,7 +183,7 @@ function notThere(name: string): GatewayError {
 const noSuchTool =
   "the adapter behind this model has no such tool. Use function tools, another model, or the choice 'auto'.";
 
-/** An adapter of the caller's own dialect repeats its fields, so these must say the same; both dialects write them alike. */
+/** An adapter of the caller's own dialect forwards its fields, so they must agree; both dialects write them alike. */
 function suitNative({ native, tools, toolChoice: choice }: Settings, allowed: readonly (Tool | undefined)[]) {
   if (native === undefined || choice?.type !== "allowed") return native;
   const { fields } = native;
