@@ -1,10 +1,10 @@
-/** Makes a conversation short: the model is asked for a summary, and that is the whole answer. */
+/** Compacts a conversation: the model is asked for a summary, and that is the whole answer. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { isSteering, type Item } from "../item.ts";
 import { type Finish, isCutOff, type Turn } from "../turn.ts";
 
-/** Asks for a summary of the turn's conversation and tells it as one compaction; `stream` asks the adapter. */
+/** Asks for a summary of the turn's conversation and yields one compaction; `stream` asks the adapter. */
 export async function* summarise(
   turn: Turn,
   itemsParam: string,
@@ -21,7 +21,7 @@ export async function* summarise(
     // Even an empty batch says that the model has begun.
     yield batch.filter(isAbout);
   }
-  // An empty summary in the place of a conversation would be its loss, and so would half of one.
+  // An empty summary in place of a conversation would lose it, and so would half of one.
   if (summary.trim() === "")
     throw new GatewayError("adapter_protocol", "The model gave no summary of the conversation.");
   if (isCutOff(finish))
@@ -36,7 +36,9 @@ const prompt =
   "that matter, with their exact values. Leave out greetings, repetitions and dead ends. Do not answer or continue the " +
   "conversation, and add nothing that was not said. Write in the language of the conversation. Reply with the summary alone.";
 
-/** The conversation, then the demand for its summary in plain text; the caller's own fields could ask for something else. */
+/**
+ * The conversation, then the request for a plain-text summary; the caller's own fields could ask for something else.
+ */
 function toSummaryTurn(turn: Turn): Turn {
   const settings = {
     ...turn.settings,
@@ -53,13 +55,13 @@ function toSummaryTurn(turn: Turn): Turn {
   return { ...turn, items, settings };
 }
 
-/** A call that still waits for its output would stand between the conversation and the demand, and models refuse that. */
+/** A call still waiting for its output would stand between the conversation and the prompt, and models refuse that. */
 function isAnswered(items: readonly Item[]): (item: Item) => boolean {
   const answered = new Set(items.flatMap((item) => (item.type === "tool-output" ? [item.callId] : [])));
   return (item) => item.type !== "tool-call" || answered.has(item.callId);
 }
 
-/** Tools and settings that stand among the items would come back with them. */
+/** Tools and settings among the items would come back with them. */
 function bringsSettings(item: Item): boolean {
   return item.type === "other" && isSteering(item);
 }

@@ -1,4 +1,4 @@
-/** How many tokens a model would have to read: counted by its adapter, or about. */
+/** How many tokens a model would read: counted by its adapter, or estimated. */
 import { fixedTexts, type FitParts } from "./fit.ts";
 import type { Turn } from "../turn.ts";
 import { countItems } from "./window.ts";

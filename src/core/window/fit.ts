@@ -8,16 +8,16 @@ import { countItems, type Fitted, fitWindow, surelyFits } from "./window.ts";
 
 export interface FitParts {
   readonly adapter: Adapter;
-  /** Makes ready what counts the tokens of a text, about. */
+  /** Loads what estimates the tokens of a text. */
   readonly tokenCounter: () => Promise<(text: string) => number>;
 }
 
-/** What the caller wants; a session that a hint found goes on for ever, so there the window moves by itself. */
+/** What the caller wants; a session found by a hint never ends, so its window moves automatically. */
 export function truncationOf(ask: Pick<Ask<Item>, "truncation">, by: Place["by"]): Truncation {
   return ask.truncation ?? (by === "hint" ? "auto" : "disabled");
 }
 
-/** Without a known window, or where neither the caller nor its session asks for it, the model itself is the judge. */
+/** Without a known window, or if neither the caller nor its session asks for it, the model itself decides. */
 export async function fitContext(
   { adapter, tokenCounter }: FitParts,
   ask: Ask<Item>,
@@ -42,8 +42,8 @@ export async function fitContext(
 }
 
 /**
- * A conversation that may be cut leaves the model as much room as most answers take, or as the caller allows; but who allows all
- * that there is does not mean that everything shall be forgotten for it.
+ * A conversation that may be cut leaves as much room as most answers take, or as the caller allows; but allowing all
+ * there is does not mean that everything is to be forgotten for it.
  */
 function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: Truncation): number {
   if (truncation === "disabled") return maxOutputTokens ?? 0;
@@ -53,7 +53,7 @@ function reserveOf({ maxOutputTokens }: Settings, tokens: number, truncation: Tr
 
 const usualAnswer = 4_096;
 
-/** What the model reads beside the items. */
+/** What a model reads besides items. */
 export function fixedTexts({ instructions, tools, format }: Settings): readonly string[] {
   const texts = tools.map((tool) => JSON.stringify(tool.type === "other" ? tool.extra.fields : tool));
   if (instructions !== undefined) texts.push(instructions);

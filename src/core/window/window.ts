@@ -1,10 +1,10 @@
-/** What of a conversation fits into a model's context window: the middle goes first, the newest never. */
+/** What fits into a model's context window of a conversation: the middle goes first, the newest never. */
 import { type Content, type Extra, isSteering, type Item, type Part } from "../item.ts";
 
 export interface Window {
-  /** How many tokens the model takes, question and answer together. */
+  /** How many tokens the model takes, input and output together. */
   readonly tokens: number;
-  /** What of them is left for the answer, unless the newest message needs it. */
+  /** The share reserved for the answer, unless the newest message needs it. */
   readonly reserve: number;
 }
 
@@ -17,10 +17,10 @@ export interface Fitted {
 type Count = (text: string) => number;
 
 /**
- * System messages stay, and everything from the newest user message on; of the steps that a model with tools has made since,
- * the newest at least. If not even that fits, there is nothing to give. Then, as far as there is room, the newest compaction,
- * the first user message (the task), and the exchanges before the newest one, from the newest backwards. `fixed` is what goes
- * along with the items, as text: instructions, tools.
+ * System messages stay, and everything from the newest user message on; of the steps that a model with tools has made
+ * since, at least the newest. If not even that fits, the result is undefined. Then, as far as there is room, come the
+ * newest compaction, the first user message (the task), and earlier exchanges, newest first. `fixed` is what goes along
+ * with the items, as text: instructions, tools.
  */
 export function fitWindow(
   items: readonly Item[],
@@ -50,7 +50,7 @@ export function fitWindow(
 
   const [newest = 0, ...older] = findStarts(items, isQuestion);
   if (!keep(findSteering(items))) return undefined;
-  /** Where the stretches begin that may be left out, and what stands behind them. */
+  /** Where the stretches that may be left out begin, and what follows them. */
   let starts = older;
   let behind = newest;
   if (!keep(range(newest, items.length))) {
@@ -73,8 +73,8 @@ export function fitWindow(
 }
 
 /**
- * Whether the items surely fit, told by their size alone: a token has at least one byte. It is cheap enough for every turn,
- * and most conversations need nothing more.
+ * Whether the items surely fit, judged by size alone: a token has at least one byte. This is cheap enough for every
+ * turn, and enough for most conversations.
  */
 export function surelyFits(items: readonly Item[], fixed: readonly string[], tokens: number): boolean {
   let characters = 0;
@@ -83,11 +83,11 @@ export function surelyFits(items: readonly Item[], fixed: readonly string[], tok
     return text.length * maxBytesPerCharacter;
   });
   if (most <= tokens) return true;
-  // The exact number of bytes must be looked for in every character, so only where it could make a difference.
+  // Counting bytes exactly takes a look at every character, so only where it could make a difference.
   return characters <= tokens && countItems(items, fixed, countBytes) <= tokens;
 }
 
-/** How many tokens the model has to read. */
+/** How many tokens the model would read. */
 export function countItems(items: readonly Item[], fixed: readonly string[], count: Count): number {
   let tokens = 0;
   for (const text of fixed) tokens += tokensPerItem + count(text);
@@ -96,8 +96,8 @@ export function countItems(items: readonly Item[], fixed: readonly string[], cou
 }
 
 /**
- * Where what is left may begin, newest first: with a user's message, so that no answer stands without its question, or with the
- * next step of an answer; and not between a tool call and its output. The very beginning is always one.
+ * Where what is kept may begin, newest first: at a user message, so that no answer lacks its question, or at the next
+ * step of an answer; never between a tool call and its output. The very beginning always counts.
  */
 function findStarts(
   items: readonly Item[],
@@ -115,7 +115,7 @@ function findStarts(
   return starts;
 }
 
-/** For each tool output the place of its call. Ids may come again in another answer: the call just before it is meant. */
+/** For each tool output the index of its call. Ids may recur in another answer: the nearest call before it is meant. */
 function findCalls(items: readonly Item[]): ReadonlyMap<number, number> {
   const calls = new Map<string, number>();
   const callOf = new Map<number, number>();
@@ -132,7 +132,7 @@ function isQuestion(item: Item): boolean {
   return item.type === "message" && item.role === "user";
 }
 
-/** The model goes on, or begins to answer. */
+/** The model begins or continues. */
 function isStep(item: Item, before: Item | undefined): boolean {
   return isOfModel(item) && before !== undefined && !isOfModel(before);
 }
@@ -183,13 +183,13 @@ function countContent(content: Content, count: Count): number {
   return content.reduce((tokens, part) => tokens + countPart(part, count), 0);
 }
 
-/** What OpenAI's models take for a large image, and for one of low detail. */
+/** What a large image costs OpenAI's models, and one of low detail. */
 const imageTokens = 1_105;
 const smallImageTokens = 85;
-/** A few pages, for a file that we do not see. */
+/** A few pages, for a file that we cannot see. */
 const unseenFileTokens = 2_000;
 const bytesPerTextToken = 4;
-/** Of a PDF and the like: most of it is fonts and images. An estimate too high would refuse what the model takes. */
+/** Of a PDF and the like: most of it is fonts and images. Too high an estimate would refuse what fits. */
 const bytesPerFileToken = 40;
 /** A token is a tenth of a second: 16-bit samples at 16 kHz, or speech at 32 kbit/s. */
 const bytesPerWaveToken = 3_200;
@@ -214,7 +214,7 @@ function countPart(part: Part, count: Count): number {
   }
 }
 
-/** Of what only its dialect knows: a long string without a blank is an image or the like, and no text. */
+/** Of what only its dialect knows: a long string without blanks is an image or the like, not text. */
 function countOpaque(fields: Extra["fields"], count: Count): number {
   let images = 0;
   const text = JSON.stringify(fields, (_key, value: unknown) => {
@@ -238,7 +238,7 @@ function sizeOf(base64: string): number {
 
 const maxBytesPerCharacter = 3;
 
-/** Bytes in UTF-8, at most: each half of a character outside the basic plane is taken for three. */
+/** An upper bound of the bytes in UTF-8: each half of a surrogate pair counts as three. */
 function countBytes(text: string): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index++) {
