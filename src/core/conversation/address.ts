@@ -1,4 +1,4 @@
-/** Where an item stands: made from the turn it belongs to, so that its name alone leads back to it. */
+/** Where an item is: derived from the turn it belongs to, so that its id alone leads back to it. */
 
 export interface Address {
   readonly turnId: string;
@@ -6,10 +6,10 @@ export interface Address {
   readonly index: number;
 }
 
-/** The end of the name of a turn that holds a history which a caller brought along. */
+/** The suffix of a turn that holds a history a caller brought along. */
 export const shownSuffix = "_shown";
 
-/** The part of an item's id that follows its kind: the turn's own digits, then the side and the place in it. */
+/** The part of an item's id after its kind: the turn's own digits, then the side and the position. */
 export function toAddress({ turnId, side, index }: Address): string {
   const isShown = turnId.endsWith(shownSuffix);
   const digits = turnId.slice(turnId.indexOf("_") + 1, isShown ? -shownSuffix.length : undefined);
@@ -19,7 +19,7 @@ export function toAddress({ turnId, side, index }: Address): string {
 
 const address = /_([0-9a-f]{48})([is]?)([0-9a-f]{4,8})$/;
 
-/** Where the item of an id stands; nothing for an id that was not made here. */
+/** The address in an item's id; undefined for an id that was not made here. */
 export function readAddress(itemId: string): Address | undefined {
   const [, digits, mark, place] = address.exec(itemId) ?? [];
   if (digits === undefined || place === undefined) return undefined;

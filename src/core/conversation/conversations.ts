@@ -1,4 +1,6 @@
-/** Conversations as their owners handle them: made, read item by item, added to, and let go. A session is a conversation. */
+/**
+ * Conversations as their owners see them: created, read item by item, extended, deleted. A session is a conversation.
+ */
 import type { Address } from "./address.ts";
 import { noPath, type Path, readThread, surplusOf, talkFrom, turnsOf } from "../place/path.ts";
 import type { PlaceParts } from "../place/place.ts";
@@ -12,19 +14,19 @@ import { checkSize } from "../size.ts";
 import type { Conversation, Metadata, PathTurn, StoredTurn } from "../store.ts";
 import type { Reference } from "../turn.ts";
 
-/** For an owner that has no such conversation, whoever else may have it, everything here throws the same `not_found`. */
+/** If the owner has no such conversation, whoever else may have it, everything here throws the same `not_found`. */
 export interface ConversationDesk {
   create(owner: string, metadata: Metadata, addition: Addition): Promise<Conversation>;
   read(owner: string, conversationId: string): Promise<Conversation>;
-  /** Puts other metadata in the place of the old. */
+  /** Replaces the metadata. */
   update(owner: string, conversationId: string, metadata: Metadata): Promise<Conversation>;
   /** Deletes the conversation and all that was said in it. */
   delete(owner: string, conversationId: string): Promise<void>;
   /** The places of all items of its current thread, oldest first. */
   places(owner: string, conversationId: string): Promise<readonly ItemPlace[]>;
-  /** Adds items behind the newest, when no turn of the conversation runs any more; tells where they are. */
+  /** Appends items once no turn of the conversation runs any more; returns where they are. */
   append(owner: string, conversationId: string, addition: Addition, signal: AbortSignal): Promise<readonly ItemPlace[]>;
-  /** Deletes an item; its place stays. Nothing: there is no such item in the conversation. */
+  /** Deletes an item; its place stays. Undefined: the conversation has no such item. */
   removeItem(
     owner: string,
     conversationId: string,
@@ -33,7 +35,7 @@ export interface ConversationDesk {
   ): Promise<Conversation | undefined>;
 }
 
-/** Items that someone else than a model adds, and the name of the turn that they become. */
+/** Items that somebody other than a model adds, and the id of the turn they become. */
 interface Addition {
   readonly turnId: string;
   readonly items: readonly (Item | Reference)[];
@@ -41,7 +43,7 @@ interface Addition {
 
 /** Where an item is, or was. */
 export interface ItemPlace extends Address {
-  /** Nothing: it was deleted. */
+  /** Undefined: deleted. */
   readonly item: Item | undefined;
   /** It was not cut off while it was being said. */
   readonly isWhole: boolean;
@@ -50,7 +52,7 @@ export interface ItemPlace extends Address {
 export interface ConversationParts
   extends Pick<GatewayParts, "store" | "limits" | "now" | "newSessionId">, Pick<PlaceParts, "queue" | "chain"> {}
 
-/** How often items are added anew because a turn that was found by its history came between. */
+/** How often items are added again because a turn found by its history came in between. */
 const maxAttempts = 3;
 
 export function createConversations(parts: ConversationParts): ConversationDesk {
@@ -119,7 +121,7 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
       throw conversationMoved();
     },
     async removeItem(owner, conversationId, { turnId, side, index }, signal) {
-      // Of two who put other items into one turn, the second must see what the first has left of it.
+      // If two callers delete items of one turn, the second must see what the first has left of it.
       const leave = await queue.enter(turnId, signal);
       try {
         const conversation = await read(owner, conversationId);
@@ -142,7 +144,7 @@ export function toPlace(address: Address, item: Item, isWhole = true): ItemPlace
 }
 
 function placesOf({ id: turnId, input, output, status }: PathTurn): readonly ItemPlace[] {
-  // Only what was being said when the model was cut off is not whole: the last item.
+  // Only what was being said when the model was cut off is partial: the last item.
   const cut = status === "incomplete" ? output.length - 1 : -1;
   return [
     ...input.map((item, index) => toPlace({ turnId, side: "input", index }, item)),
@@ -150,7 +152,7 @@ function placesOf({ id: turnId, input, output, status }: PathTurn): readonly Ite
   ];
 }
 
-/** What callers name the items that they add. */
+/** The callers' name for the items they add. */
 const itemsParam = "items";
 
 /** An output without its call would make every later turn of the conversation fail. */

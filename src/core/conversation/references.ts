@@ -1,4 +1,4 @@
-/** Looks up the items that a request only names. */
+/** Looks up the items that a request refers to. */
 import { readAddress } from "./address.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isRemoved } from "../item.ts";
@@ -6,8 +6,8 @@ import type { SessionStore, StoredTurn } from "../store.ts";
 import type { Ask, Reference } from "../turn.ts";
 
 /**
- * The same request with every reference replaced by the item that it names, which must be the owner's. A few bytes may name a
- * long item many times, so what they stand for may not be longer than a body could be.
+ * The same request with every reference replaced by its item, which must be the owner's. A few bytes may refer to a
+ * long item many times, so together they may not be longer than a body could be.
  */
 export async function resolveReferences<Asked extends Pick<Ask, "items" | "itemsParam">>(
   store: Pick<SessionStore, "findTurn">,
