@@ -1,18 +1,18 @@
-/** What a caller sends again, beside what is new, of a path that it goes on with: it is left out. */
+/** Leaves out what a caller resends, beside what is new, of a path that it continues. */
 import { type Item, isSteering } from "../item.ts";
 import { type Path, talkFrom, turnsOf } from "./path.ts";
 import { canonOf, isWord, sideOf, toRuns } from "./runs.ts";
 import { callIdsOf } from "./shown.ts";
 
 /**
- * What is new of items of a caller that shows no history: it may ask again what was answered without a word, as it has nothing
- * to show of that, or send along what belongs to its newest turn.
+ * The new items of a caller that shows no history: it may repeat a question that was answered without a word, since it
+ * has no answer to show, or resend what belongs to its newest turn.
  */
 export function withoutKnown(items: readonly Item[], path: Path): readonly Item[] {
   return withoutUnanswered(withoutRepeat(items, path), path);
 }
 
-/** Whoever asks the same alone means it. */
+/** A question repeated alone is meant. */
 function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] {
   if (path.tip === undefined || path.tip.output.some(isWord)) return items;
   const talk = talkFrom(path, 0);
@@ -21,7 +21,7 @@ function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] 
   if (left === "") return items;
   const own = items.filter((item) => sideOf(item) !== undefined);
   const known = new Set<Item>();
-  // It may cut its messages otherwise than before.
+  // It may split its messages differently now.
   for (const item of own) {
     if (left === "") break;
     const words = askedWords(item);
@@ -30,18 +30,18 @@ function withoutUnanswered(items: readonly Item[], path: Path): readonly Item[] 
     known.add(item);
   }
   if (left !== "" || known.size === own.length) return items;
-  // Its thoughts may stand between what was asked and what is new.
+  // Reasoning may stand between the question and what is new.
   return items.filter((item) => !known.has(item) && item.type !== "reasoning");
 }
 
-/** What a user says, without any blanks. */
+/** A user's words without whitespace. */
 function askedWords(item: Item): string | undefined {
   return item.type === "message" && item.role === "user" ? canonOf(item.content).replaceAll(/\s+/g, "") : undefined;
 }
 
 /**
- * What is new of items that answer the newest calls: some clients send along, with every step of a turn, what they have asked in
- * it, with its instructions, what the model said since, and the outputs that they have given already.
+ * The new items of a request that answers the newest calls: some clients resend, with every step of a turn, its
+ * question and instructions, what the model said since, and the outputs already given.
  */
 export function withoutRepeat(items: readonly Item[], path: Path): readonly Item[] {
   const { tip } = path;
@@ -52,7 +52,7 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   const asked = items.slice(0, first).filter((item) => sideOf(item) === "caller");
   const isOld = (item: Item) =>
     item.type === "tool-call" || (item.type === "tool-output" && !open.includes(item.callId));
-  // Most send no more than what is new, and a turn may be long.
+  // Most send only what is new, and a turn may be long.
   if (asked.length === 0 && !items.some(isOld)) return items;
   const turn = stepsOf(path);
   const isAskedAgain = asked.length > 0 && toRuns(asked)[0]?.canon === toRuns(turn)[0]?.canon;
@@ -61,13 +61,13 @@ export function withoutRepeat(items: readonly Item[], path: Path): readonly Item
   const given = new Set(turn.map((item) => (item.type === "tool-output" ? item.callId : undefined)));
   const isKept = (item: Item) =>
     !repeated.has(item) && (item.type !== "tool-output" || open.includes(item.callId) || !given.has(item.callId));
-  // Thoughts go with what they led to.
+  // Reasoning goes with its result.
   return items.filter((item, index) =>
     isKept(item.type === "reasoning" ? (items.slice(index).find(({ type }) => type !== "reasoning") ?? item) : item),
   );
 }
 
-/** System messages that stand in the path already. */
+/** System messages already in the path. */
 function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] {
   const again = items.filter(isSteering);
   if (again.length === 0) return again;
@@ -75,7 +75,9 @@ function instructionsAgain(items: readonly Item[], path: Path): readonly Item[] 
   return again.filter((item) => known.has(toKnown(item)));
 }
 
-/** What the model said in the turn and was given, shown again up to its newest calls; whatever stands behind something new is new. */
+/**
+ * What the model said and was given in the turn, resent up to its newest calls; whatever follows something new is new.
+ */
 function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonly string[]): readonly Item[] {
   const end = items.findLastIndex((item) => item.type === "tool-call" && open.includes(item.callId)) + 1;
   if (end === 0) return [];
@@ -92,7 +94,7 @@ function stepsAgain(items: readonly Item[], turn: readonly Item[], open: readonl
   return again;
 }
 
-/** By what an item is known to be the same again; an output by its call alone, since a client may show less of it by then. */
+/** What identifies a repeated item; an output only by its call, since a client may show less of it by then. */
 function toKnown(item: Item): string {
   switch (item.type) {
     case "tool-output":

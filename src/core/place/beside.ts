@@ -1,13 +1,13 @@
-/** What a caller's account carries beside its words, names and fields of its dialect, put on what is remembered of them. */
+/** Merges what a caller's account carries beside its words (names, fields of its dialect) with what is remembered. */
 import type { Content, Dialect, Extra, Item, Message, Part } from "../item.ts";
 import { isSameText } from "./known.ts";
 import { hasBeside, hasPartsBeside, type Path, talkFrom, turnsOf } from "./path.ts";
 import { type Run, toStretches } from "./runs.ts";
 
 /**
- * What the model sees of a path, and of what is new, where the caller shows the path, or its end, in an `account` of its own. The words
- * are the same in both, and so are the stretches in which one side speaks. What the model has made keeps what it came with; of
- * what a caller has said, only what it shows now counts.
+ * What the model sees of a path and of what is new, if the caller shows the path, or its end, in an `account` of its
+ * own. Both have the same words, and so the same stretches in which one side speaks. What the model made keeps what it
+ * came with; of what a caller said, only what it shows now counts.
  */
 export function withBeside(
   items: readonly Item[],
@@ -30,13 +30,13 @@ export function withBeside(
 
 /** What is remembered, and what is shown of it. */
 interface Pairs {
-  /** What the model has made, rather than a caller said. */
+  /** Made by the model, not said by a caller. */
   readonly made: ReadonlySet<Item>;
   /** The caller's. */
   readonly dialect: Dialect | undefined;
-  /** What stands in the place of an item. */
+  /** What replaces an item. */
   readonly replaced: Map<Item, readonly Item[]>;
-  /** A message without words, for calls that no message goes with; it stands before the first of them that is seen. */
+  /** A message without words, for calls without a message; it goes before the first of them that is seen. */
   readonly leading: Map<Item, Message>;
 }
 
@@ -59,7 +59,7 @@ function pairCalls(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs)
   }
 }
 
-/** Outputs may come in any order, so they go by their calls. */
+/** Outputs may come in any order, so they are matched by call. */
 function pairOutputs(ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
   const shown = Map.groupBy(theirs, (item) => (item.type === "tool-output" ? item.callId : undefined));
   for (const output of ours) {
@@ -70,7 +70,7 @@ function pairOutputs(ours: readonly Item[], theirs: readonly Item[], pairs: Pair
   }
 }
 
-/** The same words may be cut into more messages, or fewer; and a model that only calls says none. */
+/** The same words may be split into more messages, or fewer; a model that only calls says none. */
 function pairMessages(side: Run["side"], ours: readonly Item[], theirs: readonly Item[], pairs: Pairs): void {
   const said = ours.filter((item) => item.type === "message");
   const shown = theirs.filter((item) => item.type === "message");
@@ -97,7 +97,7 @@ function pairMessages(side: Run["side"], ours: readonly Item[], theirs: readonly
   }
 }
 
-/** An item has the fields of one dialect. Those of another one than the caller's cannot be shown, so they stay. */
+/** An item has fields of one dialect. Those of a dialect other than the caller's cannot be shown, so they stay. */
 function extraOf(
   ours: Item & { readonly extra?: Extra | undefined },
   theirs: { readonly extra?: Extra | undefined } | undefined,
@@ -114,7 +114,7 @@ function joinExtras(one: Extra | undefined, other: Extra | undefined): Extra | u
   return { ...other, fields: { ...one.fields, ...other.fields } };
 }
 
-/** The caller's form of the words, where it or the one that is remembered has something beside a part of them. */
+/** The caller's form of the words, if it or the remembered one has something beside a part of them. */
 function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }: Pairs): Content {
   const differs = hasPartsBeside(theirs) || (!made.has(item) && hasPartsBeside(ours, dialect));
   if (!differs || !isSameText(ours, theirs)) return ours;
@@ -122,7 +122,7 @@ function contentOf(item: Item, ours: Content, theirs: Content, { made, dialect }
   return theirs.map((part, index) => withKept(part, ours[index], dialect));
 }
 
-/** The fields of another dialect than the caller's cannot be shown, so they stay. */
+/** Fields of a dialect other than the caller's cannot be shown, so they stay. */
 function withKept(part: Part, kept: Part | undefined, dialect: Dialect | undefined): Part {
   if (part.type !== "text" || kept?.type !== "text" || part.extra !== undefined) return part;
   const { extra } = kept;
@@ -131,12 +131,12 @@ function withKept(part: Part, kept: Part | undefined, dialect: Dialect | undefin
 
 function replace(items: readonly Item[], { replaced, leading }: Pairs): readonly Item[] {
   const seen: Item[] = [];
-  /** Many calls may have the same. */
+  /** Many calls may share it. */
   let last: Message | undefined;
   for (const item of items) {
     const lead = leading.get(item);
     if (lead !== undefined && lead !== last) {
-      // What the model thought stands right before what came of it.
+      // Reasoning stands directly before what came of it.
       const place = seen.findLastIndex(({ type }) => type !== "reasoning") + 1;
       seen.splice(place, 0, lead);
       last = lead;

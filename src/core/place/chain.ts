@@ -5,9 +5,9 @@ import type { StoredTurn } from "../store.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
 
 export interface Chain {
-  /** The digest after each run, going on from another one; a thread begins with its session's id. */
+  /** The digest after each run, continuing from another; a thread begins with its session's id. */
   follow(from: string, runs: readonly Run[]): readonly string[];
-  /** Of the last answer and what it answers, when the runs end with an answer. */
+  /** Of the last answer and what it answers, if the runs end with an answer. */
   exchangeOf(sessionId: string, runs: readonly Run[]): string | undefined;
   /** What a turn of the session is found by, given the turns before it. */
   mark(sessionId: string, path: Path, input: readonly Item[], output: readonly Item[]): Marks;
@@ -38,7 +38,7 @@ export function createChain(digest: (text: string) => string): Chain {
   return chain;
 }
 
-/** The calls that items answer stand in the answer before them, and so may the beginning of their first run. */
+/** The calls that items answer are in the answer before them, as may be the beginning of their first run. */
 function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly Item[] {
   const sides = items.map(sideOf);
   const first = sides.find((side) => side !== undefined);
@@ -46,7 +46,7 @@ function neededBefore({ tip, lastSide }: Path, items: readonly Item[]): readonly
   return tip.output.length > 0 ? tip.output : tip.input;
 }
 
-/** For threads that were kept before turns had digests. */
+/** For threads stored before turns had digests. */
 function digestOfPath(chain: Chain, sessionId: string, path: Path): string {
   return chain.follow(sessionId, toRuns(talkFrom(path, 0))).at(-1) ?? sessionId;
 }

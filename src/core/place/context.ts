@@ -34,15 +34,15 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
     return front.concat(checkTools(talk.concat(news), place, ask));
   }
   const loose = talkFrom(path, path.settled).concat(place.base, news);
-  // The output of an older call, again or late, needs a look at all of it.
+  // A repeated or late output of an older call requires all of the talk.
   if (findStray(loose) !== undefined)
     return front.concat(checkTools(talkFrom(path, 0).concat(place.base, news), place, ask));
   return amidTalk(front, path, checkTools(loose, place, ask));
 }
 
 /**
- * What was said on a path, from the last time on that it was made short, without halves that deletion left behind. What is
- * told `next` may answer an older call.
+ * What was said on a path since its last compaction, without calls or outputs that deletion left unpaired. What is said
+ * `next` may answer an older call.
  */
 export function talkOf(path: Path, next: readonly Item[] = []): readonly Item[] {
   const turns = turnsOf(path);
@@ -52,7 +52,7 @@ export function talkOf(path: Path, next: readonly Item[] = []): readonly Item[] 
   return withoutHalves(items, path.tip, next);
 }
 
-/** Leaves out outputs whose call is gone, and calls whose output is; those of the newest turn may still be answered. */
+/** Leaves out outputs without their call, and calls without their output; the newest turn's may still be answered. */
 function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, next: readonly Item[]): readonly Item[] {
   const called = new Set<string>();
   const answered = new Set<string>();
@@ -70,8 +70,8 @@ function withoutHalves(items: readonly Item[], newest: PathTurn | undefined, nex
 }
 
 /**
- * In a session the request's own system messages apply; if it has none, mostly the newest that a turn of the thread had. Settings
- * stay as the thread has changed them.
+ * In a session the request's own system messages apply; if it has none, usually the newest of the thread. Settings stay
+ * as the thread has changed them.
  */
 function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): readonly Item[] {
   const own = input.filter(isSteering);
@@ -80,7 +80,7 @@ function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): re
   return bringIntoForce(before, own);
 }
 
-/** Every tool output needs its call. A call without output is an error, or left out where a hint found the session. */
+/** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */
 function checkTools(items: readonly Item[], { by }: Place, ask: Ask<Item>): readonly Item[] {
   const { itemsParam, needsOutputs = by !== "nothing" } = ask;
   const { items: paired, open, stray } = pairTools(items);

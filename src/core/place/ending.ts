@@ -9,8 +9,8 @@ import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
 import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
 /**
- * The next step of the session's newest turn: it names its calls, as nobody does by chance, so its words need no second look.
- * Where callers show their history, all that they show is all that they know of.
+ * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
+ * need no check. Where callers show their history, what they show is all they know.
  */
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
@@ -20,8 +20,8 @@ export async function matchStep(store: SessionStore, session: Session, shown: Sh
 }
 
 /**
- * Before the very first turn nothing was said, so that who shows its steps shows all, and may have made some of it short: it
- * asks something else than was asked, or gives something else for an older call.
+ * Nothing was said before the very first turn, so a caller that shows its steps shows everything, and may have
+ * shortened some: it asks something else, or gives another output for an older call.
  */
 function isToldOtherwise(shown: Shown, path: Path): boolean {
   const talk = talkFrom(path, 0);
@@ -40,7 +40,7 @@ function givenWords({ output }: ToolOutput): string {
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */
 function matchEnd(shown: Shown, path: Path, history: History): Match {
-  // Who names our calls has given them no names of its own.
+  // A caller that names our calls has not renamed them.
   const named = namesCall(shown, path) ? shown : withOwnIds(shown, shown.end, path);
   const count = countRuns(shown.items.slice(0, shown.end));
   const isTail = countRuns(lastOf(path, count)) > count;
@@ -49,12 +49,12 @@ function matchEnd(shown: Shown, path: Path, history: History): Match {
   return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
 }
 
-/** Some callers show an answer without words, and some do not. */
+/** Some callers show answers without words, and some do not. */
 function countRuns(items: readonly Item[]): number {
   return toRuns(items.filter((item) => sideOf(item) !== "model" || isWord(item))).length;
 }
 
-/** One exchange could be another conversation too, which was taken for the next message of this one; two cannot. */
+/** One exchange could also be another conversation, mistaken for this one's next message; two could not. */
 const sureExchanges = 2;
 
 export async function matchTail(
@@ -75,22 +75,22 @@ export async function matchTail(
   if (!isSure) return undefined;
   const matching = called.length > 0 ? called : alike;
   const [path] = matching;
-  // The same words at the end of two conversations tell nothing.
+  // If two conversations end alike, neither is identified.
   if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
   const found = await store.findByDigest(session.id, [path.tip?.digest ?? ""]);
   return matchEnd(shown, path, found?.hasChildren === true ? "forked" : "matched");
 }
 
 /**
- * Where nobody has shown a history yet, the first messages of several conversations may stand in one line, each taken for
- * the next of the one before it, unless the session is of one; and once one of them has parted from the others, there are two
+ * As long as nobody has shown a history, the first messages of several conversations may form one thread, each mistaken
+ * for the next of the one before, unless the session is one conversation; once one has branched off, there are two
  * threads.
  */
 async function hasOneThread(store: SessionStore, { id, resends }: Session, isOneTalk: boolean): Promise<boolean> {
   return (resends || isOneTalk) && (await store.countThreads(id)) === 1;
 }
 
-/** An answer without what it answers can only be the newest one. */
+/** An answer without its question can only be the newest one. */
 async function findCandidates(
   store: SessionStore,
   chain: Chain,
@@ -102,7 +102,10 @@ async function findCandidates(
   return (await store.findTwins(session.id, "exchange", exchange)).map(({ id }) => id);
 }
 
-/** What is shown is the end of the thread; or all that is left of the thread, where it has lost its beginning. Who shows all shows no end. */
+/**
+ * What is shown is the end of the thread, or all that is left of one that lost its beginning. Callers that show all
+ * show no mere end.
+ */
 function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolean {
   const runs = toRuns(lastOf(path, shown.length));
   const isEnd = runs.length > shown.length;
@@ -119,8 +122,8 @@ function endsAlike(path: Path, shown: readonly Run[], showsAll: boolean): boolea
 }
 
 /**
- * The end of a path, with more than so many runs that are whole, or all of it: a thread may be much longer than what is shown of
- * it. Whoever was answered without a word and asked on has asked twice, and not one thing.
+ * The end of a path, with more than this many whole runs, or all of it: a thread may be much longer than what is shown.
+ * A question after a wordless answer is a second one, not part of the first.
  */
 function lastOf({ length, track: { turns } }: Path, runs: number): readonly Item[] {
   const items: Item[] = [];
@@ -133,7 +136,7 @@ function lastOf({ length, track: { turns } }: Path, runs: number): readonly Item
       if (side === undefined || side === last || !isWord(item)) continue;
       last = side;
       changes += 1;
-      // The first run may go on before it, and the outputs of the next one have their order from the calls in it.
+      // The first run may extend further back, and the calls in it order the outputs of the next.
       if (changes > runs + 1) return items.toReversed();
     }
   }
@@ -149,7 +152,7 @@ function* walkBack<Each>(list: readonly Each[], length = list.length): Generator
 
 const blank: readonly Item[] = [{ type: "message", role: "assistant", content: "" }];
 
-/** Outputs whose calls are out of sight, for one side at least, have no order that both know. */
+/** Outputs whose calls at least one side cannot see have no common order. */
 function inAnyOrder(canon: string): string {
   const [said, calls, told] = JSON.parse(canon) as [string, readonly string[], readonly string[]];
   return JSON.stringify([said, calls, told.toSorted()]);

@@ -1,7 +1,7 @@
-/** What steers a thread: the newest instructions take the place of those before them, changed settings stay beside them. */
+/** What steers a thread: the newest instructions replace earlier ones; changed settings stay beside them. */
 import type { Item } from "../item.ts";
 
-/** What is in force when a turn brings `own` steering to what was in force `before`. */
+/** What is in force when a turn adds `own` steering to what was in force `before`. */
 export function bringIntoForce(before: readonly Item[], own: readonly Item[]): readonly Item[] {
   if (own.length === 0) return before;
   if (!before.some(changesSettings) && !own.some(changesSettings)) return own;
@@ -12,7 +12,7 @@ export function bringIntoForce(before: readonly Item[], own: readonly Item[]): r
     .concat(own);
 }
 
-/** It says nothing to a model, and so neither replaces instructions nor is replaced by them. */
+/** It says nothing to a model, so it neither replaces instructions nor is replaced by them. */
 export function changesSettings(item: Item): boolean {
   return item.type === "other" && item.updates !== undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * How much of a shown history the session's current thread has already, found by comparing words with words: that costs a
- * tenth of hashing them, and most callers show exactly what they have just heard.
+ * How much of a shown history the session's current thread already has, found by comparing words: that costs a tenth of
+ * hashing them, and most callers show exactly what they have just heard.
  */
 import type { Content, Item } from "../item.ts";
 import type { Path } from "./path.ts";
@@ -10,18 +10,18 @@ import { canonicalJson, canonOf, canonOfOther, sideOf, squeeze } from "./runs.ts
 
 /** A beginning of the shown items. */
 export interface Beginning {
-  /** It has so many of them. */
+  /** How many items it has. */
   readonly length: number;
   /** The chain's digest after them. */
   readonly digest: string;
-  /** Nothing but words stands in it, from the first one on: here it begins. Nothing: reasoning or instructions stand between them. */
+  /** Where it begins, if there are only words from there on. Undefined: reasoning or instructions stand among them. */
   readonly start: number | undefined;
 }
 
-/** The longest beginning that is known, up to the end of a turn on the path; nothing: they differ from the start. */
+/** The longest known beginning, up to the end of a turn on the path; undefined: they differ from the start. */
 export function findKnown({ items, end }: Shown, { comparable, track }: Path): Beginning | undefined {
   const { turns, talk, ends } = track;
-  /** The caller's names of our calls. */
+  /** The caller's ids of our calls. */
   const names = new Map<string, string>();
   let ours = 0;
   const start = findSaid(items, 0, end);
@@ -29,7 +29,7 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
   let met = 0;
   let last: Item | undefined;
 
-  /** Whether the caller shows the turn next, all of it. */
+  /** Whether the caller shows all of the turn next. */
   function meets(turn: number): boolean {
     for (const until = ends[turn] ?? 0; ours < until; ours += 1) {
       const item = talk[ours];
@@ -45,7 +45,9 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     return true;
   }
 
-  /** Some wires tell an answer of several messages as one text, and its calls behind it; so do those who were told it so. */
+  /**
+   * Some wires tell an answer of several messages as one text, followed by its calls; their clients show it that way.
+   */
   function meetsAsOne(next: number, until: number): boolean {
     const answer = talk.slice(ours, until).filter((item) => sideOf(item) !== undefined);
     const messages = answer.filter((item) => item.type === "message" && item.role === "assistant");
@@ -63,7 +65,7 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     return true;
   }
 
-  /** Whether the caller's next word is another one's than the last. */
+  /** Whether the caller's next word is by another side. */
   function isBetween(): boolean {
     const next = findSaid(items, theirs, end);
     const shown = items[next];
@@ -112,7 +114,7 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
   );
 }
 
-/** The same words, in whatever parts, with whatever blanks at their lines' ends. */
+/** The same words in whatever parts, ignoring trailing blanks and blank lines. */
 export function isSameText(ours: Content, theirs: Content): boolean {
   const [one, other] = [canonOf(ours), canonOf(theirs)];
   return one === other || squeeze(one) === squeeze(other);

@@ -15,13 +15,13 @@ export interface Match {
   readonly path: Path;
   /** What the model sees in place of a path with gaps: the caller's own account of it. */
   readonly instead?: readonly Item[] | undefined;
-  /** The request is word for word what is remembered, and what is new: the model may see just that. */
+  /** The request is word for word what is remembered and what is new: the model may see just that. */
   readonly isVerbatim?: boolean | undefined;
-  /** The caller's own account of the path, where it or the path has something beside the words. */
+  /** The caller's own account of the path, if it or the path has something beside the words. */
   readonly account?: readonly Item[] | undefined;
   /** Only the end of the path was shown. */
   readonly isTail?: boolean | undefined;
-  /** What the request does not show was not said: no system messages but its own apply. */
+  /** What the request does not show was not said: only its own system messages apply. */
   readonly showsAll?: boolean | undefined;
   /** What was shown and is not kept yet. */
   readonly base: readonly Item[];
@@ -31,15 +31,15 @@ export interface Match {
 
 /** What is known of a session's callers. */
 export interface Ways {
-  /** The session is named by something that stands for one conversation. */
+  /** The session's hint names one conversation. */
   readonly isOneTalk: boolean;
-  /** They show all that was said, and never only the end of it. */
+  /** They show all that was said, never only its end. */
   readonly showAll: boolean;
 }
 
 /**
- * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then the
- * longest beginning that a turn ends with. Otherwise the caller's account stands for itself.
+ * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then
+ * the longest beginning that a turn ends with. Otherwise the caller's account stands alone.
  */
 export async function matchHistory(
   store: SessionStore,
@@ -70,11 +70,11 @@ async function matchFromRoot(
   const current = session.tip === undefined ? undefined : await store.recallPath(session.tip);
   const known = current && findKnown(shown, current);
   const found = known && (await meet(store, chain, session.id, shown, known, current));
-  // What is known may have been deleted in the meantime.
+  // What is known may have been deleted meanwhile.
   return found ?? meet(store, chain, session.id, shown, { length: 0, digest: session.id, start: undefined });
 }
 
-/** Looks for the longest beginning that a turn of the session ends with, none shorter than what is known. */
+/** Looks for the longest beginning that a turn of the session ends with, no shorter than what is known. */
 async function meet(
   store: SessionStore,
   chain: Chain,
@@ -85,8 +85,8 @@ async function meet(
 ): Promise<(Match & { readonly isWhole: boolean }) | undefined> {
   const runs = runsBehind(shown, known.length);
   const digests = chain.follow(known.digest, runs);
-  // A turn ends with a word of the model, so only there can a thread be met, or where the history ends, be that word a blank one;
-  // the longest beginning comes first.
+  // A turn ends with a word of the model, so a thread can be met only there, or where the history ends, even with a
+  // blank word; the longest beginning comes first.
   const ends = runs
     .map(({ side, end }, index) => ({ side, length: end, digest: digests[index] ?? "" }))
     .filter(({ side }, index) => side === "model" || index === runs.length - 1)
@@ -100,10 +100,10 @@ async function meet(
   const end = candidates[found.index]?.length ?? 0;
   const isWhole = found.index === 0;
   const newest = found.id === current?.tip?.id ? current : await store.readPath(found.id);
-  // It may have been deleted in the meantime.
+  // It may have been deleted meanwhile.
   if (newest.tip?.id !== found.id) return undefined;
   const twin = await chooseTwin(store, sessionId, steeringOf(shown, known), { ...found, path: newest });
-  // Nor is it looked for where it could be the end of another conversation.
+  // Nor may it match as the end of another conversation.
   if (twin === undefined) return { isWhole: true, ...foreign(shown) };
   const { path } = twin;
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
@@ -119,8 +119,9 @@ interface ReadTwin extends Pick<Twin, "hasChildren"> {
 }
 
 /**
- * Conversations that went the same way word for word may be told apart by their instructions alone: those that the caller shows are
- * the ones of its own. Who shows none must not be given those of another; where it cannot be told whose they are, nobody's.
+ * Conversations that are word for word the same may differ only in their instructions: the caller's own is the one
+ * whose instructions it shows. A caller that shows none must not get another's; if it is unclear whose they are, it
+ * gets none.
  */
 async function chooseTwin(
   store: SessionStore,
@@ -132,7 +133,7 @@ async function chooseTwin(
   if (isSameSteering(steering, own)) return newest;
   const found = await store.findTwins(sessionId, "digest", tip?.digest ?? "");
   let best: ReadTwin | undefined;
-  // Of more than these nobody knows what the others have.
+  // Beyond these, the others' instructions are unknown.
   let isClear = found.length < maxTwins;
   for (const { id, hasChildren } of found) {
     const path = await store.readPath(id);
@@ -145,7 +146,7 @@ async function chooseTwin(
   return best ?? (own.length > 0 || isClear ? newest : undefined);
 }
 
-/** Instructions stand in front, if there are any, and then there are words alone; and the path has nothing else either. */
+/** Instructions come first, if any, then words alone; and the path has nothing else either. */
 function isPlain({ items, end }: Shown, { start }: Beginning, path: Path): boolean {
   if (start === undefined || !path.isPlain) return false;
   return items.slice(0, start).every(isSteering) && items.slice(end).every(isTalk);
@@ -155,9 +156,9 @@ function isTalk(item: Item): boolean {
   return item.type === "message" && !isSteering(item);
 }
 
-/** The runs of the history behind its beginning. */
+/** The runs of the history after its beginning. */
 function runsBehind({ items, end }: Shown, beginning: number): readonly Run[] {
-  // The calls that come before are needed too, as outputs have their order from them.
+  // The calls before it are needed too, since they order the outputs.
   let start = beginning;
   for (let item = items[start - 1]; item !== undefined; item = items[start - 1]) {
     const side = sideOf(item);

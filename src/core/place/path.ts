@@ -1,6 +1,6 @@
 /**
- * The way from a root of the tree to one of its turns: what was said, and what is asked of it at every turn, so that nobody
- * has to look through a long thread for it. A path grows with its thread and is not copied.
+ * The path from a root of the tree to one of its turns: what was said, and what every turn needs to know of it, so that
+ * nobody has to search a long thread. A path grows with its thread and is not copied.
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
 import { bringIntoForce } from "./force.ts";
@@ -15,23 +15,26 @@ export interface Path {
   readonly tip: PathTurn | undefined;
   /** How many items were said, system messages aside. */
   readonly talkLength: number;
-  /** So many of these need no second look: every call among them has its output. */
+  /** This many need no second look: every call among them has its output. */
   readonly settled: number;
-  /** So many turns, from the first on, can be compared with what a caller shows: their digests tell of just what they have. */
+  /**
+   * How many turns, from the first on, can be compared with what a caller shows: their digests cover just what they
+   * have.
+   */
   readonly comparable: number;
-  /** It is no longer all that was said: something was deleted, or made short. */
+  /** It is no longer all that was said: something was deleted or compacted. */
   readonly isAbridged: boolean;
   /** A tool was called in it. */
   readonly hasCalls: boolean;
-  /** It is made of words alone, in messages that have nothing beside them. */
+  /** It consists of words alone, in messages with nothing beside them. */
   readonly isPlain: boolean;
-  /** A caller has said something in it that has more than its words. */
+  /** A caller said something in it that has more than its words. */
   readonly hasBeside: boolean;
-  /** The system messages of the newest turn that had any. */
+  /** The instructions and changed settings in force. */
   readonly steering: readonly Item[];
-  /** Whose word was the last. */
+  /** Who spoke last. */
   readonly lastSide: Run["side"] | undefined;
-  /** Shared with paths that have grown from this one, so only a beginning of it is this one's. */
+  /** Shared with paths that grew from this one, so only its beginning belongs to this one. */
   readonly track: Track;
 }
 
@@ -80,7 +83,7 @@ export function extend(path: Path, turn: PathTurn): Path {
       if (item.type !== "message" || typeof item.content !== "string" || item.extra !== undefined) isPlain = false;
       const side = sideOf(item);
       if (side === undefined) continue;
-      // A run that goes on over the end of a turn has another digest in the chain.
+      // A run that continues past a turn's end has another digest in the chain.
       if (!isBegun && side === path.lastSide) isComparable = false;
       isBegun = true;
       lastSide = side;
@@ -104,7 +107,7 @@ export function extend(path: Path, turn: PathTurn): Path {
   };
 }
 
-/** Whoever is the first to go on from a path goes on with its track; a branch needs one of its own. */
+/** The first to continue a path extends its track; a branch needs one of its own. */
 function trackToExtend({ length, talkLength, track: { turns, talk, ends }, track }: Path): Track {
   if (length > 0 && turns.length === length) return track;
   return { turns: turns.slice(0, length), talk: talk.slice(0, talkLength), ends: ends.slice(0, length) };
@@ -114,7 +117,7 @@ function isAbridged({ gap, output }: PathTurn): boolean {
   return gap === true || output.some((item) => item.type === "compaction");
 }
 
-/** It carries something beside its words: a name, or fields that only its dialect knows. */
+/** It carries something beside its words: a name, or fields only its dialect knows. */
 export function hasBeside(item: Item): boolean {
   switch (item.type) {
     case "message":
@@ -130,7 +133,7 @@ export function hasBeside(item: Item): boolean {
   }
 }
 
-/** A part of a content carries such fields, be it of this dialect; or says of an image or a file how it is to be seen. */
+/** A part of a content carries such fields, of this dialect if given; or says how an image or file is to be seen. */
 export function hasPartsBeside(content: Content, dialect?: Dialect): boolean {
   if (typeof content === "string") return false;
   return content.some((part) => {
@@ -149,7 +152,7 @@ export function rootOf({ length, track }: Path): PathTurn | undefined {
   return length === 0 ? undefined : track.turns[0];
 }
 
-/** Its oldest turns, so many that it has too many; never one of a path that has grown from it. */
+/** Its oldest turns beyond its limit; never one of a path that grew from it. */
 export function surplusOf({ length, track }: Path, surplus: number): readonly PathTurn[] {
   return surplus <= 0 ? [] : track.turns.slice(0, Math.min(surplus, length));
 }
@@ -159,7 +162,7 @@ export function hasGap(path: Path): boolean {
   return path.isAbridged && turnsOf(path).some(({ gap }) => gap === true);
 }
 
-/** All that was said on a path, in order, system messages among it. */
+/** All that was said on a path, in order, with system messages. */
 export function itemsOf(turns: readonly PathTurn[]): readonly Item[] {
   const items: Item[] = [];
   for (const { input, output } of turns) {
@@ -174,7 +177,7 @@ export function talkFrom({ talkLength, track }: Path, start: number): readonly I
   return track.talk.slice(start, talkLength);
 }
 
-/** What is settled of the talk, between others. */
+/** The settled talk, between others. */
 export function amidTalk(before: readonly Item[], { settled, track }: Path, behind: readonly Item[]): readonly Item[] {
   const { talk } = track;
   return before.concat(talk.length === settled ? talk : talk.slice(0, settled), behind);

@@ -1,4 +1,4 @@
-/** Finds the node of the tree that a request continues, and takes the turn of its thread. */
+/** Finds the node of the tree that a request continues, and takes its thread's turn. */
 import { withoutRepeat } from "./again.ts";
 import type { Chain } from "./chain.ts";
 import { GatewayError } from "../errors.ts";
@@ -11,9 +11,9 @@ import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts
 import type { Ask } from "../turn.ts";
 
 export interface Place extends Match {
-  /** The session that is there already. */
+  /** The existing session. */
   readonly session: Session | undefined;
-  /** What keeping this turn does to its session. */
+  /** What storing this turn does to its session. */
   readonly move: SessionMove | undefined;
   /** How the path was found decides how it is shown to the model. */
   readonly by: "response" | "conversation" | "hint" | "nothing";
@@ -23,18 +23,18 @@ export interface Seeker {
   readonly owner: string;
   /** What the request says about its session. */
   readonly hint: string | undefined;
-  /** The hint names one conversation, rather than whoever speaks, who may have several at once. */
+  /** The hint names one conversation, rather than a speaker who may have several at once. */
   readonly hintsAtTalk?: boolean | undefined;
-  /** It cannot show what was said before, so that it goes on where the session is, whatever the session's other callers do. */
+  /** It cannot show what was said before, so it continues where the session is, whatever its other callers do. */
   readonly neverShows?: boolean | undefined;
   readonly signal: AbortSignal;
-  /** Called as soon as it stands in its line, so that whoever comes later comes behind it; where there is no line, when it has its place. */
+  /** Called as soon as it is in line, so that later requests queue behind it; without a line, when it has its place. */
   readonly stands?: (() => void) | undefined;
-  /** Turns that only this caller can continue, as they are kept nowhere else. */
+  /** Turns only this caller can continue, since they are stored nowhere else. */
   readonly memory?: Memory | undefined;
 }
 
-/** A caller's own memory of turns that are not kept, e.g. for as long as its connection lasts. */
+/** A caller's own memory of turns that are not stored, e.g. as long as its connection lasts. */
 export interface Memory {
   /** The turns from the root to this one. */
   find(turnId: string): Path | undefined;
@@ -46,13 +46,13 @@ export interface PlaceParts {
   readonly queue: Queue;
   readonly chain: Chain;
   readonly newSessionId: () => string;
-  /** The sessions that are just being begun, by their owners and hints. */
+  /** Sessions just being begun, by owner and hint. */
   readonly unkept: Map<string, UnkeptSession>;
-  /** Every session's callers show their history, from its first turn on. */
+  /** All sessions count as resending their history, from the start. */
   readonly alwaysResends: () => boolean;
 }
 
-/** `whenLeft` gathers what must be called when the turn is over, or when no place was found. */
+/** `whenLeft` collects what must be called when the turn is over, or no place was found. */
 export function findPlace(parts: PlaceParts, ask: Ask<Item>, seeker: Seeker, whenLeft: (() => void)[]): Promise<Place> {
   if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, seeker, whenLeft);
   if (ask.conversationId !== undefined) return continueConversation(parts, ask, ask.conversationId, seeker, whenLeft);
@@ -85,7 +85,7 @@ async function continueResponse(
   }
   const previous = await findPrevious(store, owner, previousId);
   let session = previous.session === undefined ? undefined : await store.readSession(previous.session);
-  // Whoever continues a session's newest turn takes part in its thread; any other turn is a branch of its own.
+  // A turn that continues a session's newest takes part in its thread; any other is a branch of its own.
   if (session?.tip === previous.id) {
     whenLeft.push(await queue.enter(session.id, signal, stands));
     session = await store.readSession(session.id);
@@ -99,7 +99,7 @@ async function continueResponse(
   return { history: "continued", path, base: [], input, session, move, by: "response" };
 }
 
-/** Throws when what a request names to go on from is not there; gives its session. */
+/** Throws if what a request continues does not exist; returns its session. */
 export async function findContinued(
   store: SessionStore,
   owner: string,
@@ -136,7 +136,7 @@ async function continueConversation(
   let session = isFree ? found : await findConversation(store, owner, conversationId);
   let path = await readThread(store, session);
   if (path.tip?.id !== session.tip) {
-    // It was deleted just now, or its newest turn was.
+    // It, or its newest turn, was deleted just now.
     session = await findConversation(store, owner, conversationId);
     path = await readThread(store, session);
   }

@@ -1,25 +1,25 @@
-/** One turn at a time for each key, in the order of arrival, with a bound on those who wait. */
+/** One turn at a time per key, in order of arrival, with a bound on those who wait. */
 import { GatewayError } from "../errors.ts";
 import type { Neighbours } from "../neighbours.ts";
 
 export interface Queue {
   /**
-   * Waits for its turn; `stands` is called as soon as it has its place in the line, be it the first. Those of another gateway that
-   * are in the line of the key `behind` go first. The function it gives must be called once, when the turn is over.
+   * Waits for its turn; `stands` is called as soon as it is in line, even as the first. Those of other gateways in the
+   * line of the key `behind` go first. The returned function must be called once, when the turn is over.
    */
   enter(key: string, signal: AbortSignal, stands?: () => void, behind?: string): Promise<() => void>;
   /** Nobody would have to wait now. */
   isFree(key: string): boolean;
-  /** Nobody in this gateway has it, or waits for it. */
+  /** Nobody here holds it or waits for it. */
   isIdle(key: string): boolean;
   /** How many wait now. */
   waiting(): number;
 }
 
-/** `maxWaiting` is asked whenever somebody has to wait: it may change. It counts those who wait in this gateway. */
+/** `maxWaiting` is read whenever somebody has to wait: it may change. It counts those waiting in this gateway. */
 export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbours, "enter">): Queue {
   const enterLine = neighbours === undefined ? createLines() : createSharedLines(neighbours);
-  /** How many have a key in this gateway, or wait for it. */
+  /** How many in this gateway hold a key or wait for it. */
   const present = new Map<string, number>();
   let waiting = 0;
 
@@ -60,7 +60,7 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
   };
 }
 
-/** Leaves the last line that was entered first. */
+/** Leaves the lines in reverse order of entry. */
 export function leaveAll(whenLeft: (() => void)[]): void {
   for (const leave of whenLeft.splice(0).toReversed()) leave();
 }
@@ -74,13 +74,13 @@ function checkRoom(waiting: number, most: number): void {
   );
 }
 
-/** Gateways have one line together: who stood in one of its own first would be overtaken by whoever comes to another. */
+/** Gateways share one line: whoever waited in a local one first could be overtaken on another gateway. */
 function createSharedLines(neighbours: Pick<Neighbours, "enter">): Neighbours["enter"] {
   const enterHere = createLines();
   return async (key, signal, stands, behind) => {
     const leaveShared = await neighbours.enter(key, signal, stands, behind);
     try {
-      // What the neighbours promise may be lost, and then those of one gateway still wait for each other.
+      // Neighbours may lose their promises; turns of one gateway then still wait for each other.
       const leaveHere = await enterHere(key, signal);
       return () => [leaveHere, leaveShared].forEach((leave) => leave());
     } catch (thrown) {

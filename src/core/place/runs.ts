@@ -1,6 +1,7 @@
 /**
- * A conversation as runs of one side each, in a form in which every client's account of it is the same: line ends and
- * trailing blanks, messages cut or merged, strings or parts, the order of parallel outputs, ids and reasoning do not count.
+ * A conversation as runs of one side each, in a canonical form that is the same for every client: line endings,
+ * trailing blanks, split or merged messages, strings or parts, the order of parallel outputs, ids and reasoning do not
+ * count.
  */
 import { type Content, type Item, isSteering, type OtherItem, type Part } from "../item.ts";
 import { lookThrough } from "../json-shape.ts";
@@ -20,7 +21,7 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   let text: string | undefined;
   let calls: string[] = [];
   let outputs: [place: number, output: string][] = [];
-  /** The places of the model's latest calls among each other. */
+  /** The order of the model's latest calls. */
   let places = new Map<string, number>();
 
   function close(): void {
@@ -71,14 +72,14 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
   return runs;
 }
 
-/** The items of a run, and their places among all. */
+/** The items of a run, with their positions. */
 export interface Stretch {
   readonly side: Run["side"];
   readonly items: Item[];
   readonly places: number[];
 }
 
-/** The stretches in which one side speaks, where `toRuns` would tell a run. */
+/** The stretches in which one side speaks, one for each run of `toRuns`. */
 export function toStretches(items: readonly Item[]): readonly Stretch[] {
   const stretches: Stretch[] = [];
   let last: Stretch | undefined;
@@ -103,7 +104,7 @@ function toCanon(
   return JSON.stringify([said, calls, told]);
 }
 
-/** Whose word it is; nothing: it is no part of the talk. */
+/** Whose word it is; undefined: not part of the talk. */
 export function sideOf(item: Item): Run["side"] | undefined {
   switch (item.type) {
     case "message":
@@ -125,14 +126,17 @@ export function isWord(item: Item): boolean {
   return item.type === "message" ? canonOf(item.content).trim() !== "" : sideOf(item) !== undefined;
 }
 
-/** What the model calls for goes by its id, as clients do not repeat each of its fields; what it is given, by all that it says. */
+/**
+ * What the model asks for is identified by its id, since clients do not repeat all its fields; what it is given, by
+ * content.
+ */
 export function canonOfOther({ extra, exchange }: OtherItem): string {
   if (exchange?.side !== "tools") return JSON.stringify([exchange?.id]);
   const { id: _, status: __, ...fields } = extra.fields;
   return JSON.stringify(sort(fields));
 }
 
-/** What a content says, as it was written. */
+/** What a content says, as written. */
 export function canonOf(content: Content): string {
   return typeof content === "string" ? content : content.map(canonOfPart).join("\n");
 }
@@ -157,7 +161,7 @@ function normalise(text: string): string {
   return isLoose(text) ? squeeze(text).trim() : text;
 }
 
-/** Nearly no text is, and looking from line to line is quicker than a pattern for it all. */
+/** Almost no text is, and checking line by line is faster than one pattern for all. */
 function isLoose(text: string): boolean {
   if (text.trim() !== text || text.includes("\r")) return true;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
@@ -167,7 +171,7 @@ function isLoose(text: string): boolean {
   return false;
 }
 
-/** Without blanks at the ends of lines. Blank lines do not count either: clients that merge messages put some between them. */
+/** Without trailing blanks. Blank lines do not count either: clients that merge messages put some between them. */
 export function squeeze(text: string): string {
   const lines: string[] = [];
   for (const each of text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n")) {
@@ -177,7 +181,7 @@ export function squeeze(text: string): string {
   return lines.join("\n");
 }
 
-/** The same arguments in whatever order and spacing they are written; where a model gives none, some clients show an empty object. */
+/** The same arguments in any order and spacing; where a model gives none, some clients show an empty object. */
 export function canonicalJson(text: string): string {
   if (text.trim() === "") return "{}";
   if (isTooMuch(text)) return text.trim();
@@ -188,7 +192,7 @@ export function canonicalJson(text: string): string {
   }
 }
 
-/** A million fields take seconds to sort, in which nobody else is answered; such arguments count as they are written. */
+/** A million fields take seconds to sort, blocking everybody else; such arguments count as written. */
 function isTooMuch(text: string): boolean {
   if (text.length <= maxSorted) return false;
   const { containers, members } = lookThrough(text, { depth: Infinity, containers: maxSorted, members: maxSorted });

@@ -1,4 +1,4 @@
-/** Finds the session that a hint names, or begins it, and takes the turn of its thread. */
+/** Finds the session that a hint names, or begins it, and takes its thread's turn. */
 import type { Item } from "../item.ts";
 import { withoutKnown } from "./again.ts";
 import { type Match, matchHistory } from "./match.ts";
@@ -11,7 +11,7 @@ import type { Session } from "../store.ts";
 import { asksAnew, isConversation, mayFollow } from "./titles.ts";
 import type { Ask } from "../turn.ts";
 
-/** A session that is not kept yet, though turns run that will be in it. */
+/** A session not yet stored, though turns run that will be in it. */
 export interface UnkeptSession {
   readonly sessionId: string;
   /** The one that others may wait for. */
@@ -27,7 +27,7 @@ interface Seeking {
   readonly hint: string;
   readonly whenLeft: (() => void)[];
   readonly shown: Shown;
-  /** Whatever its session is known for, its callers show their history. */
+  /** Its callers show their history, whatever its session is known for. */
   readonly alwaysResends: boolean;
 }
 
@@ -50,7 +50,7 @@ export async function continueSession(
   const begun = unkept.get(name);
   if (session === undefined && !isFirst && begun && !mayContinue(seeking, begun)) return begin(seeking, name, begun);
 
-  // Whoever came before the session was there goes first.
+  // Whoever came before the session existed goes first.
   const isSettled = session !== undefined && queue.isIdle(name);
   if (!isSettled) whenLeft.push(await queue.enter(name, signal, stands));
   const current = isSettled || isFirst ? session : await store.findSession(owner, hint);
@@ -60,7 +60,7 @@ export async function continueSession(
   return begin(seeking, name, beginning);
 }
 
-/** All that begin at once begin the same session, until the last of them has ended, however the others did. */
+/** All that begin at once begin the same session, until the last has ended, however the others did. */
 function begin(seeking: Seeking, name: string, beginning: UnkeptSession): Place {
   const { parts, seeker, hint, whenLeft, shown, alwaysResends } = seeking;
   const { unkept } = parts;
@@ -75,7 +75,7 @@ function begin(seeking: Seeking, name: string, beginning: UnkeptSession): Place 
   return { history: "new", path: noPath, ...divide(shown, 0), session: undefined, move, by: "hint" };
 }
 
-/** Waits in the session's line, which may be `behind` another, then goes on from where the session is. */
+/** Waits in the session's line, which may be `behind` another, then continues where the session is. */
 async function takeTurn(seeking: Seeking, known: Session, behind: string | undefined): Promise<Place> {
   const { parts, ask, seeker, hint, whenLeft, shown } = seeking;
   const { store, queue } = parts;
@@ -83,37 +83,37 @@ async function takeTurn(seeking: Seeking, known: Session, behind: string | undef
   const isFree = queue.isFree(known.id);
   whenLeft.push(await queue.enter(known.id, signal, stands, behind));
   const session = isFree ? known : await store.findSession(owner, hint);
-  // It was deleted while the request waited in its line, which is nobody's any more.
+  // It was deleted while the request waited, so its line means nothing now.
   if (session?.id !== known.id) return seekAgain(seeking);
   if (!continuesTip(seeking, session)) return placeByHistory(seeking, session);
   const path = await readThread(store, session);
-  // So it may have been just now, or its newest turn was.
+  // It or its newest turn may just have been deleted.
   const isMoved = path.tip?.id !== session.tip && (await store.findSession(owner, hint))?.tip !== session.tip;
   if (isMoved) return seekAgain(seeking);
   if (asksAnew(path, ask.items)) return beginThread(shown, session, hint, isConversation(ask, path));
-  // Whoever shows its history waits for nobody, and may be the first to do so while this turn runs.
+  // Callers that show their history do not wait; the first may come while this turn runs.
   const otherwise = "branch-if-resends";
   const move = { id: session.id, hint, expectedTip: session.tip, otherwise, resends: false } as const;
   return { history: "continued", path, base: [], input: withoutKnown(ask.items, path), session, move, by: "hint" };
 }
 
-/** Leaves every line first, as two that each wait in the other's would never come to an end. */
+/** Leaves every line first: two requests waiting in each other's lines would never end. */
 function seekAgain({ parts, ask, seeker, hint, whenLeft }: Seeking): Promise<Place> {
   leaveAll(whenLeft);
   return continueSession(parts, ask, seeker, hint, whenLeft);
 }
 
-/** Threads that are found by what was said need not wait for each other, but the next step of a turn is in its thread's line. */
+/** Threads found by their content need not wait for each other, but the next step of a turn queues for its thread. */
 function mustWait(seeking: Seeking, session: Session): boolean {
   if (continuesTip(seeking, session)) return true;
   return !(session.resends || seeking.alwaysResends) && isStep(seeking.shown);
 }
 
-/** A request without history goes on with the session's thread, unless the session's callers show theirs. */
+/** A request without history continues the session's thread, unless the session's callers show theirs. */
 function continuesTip({ seeker, shown, alwaysResends }: Seeking, session: Session): boolean {
   if (shown.end > 0 || session.tip === undefined) return false;
   const resends = alwaysResends || (session.resends && seeker.neverShows !== true);
-  // The output of a tool needs its call, so it cannot begin anything.
+  // A tool's output needs its call, so it cannot begin anything.
   return !resends || shown.items.map(sideOf).find((side) => side !== undefined) === "tools";
 }
 
@@ -122,7 +122,7 @@ function mayContinue({ ask, shown, alwaysResends }: Seeking, { first }: UnkeptSe
   return shown.end === 0 && !alwaysResends && mayFollow(first, ask);
 }
 
-/** A thread of its own in a session that has others; the session goes on with it, or with the one it had. */
+/** A new thread in a session that has others; the session continues with it, or with the one it had. */
 function beginThread(shown: Shown, session: Session, hint: string, isNext = true): Place {
   const expectedTip = isNext ? session.tip : undefined;
   const move = { id: session.id, hint, expectedTip, otherwise: "branch", resends: false } as const;
@@ -140,8 +140,8 @@ async function placeByHistory(seeking: Seeking, session: Session): Promise<Place
 }
 
 /**
- * Whether a request says that its caller shows all that was said. One that shows no more than the steps of its own turn may do
- * so because every client must; but where a hint may stand for several conversations at once it is taken at its word, unless
+ * Whether a request implies that its caller shows all that was said. One that shows only the steps of its own turn may
+ * do so because every client must; but if the hint may stand for several conversations it is taken at its word, unless
  * it has just left out what came before.
  */
 function showsHistory(shown: Shown, { hintsAtTalk = false }: Seeker, match?: Match): boolean {

@@ -1,4 +1,4 @@
-/** What a request shows of its conversation, told apart from what is new, and as it stands beside a path that is remembered. */
+/** What a request shows of its conversation, told apart from what is new, and compared with a remembered path. */
 import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { Beginning } from "./known.ts";
 import type { Match } from "./match.ts";
@@ -14,10 +14,10 @@ export interface Shown {
 
 export function readShown(items: readonly Item[]): Shown {
   const newest = items.findLastIndex((item) => sideOf(item) === "caller" || sideOf(item) === "tools");
-  // An answer may have been blank, which tells from a place that is left for the next one that somebody has spoken since.
+  // A blank model message is an answer if somebody has spoken since; otherwise it is a placeholder for the next one.
   const last = items.findLastIndex((item, index) => sideOf(item) === "model" && (isWord(item) || index < newest));
   if (last === -1) return { items, end: 0 };
-  // Blank words behind it belong to the same run.
+  // Blank ones after it belong to the same run.
   let end = last + 1;
   for (const [index, item] of items.slice(end).entries()) {
     const side = sideOf(item);
@@ -28,8 +28,8 @@ export function readShown(items: readonly Item[]): Shown {
 }
 
 /**
- * It shows no more than the turn that it goes on with, step by step: nothing is asked right behind words of the model. What is
- * said behind a tool's output is still of that turn.
+ * It shows only the turn it continues, step by step: nothing is asked right after the model's words. What is said after
+ * a tool's output still belongs to that turn.
  */
 export function isStep({ items, end }: Shown): boolean {
   if (end === 0) return false;
@@ -47,7 +47,7 @@ export function historyOf({ items, end }: Shown): readonly Run[] {
   return toRuns(items.slice(0, end));
 }
 
-/** The last words that are shown of the model hold calls, and all of these are of the newest turn. */
+/** The model's last shown words include calls, and all of these are of the newest turn. */
 export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
   const ours = callIdsOf(tip?.output ?? []);
   const shown: string[] = [];
@@ -60,14 +60,14 @@ export function namesCall({ items, end }: Shown, { tip }: Path): boolean {
   return shown.length > 0 && shown.every((callId) => ours.includes(callId));
 }
 
-/** Calls go by our ids, though the caller may have given them others: the n-th from the end is the same. */
+/** Calls get our ids, since the caller's may differ: the n-th from the end is the same. */
 export function withOwnIds(shown: Shown, end: number, path: Path): Shown {
   if (!path.hasCalls) return shown;
-  // Behind a gap they can no longer be counted, but those that may still be answered are the newest.
+  // After a gap they can no longer be counted, but those that may still be answered are the newest.
   const known = hasGap(path) ? itemsOf(turnsOf(path).slice(-1)) : talkFrom(path, 0);
   const ours = known.some(isRemoved) ? [] : callIdsOf(known);
   const theirs = callIdsOf(shown.items.slice(0, end)).slice(-ours.length);
-  // A caller may use an id again; then the newest call with it is meant.
+  // A caller may reuse an id; then the newest call with it is meant.
   const names = new Map(theirs.map((callId, index) => [callId, ours.at(index - theirs.length) ?? callId]));
   if ([...names].every(([callId, name]) => callId === name)) return shown;
   const items = shown.items.map((item) =>
@@ -84,7 +84,7 @@ export function callIdsOf(items: readonly Item[]): readonly string[] {
   return callIds;
 }
 
-/** Most accounts are words alone, so they are worth no more than a glance. */
+/** Most accounts are words alone, so a quick check comes first. */
 export function besideOf({ items }: Shown, end: number, path: Path): Match["account"] {
   if (path.hasBeside) return items.slice(0, end);
   for (let index = 0; index < end; index += 1) {
@@ -100,7 +100,7 @@ export function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "b
   return { instead, ...divide(shown, end) };
 }
 
-/** `known` items stand in a path already. System messages are never part of a history: they are the request's own. */
+/** `known` items are already in a path. System messages are never part of a history: they are the request's own. */
 export function divide(shown: Shown, known: number, beginning?: Beginning): Pick<Match, "base" | "input"> {
   const { items, end } = shown;
   return {
@@ -109,7 +109,7 @@ export function divide(shown: Shown, known: number, beginning?: Beginning): Pick
   };
 }
 
-/** The system messages before the model's last word; in a pure `beginning` they need not be looked for. */
+/** The system messages before the model's last word; a pure `beginning` need not be searched. */
 export function steeringOf({ items, end }: Shown, beginning?: Beginning): readonly Item[] {
   const { start, length } = beginning?.start === undefined ? { start: 0, length: 0 } : beginning;
   return items.slice(0, start).concat(items.slice(length, end)).filter(isSteering);

@@ -1,4 +1,6 @@
-/** Instructions, that is, system and developer messages: a request's own beside a thread's, and where they stand in what was said. */
+/**
+ * Instructions (system and developer messages): a request's own beside a thread's, and their place in what was said.
+ */
 import { type Item, isSteering } from "../item.ts";
 import { sideOf, type Stretch, toStretches } from "./runs.ts";
 import { readShown } from "./shown.ts";
@@ -18,24 +20,24 @@ function isSameValue(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** A request's instructions by where it has them. */
+/** A request's instructions, by position. */
 export interface Standing {
   /** Before everything. */
   readonly front: readonly Item[];
-  /** The history that the request shows, where some stand amid it. */
+  /** The history that the request shows, if some stand within it. */
   readonly account: readonly Item[] | undefined;
-  /** Behind that history, or amid what is new. */
+  /** After that history, or among what is new. */
   readonly notes: ReadonlySet<Item>;
 }
 
-/** Of those that are in force: a request's own or, where it has none, its thread's. */
+/** Of those in force: a request's own or, if it has none, its thread's. */
 export function readStanding(inForce: readonly Item[], items: readonly Item[]): Standing {
   const first = items.findIndex((item) => sideOf(item) !== undefined);
   if (first === -1) return { front: inForce, account: undefined, notes: new Set() };
   const { end } = readShown(items);
   const lead = new Set(items.slice(0, first));
   const notes = new Set(items.slice(Math.max(first, end)).filter(isSteering));
-  // A history may be long, and most have none amid it.
+  // A history may be long, and most have none within.
   const isElsewhere = inForce.some((item) => !lead.has(item) && !notes.has(item));
   const amid = new Set(isElsewhere ? items.slice(first, end).filter(isSteering) : []);
   return {
@@ -46,8 +48,8 @@ export function readStanding(inForce: readonly Item[], items: readonly Item[]): 
 }
 
 /**
- * Puts the instructions that stand amid an account where they stand there. What is remembered says the same, so the stretches in which
- * one side speaks are the same too, counted from the end: an account may begin late.
+ * Puts instructions from within an account at the same place in the talk. What is remembered says the same, so the
+ * stretches in which one side speaks are the same too, counted from the end: an account may begin late.
  */
 export function withAmid(talk: readonly Item[], account: readonly Item[]): readonly Item[] {
   const remembered = toStretches(talk);
@@ -71,7 +73,10 @@ export function withAmid(talk: readonly Item[], account: readonly Item[]): reado
   return seen.concat(talk.slice(told));
 }
 
-/** Between two stretches, or so many messages inside one that is cut into as many; the outputs of tools stay behind their calls. */
+/**
+ * Between two stretches, or after this many messages within one that is split alike; tool outputs stay after their
+ * calls.
+ */
 function placeIn(remembered: readonly Stretch[], index: number, inside: number, length: number): number {
   const stretch = remembered[index];
   if (stretch?.side === "tools") return (stretch.places.at(-1) ?? 0) + 1;

@@ -1,19 +1,19 @@
-/** Agents ask for the title of a conversation in the same session, before it begins, while it does or afterwards. */
+/** Tells a request for a title from its conversation: agents send one in its session, before, during or after. */
 import { isSteering, type Item } from "../item.ts";
 import type { Ask } from "../turn.ts";
 import type { Path } from "./path.ts";
 import { canonOf, sideOf } from "./runs.ts";
 
 /**
- * Whether a request may be the next of one that is still being answered, the first of its session: who has other instructions
- * has another conversation.
+ * Whether a request may follow one that is still being answered, the first of its session: other instructions mean
+ * another conversation.
  */
 export function mayFollow(first: Ask<Item>, ask: Ask<Item>): boolean {
   const own = instructionsOf(ask);
   return own === "" || isAlike(own, instructionsOf(first));
 }
 
-/** Who asks the session's first question once more, under other instructions, does not go on with it. */
+/** A request that repeats the session's first question under other instructions does not continue it. */
 export function asksAnew(path: Path, items: readonly Item[]): boolean {
   const before = path.steering.filter(isInstruction);
   if (path.length !== 1 || before.length === 0) return false;
@@ -25,8 +25,8 @@ export function asksAnew(path: Path, items: readonly Item[]): boolean {
 }
 
 /**
- * Of the two, whether the request is the conversation: a title is asked for with more words than the question itself, or
- * else without tools.
+ * Of the two, whether the request is the conversation: a title is asked for with more user messages than it, or else
+ * without tools.
  */
 export function isConversation({ items, settings }: Ask<Item>, { tip }: Path): boolean {
   const more = items.filter(isQuestion).length - (tip?.input ?? []).filter(isQuestion).length;
@@ -37,7 +37,7 @@ function instructionsOf({ items, settings: { instructions = "" } }: Ask<Item>): 
   return `${instructions}\n${textOf(items.filter(isSteering))}`.trim();
 }
 
-/** Tools and settings that items bring along are no other instructions. */
+/** Tools and settings that items bring along are not instructions. */
 function isInstruction(item: Item): boolean {
   return item.type === "message" && isSteering(item);
 }
@@ -50,7 +50,7 @@ function textOf(items: readonly Item[]): string {
   return items.map((item) => (item.type === "message" ? canonOf(item.content) : "")).join("\n");
 }
 
-/** The same instructions, though a time or a reminder in them may be another: they have most of their words in common. */
+/** The same instructions, even if a time or a reminder in them differs: they share at least half of their words. */
 function isAlike(one: string, other: string): boolean {
   if (one === other) return true;
   const [ours, theirs] = [vocabularyOf(one), vocabularyOf(other)];
@@ -61,5 +61,5 @@ function vocabularyOf(text: string): ReadonlySet<string> {
   return new Set(text.slice(0, enoughCharacters).replaceAll(/\d+/g, "0").split(/\s+/));
 }
 
-/** Instructions may be as long as a book, which no request shall wait for to be compared. */
+/** Instructions may be as long as a book; no request should wait for their comparison. */
 const enoughCharacters = 50_000;

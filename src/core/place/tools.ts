@@ -1,18 +1,18 @@
-/** Calls of tools and their outputs, as models expect to see them: each output right behind its call. */
+/** Tool calls and their outputs as models expect them: each output directly after its call. */
 import { GatewayError } from "../errors.ts";
 import { type Exchange, type Item, isSteering, type OtherItem, type ToolCall } from "../item.ts";
 import { canonicalJson } from "./runs.ts";
 
 export interface Pairing {
-  /** Each output behind its call, and nothing twice. */
+  /** Each output after its call, and nothing twice. */
   readonly items: readonly Item[];
-  /** The calls that nobody answered. */
+  /** Unanswered calls. */
   readonly open: ReadonlySet<Item>;
-  /** The id of an output whose call does not stand before it. */
+  /** The id of an output whose call does not precede it. */
   readonly stray: string | undefined;
 }
 
-/** Puts an output that came late behind its call, where models expect it, and leaves out what stands there already. */
+/** Moves a late output after its call, where models expect it, and leaves out what is already there. */
 export function pairTools(items: readonly Item[]): Pairing {
   const { calls, aside, stray } = readCalls(items);
   const open = new Set<Item>();
@@ -28,7 +28,7 @@ export function pairTools(items: readonly Item[]): Pairing {
   for (const item of items) {
     if (aside.has(item)) continue;
     const call = calls.get(item);
-    // The outputs of one answer's calls stand behind the last of them.
+    // The outputs of one answer's calls follow the last of them.
     if (call === undefined || call.answer !== answer) {
       for (const output of due) paired.push(output);
       due = [];
@@ -40,7 +40,7 @@ export function pairTools(items: readonly Item[]): Pairing {
   return { items: paired.concat(due), open, stray };
 }
 
-/** The id of an output whose call does not stand before it. */
+/** The id of an output whose call does not precede it. */
 export function findStray(items: readonly Item[]): string | undefined {
   const called = new Set<string>();
   for (const item of items) {
@@ -50,13 +50,13 @@ export function findStray(items: readonly Item[]): string | undefined {
   return undefined;
 }
 
-/** What is said of such an output. */
+/** The error for such an output. */
 export function strayOutput(callId: string, param: string): GatewayError {
   const message = `No tool call found for function call output with call_id ${callId}.`;
   return new GatewayError("tool_call_mismatch", message, { param });
 }
 
-/** How many of the items stand as they should, when so many of them do. What is open or odd ends it, and all behind it. */
+/** How many of the items are in order, given that the first `settled` are. Anything open or odd ends the count. */
 export function settledLength(items: readonly Item[], settled: number): number {
   const open = new Set<string>();
   let length = settled;
@@ -76,7 +76,7 @@ export function settledLength(items: readonly Item[], settled: number): number {
   return length;
 }
 
-/** Leaves out calls that nobody answered. */
+/** Leaves out unanswered calls. */
 export function withoutOpen(items: readonly Item[], open: ReadonlySet<Item>): readonly Item[] {
   const given = new Set<string | undefined>();
   for (const item of items) if (item.type === "other") given.add(exchangedBy(item, "tools"));
@@ -92,21 +92,21 @@ function exchangedBy({ exchange }: OtherItem, side: Exchange["side"]): string | 
   return exchange?.side === side ? exchange.id : undefined;
 }
 
-/** A call where it stands: some models give their calls the same ids in every answer. */
+/** A call at its place: some models reuse the same ids in every answer. */
 interface Call {
   readonly called: ToolCall;
-  /** Which answer it is part of, and behind which question. */
+  /** Which answer it is part of, and after which question. */
   readonly answer: number;
   readonly question: number;
-  /** What was given for it. */
+  /** Its outputs so far. */
   readonly given: Set<string>;
-  /** Outputs that came after the talk had gone on without them. */
+  /** Outputs that came after the talk had moved on. */
   readonly late: Item[];
 }
 
 interface Calls {
   readonly calls: ReadonlyMap<Item, Call>;
-  /** What does not stay where it is: late outputs, those that say once more what was given, calls sent along with their output. */
+  /** What does not stay in place: late outputs, repeated outputs, calls resent with their output. */
   readonly aside: ReadonlySet<Item>;
   readonly stray: string | undefined;
 }
@@ -115,7 +115,7 @@ function readCalls(items: readonly Item[]): Calls {
   const calls = new Map<Item, Call>();
   const aside = new Set<Item>();
   const byId = new Map<string, Call[]>();
-  /** Where an id comes again, the newest of those that say the same: to compare each with all of its id would take minutes. */
+  /** If an id recurs, the newest of the identical calls: comparing each with all of its id would take minutes. */
   const newest = new Map<string, Call>();
   let stray: string | undefined;
   let [answer, question] = [0, 0];
@@ -128,13 +128,13 @@ function readCalls(items: readonly Item[]): Calls {
 
   for (const item of items) {
     const known = item.type === "tool-call" || item.type === "tool-output" ? byId.get(item.callId) : undefined;
-    // Who sends its output sends the call along; behind another question it is another call.
+    // A client resends the call with its output; after another question it is another call.
     const same = item.type === "tool-call" && known !== undefined ? findSame(item, known) : undefined;
     if (same?.given.size === 0 && same.question === question) {
       aside.add(item);
       continue;
     }
-    // A question or an instruction, or the next answer of the model: words beside the calls of one answer do not count.
+    // A question, an instruction or the model's next answer; words beside the calls of one answer do not count.
     const isQuestion = item.type === "message" && item.role === "user";
     const isAnswer = item.type === "tool-call" || (item.type === "message" && item.role === "assistant");
     const isBetween = isQuestion || isSteering(item);
@@ -165,12 +165,12 @@ function readCalls(items: readonly Item[]): Calls {
   return { calls, aside, stray };
 }
 
-/** What is called, the same in whatever spacing its arguments are written. */
+/** What is called, however its arguments are written. */
 function canonOfCall({ callId, name, group, arguments: written }: ToolCall): string {
   return JSON.stringify([callId, name, group, canonicalJson(written)]);
 }
 
-/** Of calls under one id an output answers the first that is still open in this answer, else the newest. */
+/** Among calls with one id, an output answers the first still open in this answer, else the newest. */
 function callOf(calls: readonly Call[] | undefined, answer: number): Call | undefined {
   return calls?.find((call) => call.answer === answer && call.given.size === 0) ?? calls?.at(-1);
 }
