@@ -3,7 +3,7 @@ import type { onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
 import { sayCors } from "./cors.ts";
-import { findRoute, isCounted, refuseUnrouted, type Route } from "./router.ts";
+import { type FindRoute, isCounted, refuseUnrouted } from "./router.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -13,22 +13,20 @@ declare module "fastify" {
 }
 
 /** What a token opens is checked by the route; a request without a route is refused here. */
-export function createAdmission(routes: readonly Route[]): onRequestHookHandler {
+export function createAdmission(find: FindRoute): onRequestHookHandler {
   return (request, reply, done) => {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
     if (sayCors(request, reply)) return;
-    const route = request.is404 ? findRoute(request, routes) : undefined;
-    const { endpoints } = route ?? request.routeOptions.config;
-    if (endpoints?.length !== 0) {
+    if (request.route?.endpoints.length !== 0) {
       const { guard, rate, turns } = request.terms;
       request.token = guard.admit(request.headers, request.ip);
       if (turns.draining) throw drainingError();
       if (isCounted(request)) rate.take(request.token);
     }
     // Not in a not-found handler, because there the body would be looked at first.
-    if (request.is404) refuseUnrouted(route, routes, request, reply);
+    if (request.is404) refuseUnrouted(find, request, reply);
     done();
   };
 }

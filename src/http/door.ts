@@ -15,7 +15,8 @@ import { createJournal } from "./journal.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics, MetricSources } from "./metrics.ts";
 import type { Operator } from "./operator.ts";
-import { addRoutes } from "./router.ts";
+import { toPath } from "./paths.ts";
+import { addRoutes, createFindRoute } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer, listen } from "./server.ts";
 import { toRemarkHeaders } from "./tell.ts";
@@ -91,9 +92,11 @@ export function createDoor(parts: DoorParts): Door {
     connections: () => sockets.count(),
   };
   const routes = toRoutes({ ...parts, turns, sockets, readMetrics: () => metrics.read(sources) });
+  const findRoute = createFindRoute(routes);
 
   async function begin(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     request.terms = terms;
+    request.route = findRoute(toPath(request.originalUrl));
     // No cache may keep what a token has opened; streams replace this header with their own.
     reply.headers({ "x-request-id": request.id, "cache-control": "no-store" });
     journal.follow(request, reply);
@@ -119,13 +122,13 @@ export function createDoor(parts: DoorParts): Door {
   const beginTogether = createCohort(createCrowd(app.server));
   sockets.install(app);
   app.addHook("onRequest", begin);
-  app.addHook("onRequest", createAdmission(routes));
+  app.addHook("onRequest", createAdmission(findRoute));
   app.addHook("onSend", (_request, reply, payload, done) => {
     holdWhole(held, reply, payload);
     done(null, payload);
   });
   const close = prepareClosing({ app, gateway, turns, arrivals, sockets });
-  addRoutes(app, routes);
+  addRoutes(app, routes, findRoute);
 
   return {
     listen: () => listen(app, settings.listen),

@@ -8,7 +8,7 @@ import { createCauses } from "./causes.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
-import { toTarget } from "./paths.ts";
+import { toPath } from "./paths.ts";
 import { toRemarkHeaders } from "./tell.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
 
@@ -65,22 +65,22 @@ export function createJournal(
 ): Journal {
   const tellCause = createCauses(log, nowMs);
 
-  function begin({ id, headers, routeOptions }: FastifyRequest, method: string): Span | undefined {
-    return tracer?.begin({ id, method, path: routeOptions.url, headers });
+  function begin({ id, headers, route }: FastifyRequest, method: string): Span | undefined {
+    return tracer?.begin({ id, method, path: route?.path, headers });
   }
 
   function write({ request, course, method, status, ms }: Entry): void {
     const { about, failure, firstByte, span } = course;
     // Unknown paths must not become labels of their own.
-    count(request.routeOptions.url ?? "unknown", status, ms, firstByte, failure?.status);
+    count(request.route?.path ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
     // Health checks every few seconds would fill the log with the same news.
-    if (request.routeOptions.config.endpoints?.length === 0 && status < 400) return;
+    if (request.route?.endpoints.length === 0 && status < 400) return;
     const fields = {
       requestId: request.id,
       traceId: traceIdOf(span?.trace ?? readTrace(request.headers)),
       method,
-      path: request.routeOptions.url ?? toTarget(request.originalUrl).split("?", 1)[0],
+      path: request.route?.path ?? toPath(request.originalUrl),
       status,
       ms: Math.round(ms),
       firstMs: firstByte && Math.round(firstByte.ms),

@@ -8,6 +8,11 @@ export function toTarget(url = ""): string {
   return url.startsWith("/") ? url : url.replace(/^https?:\/\/[^/?]*\/?/i, "/");
 }
 
+/** The path of a target. */
+export function toPath(url: string): string {
+  return toTarget(url).split(/[?#]/, 1)[0] ?? "";
+}
+
 /**
  * The URL of the route that a URL leads to: Azure-style clients send `/openai/v1/…` or `/openai/…` for `/v1/…`, or
  * `/openai/deployments/{deployment}/chat/completions`.

@@ -1,16 +1,16 @@
 /** Registers routes: checks tokens and lengths, and refuses other methods by naming those that are allowed. */
-import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
 import type { Endpoint, Token } from "./auth.ts";
-import { toRouteUrl, toTarget } from "./paths.ts";
+import { toPath, toRouteUrl } from "./paths.ts";
 import type { HttpSettings } from "./settings.ts";
 import type { WebSockets } from "./websocket.ts";
 import { asksForWebSocket } from "./websocket/upgrades.ts";
 
 declare module "fastify" {
-  interface FastifyContextConfig {
-    /** What a token must open; none: no token is needed. */
-    endpoints?: readonly Endpoint[];
+  interface FastifyRequest {
+    /** The route at its path, whatever its method. */
+    route: Route | undefined;
   }
 }
 
@@ -29,88 +29,85 @@ export interface Route {
   readonly sockets?: WebSockets;
 }
 
-/** GET routes answer HEAD too. */
-const methodNames: readonly HTTPMethods[] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+/** Finds the route at a path, whatever the method. */
+export type FindRoute = (path: string) => Route | undefined;
 
-export function addRoutes(app: FastifyInstance, routes: readonly Route[]): void {
+export function createFindRoute(routes: readonly Route[]): FindRoute {
+  const known = routes.map((route) => ({ route, wanted: route.path.split("/") }));
+  return (path) => {
+    const segments = toRouteUrl(path).split("/").map(decode);
+    return known.find(({ wanted }) => {
+      const isLongEnough = wanted.at(-1) === "*" ? segments.length >= wanted.length : segments.length === wanted.length;
+      return isLongEnough && wanted.every((name, index) => fits(name, segments[index]));
+    })?.route;
+  };
+}
+
+/** An empty segment, as behind a trailing slash, fills no parameter. */
+function fits(name: string, segment: string | undefined): boolean {
+  return name === segment || name === "*" || (name.startsWith(":") && segment !== "");
+}
+
+/** A segment that cannot be decoded is no name of ours. */
+function decode(segment: string): string {
+  if (!segment.includes("%")) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}
+
+/** GET routes answer HEAD too. What Fastify has no route for is refused at admission. */
+export function addRoutes(app: FastifyInstance, routes: readonly Route[], find: FindRoute): void {
   for (const route of routes) {
-    if (route.takesAnyType !== true) addRoute(app, route, routes);
+    if (route.takesAnyType !== true) addRoute(app, route, find);
     else {
       app.register(async (scope) => {
         scope.addContentTypeParser("*", (_request, _payload, done) => done(null));
-        addRoute(scope, route, routes);
+        addRoute(scope, route, find);
       });
     }
   }
 }
 
-function addRoute(app: FastifyInstance, route: Route, routes: readonly Route[]): void {
-  const { endpoints, sockets } = route;
-  const common = { url: route.path, config: { endpoints } };
-  const check = (request: FastifyRequest): void => {
+function addRoute(app: FastifyInstance, route: Route, find: FindRoute): void {
+  const { path: url, methods, endpoints, sockets } = route;
+  const check = (request: FastifyRequest, reply: FastifyReply): void => {
+    // Fastify takes a trailing slash, or a name that only has other methods, for a parameter.
+    if (request.route !== route) refuseUnrouted(find, request, reply);
     if (endpoints.length > 0) checkToken(endpoints, request.token, request.terms.settings);
     if (route.needsNoBody !== true) checkLength(request);
   };
-  const onRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    if (!isFilled(request)) refuseUnrouted(undefined, routes, request, reply);
-    check(request);
-    done();
-  };
-  for (const [method, answer] of Object.entries(route.methods)) {
-    app.route({ ...common, method, onRequest, handler: answer });
-  }
-  const allowed = Object.keys(route.methods);
-  const refuse = (request: FastifyRequest, reply: FastifyReply): never =>
-    refuseUnrouted(isFilled(request) ? route : undefined, routes, request, reply);
-  const refused = methodNames.filter((method) => !allowed.includes(method));
-  if (sockets !== undefined) {
+  for (const [method, handler] of Object.entries(methods)) {
     app.route({
-      ...common,
-      method: refused.splice(refused.indexOf("GET"), 1),
+      url,
+      method,
+      handler,
       onRequest(request, reply, done) {
-        if (!asksForWebSocket(request.raw)) refuse(request, reply);
-        check(request);
-        sockets.check(request, reply);
+        check(request, reply);
         done();
       },
-      handler: sockets.talk,
     });
   }
-  app.route({ ...common, method: refused, onRequest: refuse, handler: () => undefined });
-}
-
-/** Whether no path parameter is empty, as when a path ends with a slash; Fastify accepts that. */
-function isFilled({ params }: FastifyRequest): boolean {
-  return Object.entries(params as object).every(([name, value]) => name === "*" || value !== "");
-}
-
-/** The route at a request's path, whatever its method: Fastify finds none for methods that were not registered. */
-export function findRoute(request: FastifyRequest, routes: readonly Route[]): Route | undefined {
-  return routeAt(readPath(request), routes);
-}
-
-function routeAt(place: string, routes: readonly Route[]): Route | undefined {
-  const segments = toRouteUrl(place).split("/");
-  return routes.find(({ path }) => {
-    const wanted = path.split("/");
-    const isLongEnough = wanted.at(-1) === "*" ? segments.length >= wanted.length : segments.length === wanted.length;
-    return isLongEnough && wanted.every((name, index) => fits(name, segments[index]));
+  if (sockets === undefined) return;
+  app.route({
+    url,
+    method: "GET",
+    handler: sockets.talk,
+    onRequest(request, reply, done) {
+      if (!asksForWebSocket(request.raw)) refuseUnrouted(find, request, reply);
+      check(request, reply);
+      sockets.check(request, reply);
+      done();
+    },
   });
 }
 
-function fits(name: string, segment: string | undefined): boolean {
-  return name === segment || name === "*" || (name.startsWith(":") && segment !== "");
-}
-
 /** Refuses a request that has no route: its path allows only other methods, or is unknown. */
-export function refuseUnrouted(
-  route: Route | undefined,
-  routes: readonly Route[],
-  request: FastifyRequest,
-  reply: FastifyReply,
-): never {
-  const { method } = request;
-  if (route === undefined) throw unknownUrl(method, readPath(request), routes);
+export function refuseUnrouted(find: FindRoute, request: FastifyRequest, reply: FastifyReply): never {
+  const { method, route } = request;
+  if (route === undefined) throw unknownUrl(method, toPath(request.originalUrl), find);
   const allowed = Object.keys(route.methods);
   reply.header("allow", allowed.join(", "));
   throw new GatewayError(
@@ -119,18 +116,14 @@ export function refuseUnrouted(
   );
 }
 
-function readPath({ originalUrl }: FastifyRequest): string {
-  return toTarget(originalUrl).split("?", 1)[0] ?? "";
-}
-
 /**
  * Most unknown URLs come from a base URL with a slash too many, or with `/v1` missing, doubled, or where Azure-style
  * clients put their own.
  */
-function unknownUrl(method: string, path: string, routes: readonly Route[]): GatewayError {
+function unknownUrl(method: string, path: string, find: FindRoute): GatewayError {
   const clean = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
   const rest = clean.replace(/^\/v1\//, "/");
-  const meant = [clean, rest, `/v1${clean}`, `/openai${rest}`].find((guess) => routeAt(guess, routes) !== undefined);
+  const meant = [clean, rest, `/v1${clean}`, `/openai${rest}`].find((guess) => find(guess) !== undefined);
   const place =
     meant === clean
       ? "The URL has a slash too many."
@@ -147,8 +140,8 @@ function unknownUrl(method: string, path: string, routes: readonly Route[]): Gat
 const endpointKeys = { chat: "compat_chat", responses: "compat_responses" } as const;
 
 /** Whether the route is one of the operator's. */
-export function isOperators({ routeOptions: { config } }: FastifyRequest): boolean {
-  return config.endpoints?.includes("operator") === true;
+export function isOperators({ route }: FastifyRequest): boolean {
+  return route?.endpoints.includes("operator") === true;
 }
 
 /** Throws unless the token opens a wanted endpoint; one that is wanted alone must also be enabled. */
@@ -182,7 +175,7 @@ function isSwitched(endpoint: Endpoint): endpoint is keyof typeof endpointKeys {
 
 /** Whether the rate limit applies: not where the operator may look, so that an overload can still be observed. */
 export function isCounted(request: FastifyRequest): boolean {
-  return !isOperators(request) || !opensAny(request.token, request.routeOptions.config.endpoints ?? []);
+  return !isOperators(request) || !opensAny(request.token, request.route?.endpoints ?? []);
 }
 
 function checkLength(request: FastifyRequest): void {

@@ -50,7 +50,7 @@ export function createServer({ headersTimeoutMs, newRequestId, isUpgrade, fail }
 }
 
 /** Properties of requests, declared so that all have one shape. */
-const noted = ["terms", "token", "about", "failure", "firstByte", "usage", "isUpgraded", "span"] as const;
+const noted = ["terms", "route", "token", "about", "failure", "firstByte", "usage", "isUpgraded", "span"] as const;
 
 /** Keeps Fastify from loading its schema compilers: no route has a schema. */
 function compileNothing(): never {

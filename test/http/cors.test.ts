@@ -61,7 +61,7 @@ test("another origin gets no permission, and without origins there are no CORS h
 
 test("the operator's routes are for no page, whatever their paths are called", async (context) => {
   const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
-  for (const method of ["GET", "OPTIONS"]) {
+  for (const method of ["GET", "OPTIONS", "PROPFIND"]) {
     const answer = await fetch(`${address}/metrics`, { method, headers: { origin, authorization } });
     assert.notEqual(answer.status, 204);
     const names = [...answer.headers.keys()];

@@ -171,6 +171,16 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET" },
   },
   {
+    name: "a wrong method where the path's last word would do for an id",
+    path: "/v1/responses/compact",
+    method: "GET",
+    headers: { authorization },
+    body: "",
+    status: 405,
+    error: { code: "method_not_allowed", message: "Method GET is not allowed on /v1/responses/compact; use POST." },
+    answerHeaders: { allow: "POST" },
+  },
+  {
     name: "a method that few have heard of",
     path: "/openai/v1/responses/resp_1?a=b",
     method: "PROPFIND",

@@ -147,6 +147,13 @@ test("a caller who leaves is logged as 499, and by its code", async (context) =>
   assert.deepEqual([line?.status, line?.code], [499, "client_closed"]);
 });
 
+test("a method that a route does not have is logged under the route's path", async (context) => {
+  const box = createBox(context, [say("hi")]);
+  await fetch(`${await box.listen()}/v1/responses/resp_1`, { method: "PUT", headers });
+  const [line] = await lines(box, 1);
+  assert.deepEqual([line?.status, line?.path], [405, "/v1/responses/:id"]);
+});
+
 test("a query, which may hold a secret, is not logged", async (context) => {
   const box = createBox(context, [say("hi")]);
   await fetch(`${await box.listen()}/v1/nope?api_key=sk-secret`, { headers });
