@@ -1,4 +1,4 @@
-/** Turns beside HTTP: what a channel brings goes through the sessions that every client shares. */
+/** Turns from outside HTTP: a channel's messages run in the sessions that all clients share. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
 import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
@@ -15,35 +15,35 @@ import { type Message, readMessage } from "./message.ts";
 import { unnamedOwner } from "./parts.ts";
 
 /**
- * What is answered, piece by piece. It is heard once, as pieces or as one text; whoever stops listening, or has not begun to
- * within a minute, calls it off.
+ * An answer in pieces. It can be read once, as pieces or as one text; a reader that stops, or does not start within a
+ * minute, cancels the turn.
  */
 export interface Talk extends AsyncIterable<string> {
   readonly about: About;
-  /** All of it, when it is over. */
+  /** The whole answer at its end. */
   text(): Promise<string>;
 }
 
 export interface ChannelParts {
   readonly gateway: Pick<Gateway, "answer">;
   readonly hints: () => readonly Hint[];
-  /** For messages that name none. */
+  /** For messages without one. */
   readonly model: () => Promise<string>;
   readonly newTurnId: () => string;
-  /** Told of every turn that is over, heard or not. */
+  /** Called for every turn that ends, read or not. */
   readonly ended: (turn: EndedAlone) => void;
 }
 
 export interface Channel {
-  /** Resolves when the turn has its place. Throws what went wrong, at once or while it is heard. */
+  /** Resolves when the turn has its place. Fails at once, or while the answer is read. */
   talk(message: Message): Promise<Talk>;
-  /** Who asks the gateway itself for a turn, in the session of that name. */
+  /** The caller to pass to the gateway for a turn in the named session. */
   caller(of?: Pick<Message, "session" | "owner" | "signal">): Asker;
-  /** Lets the turns that run end until `overdue` resolves, then calls them off; none begins any more. */
+  /** Lets running turns finish until `overdue` resolves, then cancels them; no new ones start. */
   close(overdue: Promise<void>): Promise<void>;
 }
 
-/** What a turn that was called off may still take to tell its hearer why; nobody makes a hearer listen. */
+/** How long a cancelled turn may take to tell its reader why; a reader cannot be made to listen. */
 const partingMs = 1_000;
 
 export function createChannel(parts: ChannelParts): Channel {
@@ -80,7 +80,7 @@ export function createChannel(parts: ChannelParts): Channel {
     asker: Named,
     caller: Caller,
   ): Promise<Talk> {
-    // Waited for in either case, so that turns whose models are known keep the order in which they come.
+    // Awaited in either case, so that turns with a known model keep their order of arrival.
     const model = await (named ?? Promise.race([parts.model(), whenLeft(caller)]));
     const reply = await parts.gateway.answer(
       {
@@ -118,19 +118,19 @@ export function createChannel(parts: ChannelParts): Channel {
   };
 }
 
-/** A turn to come, and whose it is. */
+/** A future turn and its owner. */
 type Named = Pick<Asker, "turnId" | "owner">;
 
-/** Of whoever calls nothing off. */
+/** For callers that never cancel. */
 const never = new AbortController().signal;
 
-/** Whoever asked, and may call it off with a signal of its own, whose reason is no error of ours. */
+/** A caller. It may cancel with its own signal, whose reason is not one of our errors. */
 interface Caller {
   readonly signal: AbortSignal;
   leave(reason?: GatewayError): void;
-  /** What it may do now is of no interest any more. */
+  /** Stops watching it: its turn has ended. */
   forget(end: End): void;
-  /** It was forgotten; how its turn had ended by then. */
+  /** Resolves, when forgotten, with its turn's end. */
   readonly over: Promise<End>;
 }
 
@@ -150,7 +150,7 @@ function watchCaller(signal: AbortSignal | undefined): Caller {
   return { signal: controller.signal, leave, forget, over };
 }
 
-/** Rejects with why it has left. */
+/** Rejects when the caller leaves. */
 function whenLeft({ signal }: Caller): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -161,7 +161,7 @@ function whenLeft({ signal }: Caller): Promise<never> {
 function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
   const { signal } = caller;
   let isHeard = false;
-  // Where nobody pulls, nothing runs that would see the signal; but the session waits for the turn.
+  // If nobody pulls, nothing runs that would see the signal, yet the session waits for the turn.
   const callOff = () => {
     caller.forget({ about, failure: toGatewayError(signal.reason) });
     void events.return();
@@ -201,7 +201,7 @@ function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, 
 
 const unheardMs = 60_000;
 
-/** A second hearer would hear nothing, and take that for the answer. */
+/** A second reader would get nothing, and think it the answer. */
 function once<Value>(value: Value): () => Value {
   let isTaken = false;
   return () => {
@@ -219,7 +219,7 @@ function isSaid(kind: string): boolean {
   return kind === "text" || kind === "refusal";
 }
 
-/** The header that every client knows, if it counts here, or else what counts first; nothing: no request can name a session. */
+/** `X-Session-Id` if it is among the hints, else the first hint; undefined if no request can name a session. */
 export function toNaming(hints: readonly Hint[]): Hint | undefined {
   return hints.find((hint) => hint.type === "header" && hint.name === "x-session-id") ?? hints[0];
 }

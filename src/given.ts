@@ -1,4 +1,4 @@
-/** The adapters that a program brings itself: they stand among those of its settings, and are called by their names. */
+/** Adds the adapters that an embedding program passes in to those of its settings, by name. */
 import { adapterOptions } from "./adapters/index.ts";
 import { isObject } from "./config/path.ts";
 import type { LoadSurroundings } from "./config/load.ts";
@@ -6,13 +6,13 @@ import { misfit, problem, type Problems } from "./config/problem.ts";
 import { closeAll } from "./core/closing.ts";
 import type { Adapter } from "./core/ports.ts";
 
-/** By the names that the settings call them. */
+/** By the names that the settings use. */
 export type GivenAdapters = Readonly<Record<string, Adapter>>;
 
-/** What stands as the `type` of one where the others have theirs. */
+/** The `type` of such an adapter in the settings. */
 export const givenType = "given";
 
-/** Settings among which the given adapters stand, and what else is to be known for loading them. */
+/** Settings that include the given adapters, and what else is needed to load them. */
 export interface WithGiven extends Pick<LoadSurroundings, "adapterOptions" | "problems"> {
   readonly settings: object;
 }
@@ -23,7 +23,7 @@ export function withGiven(settings: object, given: GivenAdapters): WithGiven {
   if (names.length === 0) return without;
   const { gateway = {} } = settings as { readonly gateway?: unknown };
   const written = isObject(gateway) ? (gateway["adapters"] ?? {}) : undefined;
-  // What has no place for them has a problem of its own there.
+  // Validation reports settings of the wrong type.
   if (!isObject(gateway) || !isObject(written)) return without;
   const adapters = { ...Object.fromEntries(names.map((name) => [name, { type: givenType }])), ...written };
   return {
@@ -52,7 +52,7 @@ function isOfGiven(settings: unknown): boolean {
   return isObject(settings) && settings["type"] === givenType;
 }
 
-/** The one of that name, for a route: what it says is checked, and the route's end, as at a reload, is not its own. */
+/** The named adapter, for a route: its output is checked, and closing the route (at a reload) does not close it. */
 export async function findGiven(name: string, given: GivenAdapters): Promise<Adapter> {
   const adapter = Object.hasOwn(given, name) ? given[name] : undefined;
   if (adapter === undefined) throw new Error(`There is no adapter '${name}' among those that are given.`);
@@ -60,7 +60,7 @@ export async function findGiven(name: string, given: GivenAdapters): Promise<Ada
   return { ...guardAdapter(adapter), close: undefined };
 }
 
-/** Each of them once, and all of them, whichever fails. */
+/** Closes each once, and all of them even if one fails. */
 export async function closeGiven(given: GivenAdapters): Promise<void> {
   const { guardAdapter } = await import("./adapters/module/guard.ts");
   await closeAll(Array.from(new Set(Object.values(given)), (adapter) => guardAdapter(adapter)));

@@ -1,12 +1,12 @@
-/** Names that nobody can guess, in the order in which they were given. */
+/** Creates ids that nobody can guess and that sort by time. */
 import { randomBytes } from "node:crypto";
 
 const randomDigits = 36;
 const namesPerDraw = 256;
 
 /**
- * `prefix_` and 48 hexadecimal digits: 12 of the time in milliseconds, 36 of chance. Names that grow with time keep a
- * store's indexes together, and random bytes are drawn for many names at once, as one draw costs more than a hundred names.
+ * `prefix_` and 48 hexadecimal digits: 12 for the time in milliseconds, 36 random. Ids that grow with time keep a
+ * store's indexes compact, and random bytes are drawn for many ids at once: one draw costs more than a hundred ids.
  */
 export function createIds(now: () => Date): (prefix: string) => string {
   let pool = "";

@@ -29,25 +29,25 @@ export type { Message } from "./message.ts";
 export type { Surroundings } from "./portico.ts";
 export type { AdapterSettings, PorticoSettings } from "./settings.ts";
 
-/** A gateway that is open. */
+/** A running gateway. */
 export interface Portico extends Omit<Composed, "note" | "reload" | "close"> {
-  /** What somebody says in a channel of the program's own, answered in the sessions that clients over HTTP share. */
+  /** Answers a message from the program's own channel, in the sessions that HTTP clients share. */
   talk(message: Message): Promise<Talk>;
-  /** Who asks `gateway.answer` for a turn that is more than a talk: one with tools, say, in the session of that name. */
+  /** The caller to pass to `gateway.answer` for what `talk` does not offer, such as tools, in the named session. */
   caller(of?: Pick<Message, "session" | "owner" | "signal">): Caller;
   /**
-   * Goes on with other settings: requests from now on see all of them, and what runs ends as it began. Throws, and changes
-   * nothing, when they are wrong or change what only a new gateway can: where it listens and where it keeps things.
+   * Switches to other settings: new requests see all of them, and running ones finish under the old. Throws, and
+   * changes nothing, if they are invalid or change what only a new gateway can: how it listens and where it stores.
    */
   reload(settings: PorticoSettings): Promise<void>;
-  /** Stops accepting, lets running turns end, those of channels too, then closes everything. */
+  /** Stops accepting, lets running turns finish, channels' included, then closes everything. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a gateway with the settings of a config file, given as an object, and with adapters of the program's own, which the
- * settings may name as any other; they last through a reload, and are closed when the gateway is. Relative paths start from
- * `folder`, the current one by default. Throws a ConfigError with every problem at once if the settings are wrong.
+ * Opens a gateway with the settings of a config file, as an object. They can name the program's own `adapters` like any
+ * other; these survive a reload and are closed with the gateway. Relative paths start from `folder`, by default the
+ * current one. If the settings are invalid, throws a ConfigError that lists every problem.
  */
 export async function openPortico(
   settings: PorticoSettings,
@@ -74,7 +74,7 @@ export async function openPortico(
   let current = await read(settings);
   const { note, ...portico } = await createPortico(current.config, surroundings);
   const newId = createIds(surroundings.now ?? (() => new Date()));
-  /** The list is asked for once: with each turn it would cost a request to the model's server. */
+  /** The list is fetched once: for every turn, it would cost a request to the model's server. */
   const listModels = () =>
     makeOnce(() => findModel(portico.models, "Name a model with the message, or configure one."));
   let listed = listModels();

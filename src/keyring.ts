@@ -1,31 +1,31 @@
-/** What seals a gateway's texts and opens them again, also those of a store whose archive was taken in while it runs. */
+/** Seals and opens a gateway's texts, and opens those of a store whose archive was imported meanwhile. */
 import type { SessionStore } from "./core/store.ts";
 import type { SealOf } from "./protocols/responses/seal.ts";
 import { createSeal } from "./seal.ts";
 
 export interface Keyring {
   readonly sealOf: SealOf;
-  /** Looks for secrets that came with an archive. */
+  /** Looks for keys that came with an archive. */
   renew(): Promise<void>;
   close(): void;
 }
 
-/** An archive may be taken in by another process on the same store, which tells nobody. */
+/** Another process on the same store may import an archive without telling us. */
 const usualIntervalMs = 10_000;
 
-/** Looks into the store at once, and again and again. */
+/** Reads the store's keys at once, then periodically. */
 export async function openKeyring(
   store: Pick<SessionStore, "sealKeys">,
   intervalMs = usualIntervalMs,
 ): Promise<Keyring> {
-  // Even a store that has lost it, and made another one since, has given out what was sealed with the first.
+  // If the store loses its key and makes another, texts sealed with this one are still in use.
   const [own] = await store.sealKeys();
   const look = async () => createSeal(toBytes(own), (await store.sealKeys()).map(toBytes));
   let current = await look();
   const renew = async () => {
     current = await look();
   };
-  // A store that cannot be read says so to those who want something of it.
+  // If the store cannot be read, those who need it are told.
   const timer = setInterval(() => void renew().catch(() => {}), intervalMs).unref();
   return {
     sealOf: (owner) => current(owner),

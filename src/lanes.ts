@@ -1,4 +1,4 @@
-/** Makes the adapters that a configuration names, and the route that leads to them. */
+/** Creates the adapters that a configuration names, and the route to them. */
 import { setTimeout as wait } from "node:timers/promises";
 import { createAdapter } from "./adapters/index.ts";
 import type { AdapterConfig, Config } from "./config/config.ts";
@@ -9,7 +9,7 @@ import type { Witness } from "./core/witness.ts";
 import { findGiven, type GivenAdapters, givenType } from "./given.ts";
 import { messageOf } from "./core/errors.ts";
 
-/** All of them or, if one cannot be made, none. */
+/** All of them or, if one fails, none. */
 export async function createAdapterRoute(
   config: Config,
   now: () => Date,

@@ -1,4 +1,4 @@
-/** The log: JSON lines on standard error, gathered and written together, because a request must not wait for a terminal. */
+/** Writes the log: JSON lines on standard error, in batches, because a request must not wait for a terminal. */
 import { write, writeSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout as wait } from "node:timers/promises";
@@ -9,20 +9,20 @@ const standardError = 2;
 /** How long a line may wait for others. */
 const gatherMs = 100;
 const maxGathered = 64 * 1024;
-/** So many characters may wait for a reader that is behind. */
+/** How many characters may wait for a slow reader. */
 const maxWaiting = 1024 * 1024;
-/** When a reader that has taken a part is tried again. */
+/** The pause after a write that was only partly taken. */
 const soonMs = 1;
-/** When one that had no room is. */
+/** The pause after a refused one. */
 const retryMs = 10;
-/** How long the last lines may wait for a reader that is behind. */
+/** How long the last lines may wait for a slow reader. */
 const partingMs = 500;
 
 export interface Log {
   readonly log: DoorLog;
-  /** Writes what is of this level or above it from now on. */
+  /** From now on, writes lines of this level and above. */
   setLevel(level: string): void;
-  /** Writes what is left, as far as its reader takes it. */
+  /** Writes what is left, as far as the reader takes it. */
   close(): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export function createLog(level: string): Log {
   const sink = createSink();
   let chosen = level;
   let logger: pino.Logger | undefined;
-  /** The library is loaded for the first line, as no start should wait for it. */
+  /** The library is loaded with the first line, so that no start waits for it. */
   function open(): pino.Logger {
     return (logger ??= (require("pino") as typeof pino).pino({ level: chosen, base: null }, sink));
   }
@@ -49,7 +49,7 @@ export function createLog(level: string): Log {
 
 const require = createRequire(import.meta.url);
 
-/** What a program brings itself. A line that it fails to write must not take the gateway, and the program, with it. */
+/** Wraps a program's own log: a line that it fails to write must not crash the gateway and the program. */
 export function guardLog(log: DoorLog): Log {
   for (const level of ["info", "error"] as const) {
     if (typeof log[level] !== "function") throw new TypeError(`log.${level} must be a function (fields, message).`);
@@ -69,18 +69,18 @@ function attempt(write: () => unknown): void {
     const written = write();
     if (written instanceof Promise) written.catch(() => {});
   } catch {
-    // There is no other place to tell it.
+    // There is nowhere else to report it.
   }
 }
 
 /**
- * One write for many lines. What the reader has no room for stays in front, to the byte, so that no line is torn. Whoever reads
- * the log must keep up in the long run: lines beyond a bound are dropped and counted, because the log must neither hold up
- * requests nor take the gateway with it.
+ * One write for many lines. Bytes that the reader has no room for are written first the next time, so no line is torn.
+ * The reader must keep up in the long run: lines beyond a limit are dropped and counted, because the log must neither
+ * delay requests nor fill the memory.
  */
 function createSink() {
   let gathered = "";
-  /** What was begun and is not all out yet. */
+  /** A batch not completely written yet. */
   let unwritten = nothing;
   let lost = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -101,7 +101,7 @@ function createSink() {
     const bytes = takeNext();
     if (bytes.length === 0) return;
     writing = new Promise((resolve) => {
-      // A pipe may be of the kind that takes a part, or nothing, rather than let its writer wait.
+      // A non-blocking pipe takes a part, or nothing, rather than make its writer wait.
       write(standardError, bytes, (failure, written) => {
         writing = undefined;
         if (failure === null) unwritten = bytes.subarray(written);
@@ -116,9 +116,9 @@ function createSink() {
     timer ??= setTimeout(flush, waitMs).unref();
   }
 
-  /** For a process that ends: nothing can be awaited any more. */
+  /** For an exiting process, which cannot await anything. */
   function flushLast(): void {
-    // What is on its way goes on without us.
+    // A pending write finishes without us.
     if (writing !== undefined) unwritten = nothing;
     const until = performance.now() + partingMs;
     try {
@@ -140,7 +140,7 @@ function createSink() {
     if (unflushed.size === 0) process.off("exit", flushAll);
     clearTimeout(timer);
     await Promise.race([writing, wait(partingMs, undefined, { ref: false })]);
-    // Whoever has not taken the last write by now would hold us up for good.
+    // A reader that has not taken the last write yet might block us forever.
     if (writing === undefined) flushLast();
   }
 
@@ -151,7 +151,7 @@ function createSink() {
     write(line: string): void {
       if (gathered.length >= maxWaiting) lost++;
       else gathered += line;
-      // While something is unwritten, whoever writes or tries again looks for more when it is done.
+      // While a batch is unwritten, its write or retry looks for more when it is done.
       if (unwritten.length > 0) return;
       if (gathered.length >= maxGathered) flush();
       else schedule(gatherMs);
@@ -159,7 +159,7 @@ function createSink() {
   };
 }
 
-/** What the open logs do when the process ends; one listener for all of them, however many a program opens. */
+/** What open logs do when the process exits; one listener for all, however many a program opens. */
 const unflushed = new Set<() => void>();
 
 function flushAll(): void {
@@ -168,7 +168,7 @@ function flushAll(): void {
 
 const nothing: Buffer = Buffer.alloc(0);
 
-/** How much the reader takes now. */
+/** How many bytes are taken now. */
 function writeNow(bytes: Buffer): number {
   try {
     return writeSync(standardError, bytes);
@@ -187,7 +187,7 @@ function isFull(failure: unknown): boolean {
   return failure instanceof Error && "code" in failure && failure.code === "EAGAIN";
 }
 
-/** A line of our own, as the library would write it. */
+/** Our own line, in the library's format. */
 function tellLost(lost: number): string {
   const fields = { level: 50, time: Date.now(), lost, msg: "Lines of the log were lost: its reader did not keep up." };
   return `${JSON.stringify(fields)}\n`;

@@ -1,4 +1,4 @@
-/** What somebody says in a channel. It is read as carefully as a request's body: programs are written without types too. */
+/** Reads a channel's message as carefully as a request's body, because not every program is type-checked. */
 import type { Content, Part } from "./core/item.ts";
 import {
   type Fields,
@@ -17,19 +17,19 @@ import {
 export interface Message {
   /** Text, or parts with images and files. */
   readonly content: Content;
-  /** The conversation's name, which clients over HTTP send as X-Session-Id; without one nothing is remembered. */
+  /** The conversation's name, which clients over HTTP send as X-Session-Id; without it nothing is remembered. */
   readonly session?: string | undefined;
-  /** Whose it is; without one the owner of the tokens that have no name. */
+  /** The session's owner; by default that of tokens without a name. */
   readonly owner?: string | undefined;
-  /** Without one that which is configured, or the first that the adapters list. */
+  /** By default the configured one, or the first chat model that adapters list. */
   readonly model?: string | undefined;
-  /** What the model is told for this turn, before all else. */
+  /** Instructions to the model for this turn, placed first. */
   readonly instructions?: string | undefined;
-  /** Calls the turn off. */
+  /** Cancels the turn. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Throws what is wrong with it, by the name of the field. */
+/** Throws an error that names the wrong field. */
 export function readMessage(message: unknown): Message {
   const fields = toFields(message, "message");
   return {
@@ -49,7 +49,7 @@ function readSignal(fields: Fields): AbortSignal | undefined {
   throw wrongType(pathOf(fields, "signal"), "an AbortSignal", signal);
 }
 
-/** Some programs bring one that is not the platform's own. */
+/** Some programs use one that is not the platform's own. */
 function isSignal(value: unknown): value is AbortSignal {
   return isObject(value) && typeof value["aborted"] === "boolean" && typeof value["addEventListener"] === "function";
 }
@@ -75,7 +75,7 @@ const partFields: Readonly<Record<Part["type"], Readonly<Record<string, Check>>>
   other: { extra: requireObject },
 };
 
-/** Of these one must be there: what it shows. */
+/** The part's source: one must be present. */
 const sources: Partial<Record<Part["type"], readonly [string, ...string[]]>> = {
   image: ["url", "fileId"],
   file: ["fileId", "data", "url"],

@@ -1,8 +1,8 @@
-/** The model that is asked where nobody has named one. */
+/** Finds the model to ask when nobody names one. */
 import { seemsToTalk } from "./config/detect.ts";
 import { GatewayError, toGatewayError } from "./core/errors.ts";
 
-/** The wanted one if it is listed, else the first that seems to talk. Throws, with the remedy, when none can be found. */
+/** The wanted model if listed, else the first that seems to chat, else any. Throws, with a remedy, if there is none. */
 export async function findModel(
   list: () => Promise<readonly string[]>,
   remedy: string,
@@ -20,7 +20,7 @@ async function read(list: () => Promise<readonly string[]>, remedy: string): Pro
     return await list();
   } catch (cause) {
     const { code, message } = toGatewayError(cause);
-    // Whoever is refused would be so with a name too.
+    // Naming a model would not help against a refusal.
     if (code === "adapter_refused") throw cause;
     const all = `No model is named, and the list of models cannot be had: ${message} ${remedy}`;
     throw new GatewayError(code, all, { cause });

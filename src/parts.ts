@@ -1,10 +1,10 @@
-/** What the parts of a gateway must be told, in the words of each, out of the one configuration. */
+/** Translates the configuration into the settings of each part of a gateway. */
 import type { Config } from "./config/config.ts";
 import type { GatewayLimits } from "./core/gateway.ts";
 import { type Endpoint, toDigest, type Token } from "./http/auth.ts";
 import type { HttpSettings } from "./http/settings.ts";
 
-/** What the core must be told. */
+/** The settings of the core. */
 export function toLimits({ http, sessions }: Config): GatewayLimits {
   return {
     maxItems: http.limits.maxMessages,
@@ -21,7 +21,7 @@ export function toLimits({ http, sessions }: Config): GatewayLimits {
   };
 }
 
-/** What the front door must be told. */
+/** The settings of the front door. */
 export function toHttpSettings(config: Config): HttpSettings {
   const { http } = config;
   return {
@@ -38,10 +38,10 @@ export function toHttpSettings(config: Config): HttpSettings {
   };
 }
 
-/** Changing an unnamed token loses no session: they are all the owner `default`. */
+/** Changing an unnamed token loses no session: all of them share this owner. */
 export const unnamedOwner = "default";
 
-/** What the keys of the configuration open. */
+/** The configuration's names of endpoints. */
 const endpointsOf = { compat_chat: "chat", compat_responses: "responses", metrics: "metrics" } as const;
 
 function toTokens(config: Config): readonly Token[] {

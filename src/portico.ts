@@ -27,35 +27,35 @@ import { createTokenCounter } from "./tokens.ts";
 import { createWitness, watchStore } from "./watching.ts";
 
 export interface Portico {
-  /** Where it listens, e.g. `http://127.0.0.1:8600`; nothing when both endpoints are off. */
+  /** Where it listens, e.g. `http://127.0.0.1:8600`; undefined if both endpoints are off. */
   readonly address: string | undefined;
-  /** For channels beside HTTP: turns through the same sessions. */
+  /** For channels other than HTTP: turns in the same sessions. */
   readonly gateway: Gateway;
-  /** Writes the line of a turn that no request has asked for. */
+  /** Logs a turn that no request asked for. */
   readonly note: Witness["endedAlone"];
-  /** Writes the line of a failure that nobody waits for. */
+  /** Logs a failure that nobody awaits. */
   readonly noteStray: (thrown: unknown) => void;
-  /** The names of models that callers may choose from, as far as the adapters tell them. */
+  /** The models that callers may choose from, as far as the adapters list them. */
   models(): Promise<readonly string[]>;
   /**
-   * Goes on with another configuration: requests from now on see all of it, and what runs ends as it began. Throws, and
-   * changes nothing, when an adapter cannot be made or when something differs that only a new start can change.
+   * Switches to another configuration: new requests see all of it, and running ones finish under the old. Throws, and
+   * changes nothing, if an adapter cannot be created or something differs that only a restart can change.
    */
   reload(config: Config): Promise<void>;
-  /** Stops accepting, lets running turns end, then closes everything. `endOthers` ends what came in another way than over HTTP. */
+  /** Stops accepting, lets running turns finish, then closes everything. `endOthers` ends turns from outside HTTP. */
   close(endOthers?: Closer): Promise<void>;
 }
 
-/** Lets what runs end until `overdue` resolves. */
+/** Lets turns finish until `overdue` resolves. */
 type Closer = (overdue: Promise<void>) => Promise<void>;
 
-/** What a program that embeds a gateway may bring along. */
+/** What an embedding program may pass in. */
 export interface Surroundings {
-  /** Hears every line, whatever `gateway.log.level` says; absent: JSON lines on standard error. */
+  /** Gets every line, whatever `gateway.log.level` is; by default JSON lines on standard error. */
   readonly log?: DoorLog | undefined;
-  /** Adapters of its own, by the names that the settings call them. */
+  /** Its own adapters, by the names that the settings use. */
   readonly adapters?: GivenAdapters | undefined;
-  /** What time it is; absent: the platform's clock. */
+  /** The time; by default the platform's clock. */
   readonly now?: (() => Date) | undefined;
 }
 
@@ -70,7 +70,7 @@ export async function createPortico(config: Config, surroundings: Surroundings =
   }
 }
 
-/** Leaves the closer of each part that is open, in the order in which they were opened. */
+/** Adds the closer of each opened part to `closers`, in order of opening. */
 async function open(config: Config, surroundings: Surroundings, closers: Closer[]): Promise<Portico> {
   const now = surroundings.now ?? (() => new Date());
   const { adapters: given = {} } = surroundings;
@@ -178,12 +178,12 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
   };
 }
 
-/** The newest first, and `others` beside that; then throws what failed first. */
+/** Newest first, that one beside `others`; finally throws the first failure. */
 async function closeParts(closers: Closer[], drainTimeoutMs: number, others?: Closer): Promise<void> {
   const over = new AbortController();
   const overdue = wait(drainTimeoutMs, undefined, { signal: over.signal }).catch(() => {});
   const failures: unknown[] = [];
-  // One that fails must not leave the others open: the store comes last.
+  // A failure must not leave the rest open, least of all the store.
   const attempt = async (closer: Closer | undefined) => closer?.(overdue).catch((thrown) => failures.push(thrown));
   await Promise.all([attempt(closers.pop()), attempt(others)]);
   for (const closer of closers.splice(0).toReversed()) await attempt(closer);
@@ -191,10 +191,10 @@ async function closeParts(closers: Closer[], drainTimeoutMs: number, others?: Cl
   if (failures.length > 0) throw failures[0];
 }
 
-/** Loading takes a fifth of a second, which neither the start nor the first long conversation should have to wait for. */
+/** Loading takes a fifth of a second, for which neither the start nor the first long conversation should wait. */
 function prepareCounting({ adapters }: Config, tokenCounter: () => Promise<unknown>): void {
   const isCounted = Object.values(adapters).some(({ contextWindow }) => contextWindow !== undefined);
-  // Whoever counts is told what went wrong.
+  // Whoever counts gets the error.
   if (isCounted) tokenCounter().catch(() => {});
 }
 
@@ -203,20 +203,20 @@ function toDecisions(config: Config, responses: ResponsesProtocol): Decisions {
   return { settings: toHttpSettings(config), protocols: { chat, responses } };
 }
 
-/** What was sealed where an archive comes from is opened as soon as it is taken in. */
+/** Texts sealed by an archive's own gateway can be opened once it is imported. */
 function renewKeys(store: SessionStore, keyring: Keyring): SessionStore {
   return {
     ...store,
     async importRecords(records) {
       const taken = await store.importRecords(records);
-      // If it cannot look now, it will in a moment.
+      // If this fails, its timer tries again.
       await keyring.renew().catch(() => {});
       return taken;
     },
   };
 }
 
-/** The newest wish is the last to be fulfilled, however long each takes. */
+/** Reloads run in order, however long each takes, so the newest wins. */
 function oneAfterTheOther(change: (config: Config) => Promise<void>): (config: Config) => Promise<void> {
   let last = Promise.resolve();
   return (config) => {
@@ -226,7 +226,7 @@ function oneAfterTheOther(change: (config: Config) => Promise<void>): (config: C
   };
 }
 
-/** Archives are rare, and what judges their lines takes a quarter of a second to load. */
+/** Archives are rare, and their validators take a quarter of a second to load. */
 const archiving: Pick<Operator, "writeArchive" | "readArchive"> = {
   async *writeArchive(records) {
     yield* (await import("./archive/write.ts")).writeArchive(records);

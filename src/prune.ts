@@ -1,24 +1,24 @@
-/** Retention: lets go of what the operator's rules no longer keep, again and again, a little at a time. */
+/** Retention: periodically deletes what the operator's rules no longer keep, a little at a time. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { SessionsConfig } from "./config/config.ts";
 import type { Pruned, PruneRules, SessionStore } from "./core/store.ts";
 import type { DoorLog } from "./http/lines.ts";
 
 export interface Pruner {
-  /** Applies the rules now. Whoever asks while that is going on gets what comes of it. */
+  /** Applies the rules now. Calls during a run share its result. */
   run(): Promise<Gone>;
   /** Runs at another interval from now on. */
   retime(intervalMs: number): void;
-  /** Stops after the call that runs just now. */
+  /** Stops after the current call. */
   close(): Promise<void>;
 }
 
-/** How much went. */
+/** What was deleted. */
 export type Gone = Omit<Pruned, "more">;
 
 export interface PrunerParts {
   readonly store: Pick<SessionStore, "prune">;
-  /** Ends old turns that nobody runs any more: as long as one seems to run, it stays. */
+  /** Ends old turns that nobody runs any more: running turns are not pruned. */
   readonly endLeft?: ((before: Date) => Promise<void>) | undefined;
   readonly rules: (now: Date) => PruneRules;
   readonly intervalMs: number;
@@ -28,13 +28,13 @@ export interface PrunerParts {
   readonly firstMs?: number | undefined;
 }
 
-/** What only seems to run is looked for when it is so old: it is asked of each whether somebody runs it, and most are over by then. */
+/** How old a running turn must be to be checked: each check asks who runs it, and most are over by then. */
 const leftMs = 3_600_000;
 
 /** A gateway that has just started has better things to do. */
 const usualFirstMs = 5_000;
 
-/** Runs a moment after it is made and then at every interval, never twice at once. */
+/** Runs shortly after the start, then at every interval, never twice at once. */
 export function createPruner(parts: PrunerParts): Pruner {
   const { store, endLeft, rules, now, log, firstMs = usualFirstMs } = parts;
   let { intervalMs } = parts;
@@ -63,7 +63,7 @@ export function createPruner(parts: PrunerParts): Pruner {
   return {
     run,
     retime(otherMs) {
-      // Whoever asks for the same again and again must not put it off for ever.
+      // Repeated reloads with the same interval must not postpone it forever.
       if (otherMs === intervalMs) return;
       intervalMs = otherMs;
       clearInterval(timer);
@@ -73,16 +73,16 @@ export function createPruner(parts: PrunerParts): Pruner {
       closing.abort();
       clearTimeout(first);
       clearInterval(timer);
-      // Why it failed is told to whoever began it.
+      // Whoever began it gets the failure.
       await running?.catch(() => {});
     },
   };
 }
 
-/** Between two calls others get their turn: the requests of this process, and another process at the same file. */
+/** Between two calls, others proceed: requests of this process, and other processes on the same file. */
 const pauseMs = 10;
 
-/** Asks the store again while there is more to delete; the rules stay those of the beginning, so that there is an end. */
+/** Asks the store again while there is more to delete; the rules stay as they were at the start, so that it ends. */
 export async function pruneAll(
   store: Pick<SessionStore, "prune">,
   rules: PruneRules,
@@ -99,7 +99,7 @@ export async function pruneAll(
   }
 }
 
-/** What the operator has decided, as of a moment. */
+/** The operator's rules as of a moment. */
 export function toPruneRules(sessions: SessionsConfig, now: Date): PruneRules {
   const before = (ms: number | undefined): Date | undefined =>
     ms === undefined ? undefined : new Date(now.getTime() - ms);

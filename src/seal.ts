@@ -1,8 +1,8 @@
-/** Makes texts opaque that callers carry for the gateway: nobody else can read or change them, and no other owner can use them. */
+/** Encrypts texts that callers carry for the gateway: only it can read or change them, and only for their owner. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import type { SealOf } from "./protocols/responses/seal.ts";
 
-/** Marks what was sealed here, and how; behind it stands the name of the key. */
+/** Marks our seals and their format; the key's name follows. */
 const mark = "portico2.";
 /** Marks what was sealed before seals had owners. */
 const retired = "portico1.";
@@ -10,8 +10,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * The same text of the same owner always gets the same seal, so that an answer told twice has the same bytes. Of what was sealed
- * elsewhere the `others` are the secrets.
+ * The same text of the same owner always gets the same seal, so that a repeated answer has the same bytes. `others` are
+ * the secrets of texts sealed elsewhere.
  */
 export function createSeal(secret: Uint8Array, others: readonly Uint8Array[] = []): SealOf {
   const own = toKeys(secret);
@@ -20,7 +20,7 @@ export function createSeal(secret: Uint8Array, others: readonly Uint8Array[] = [
   return (owner) => ({
     seal(text) {
       const { cipherKey, nonceKey, prefix } = own;
-      // A nonce that comes from the owner and the text is used for no others, which is all that the cipher asks of it.
+      // A nonce derived from the owner and the text is used for no others, which is all that the cipher requires.
       const nonce = derive(nonceKey, `${owner.length} ${owner}${text}`).subarray(0, nonceBytes);
       const cipher = createCipheriv("aes-256-gcm", cipherKey, nonce).setAAD(Buffer.from(owner));
       const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
@@ -44,7 +44,7 @@ export function createSeal(secret: Uint8Array, others: readonly Uint8Array[] = [
 }
 
 interface Keys {
-  /** What every seal of theirs begins with. */
+  /** The beginning of all their seals. */
   readonly prefix: string;
   readonly cipherKey: Buffer;
   readonly nonceKey: Buffer;

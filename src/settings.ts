@@ -1,23 +1,23 @@
-/** The settings of a config file as a program writes them: the file's own shape, so that a wrong key is seen before anything runs. */
+/** The types of a config file's settings as a program writes them, so that the compiler finds wrong keys. */
 import type { adapterTypes } from "./adapters/index.ts";
 import type { fileSchema } from "./config/schema.ts";
 import type { AdapterKeys } from "./config/schema/adapter.ts";
 import type { Given } from "./core/schema.ts";
 
-/** What a config file may hold. Whatever has a default may be absent, and any text may hold `${NAME}`. */
+/** What a config file may contain. Keys with a default are optional; any text may contain `${NAME}`. */
 export interface PorticoSettings {
   readonly $schema?: string | undefined;
   readonly gateway?: GatewaySettings | undefined;
 }
 
-/** What stands under `gateway`. */
+/** The keys under `gateway`. */
 type GatewaySettings = Omit<Written<WrittenGateway>, "adapters"> & {
   readonly adapters?: Readonly<Record<string, AdapterSettings>> | undefined;
 };
 
 type WrittenGateway = NonNullable<Given<typeof fileSchema>["gateway"]>;
 
-/** An adapter of one of the types that Portico knows, or how one that the program brings itself is asked. */
+/** An adapter of a type that Portico knows, or the settings of one that the program passes in. */
 export type AdapterSettings =
   | {
       [Type in keyof Types]: { readonly type: Type } & Written<AdapterKeys & Given<Types[Type]["options"]>>;
@@ -26,7 +26,7 @@ export type AdapterSettings =
 
 type Types = typeof adapterTypes;
 
-/** A value as it may be written: nothing in it is changed, one of several words may come from the environment, a secret from a file. */
+/** A value as it may be written: readonly; one of several words may come from the environment, a secret from a file. */
 type Written<Value> = Value extends string
   ? Text<Value>
   : Value extends readonly (infer Each)[]
@@ -35,7 +35,7 @@ type Written<Value> = Value extends string
       ? { readonly [Key in keyof Value]: Written<Value[Key]> | Secret<Key, Value[Key]> | Absent<Value, Key> }
       : Value;
 
-/** What may be absent may as well be written as undefined. */
+/** Optional keys may also be undefined. */
 type Absent<Value, Key extends keyof Value> = Partial<Pick<Value, Key>> extends Pick<Value, Key> ? undefined : never;
 
 type Text<Words extends string> = string extends Words ? Words : Words | `${string}$\{${string}}${string}`;
@@ -46,7 +46,7 @@ type Secret<Key, Value> = Key extends "token" | "auth_token" | "api_key"
     ? Readonly<Record<string, Value extends Readonly<Record<string, infer Each>> ? Each | FileReference : never>>
     : never;
 
-/** The text of a file stands for the secret. */
+/** The file's text is the secret. */
 interface FileReference {
   readonly file: string;
 }

@@ -1,4 +1,4 @@
-/** Spans for OpenTelemetry: one of every request, and one of every attempt at an adapter, if the process has an SDK that gathers them. */
+/** Creates OpenTelemetry spans, one per request and one per attempt at an adapter, if the process has an SDK. */
 import type { Attributes, Context, Span as OtelSpan } from "@opentelemetry/api";
 import type { Trace, Turn } from "./core/turn.ts";
 import type { Asked, Attempt, Witness } from "./core/witness.ts";
@@ -7,18 +7,18 @@ import { type Coming, type Ending, readTrace, type Span, type Tracer } from "./h
 export interface Spans extends Tracer, Pick<Witness, "asked"> {}
 
 /**
- * Nothing when no SDK was registered before the gateway was made: then nobody listens, and neither the start nor a request
- * pays for it.
+ * Undefined if no SDK was registered before the gateway was created: then nobody listens, and neither the start nor a
+ * request pays for it.
  */
 export async function findSpans(): Promise<Spans | undefined> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return undefined;
   const api = await import("@opentelemetry/api");
   const { context, createTraceState, isSpanContextValid, propagation, SpanKind, SpanStatusCode, trace } = api;
   const tracer = trace.getTracer("portico");
-  /** Where the traces that were given out here lead, so that nothing has to be read from their text. */
+  /** The contexts of traces created here, so that their text need not be parsed. */
   const contexts = new WeakMap<Trace, Context>();
 
-  /** Without a tracer in the SDK, which may only measure, a span has no name. */
+  /** An SDK without a tracer (only metrics, say) gives spans no valid ids. */
   function toTrace(span: OtelSpan, within: Context): Trace | undefined {
     if (!isSpanContextValid(span.spanContext())) return undefined;
     const { traceId, spanId, traceFlags, traceState } = span.spanContext();
@@ -35,7 +35,7 @@ export async function findSpans(): Promise<Spans | undefined> {
     return trace.setSpanContext(context.active(), { ...remote, ...(traceState !== undefined && { traceState }) });
   }
 
-  /** As the SDK reads it, which may know other headers; one that reads none is no reason to lose the trace. */
+  /** As the SDK reads it, which may know other headers; if it reads none, we read the trace ourselves. */
   function readContext(headers: Coming["headers"]): Context {
     const read = propagation.extract(context.active(), headers);
     const told = trace.getSpanContext(read) === undefined ? readTrace(headers) : undefined;
@@ -53,7 +53,7 @@ export async function findSpans(): Promise<Spans | undefined> {
 
   return {
     begin({ id, method, path, headers }: Coming): Span {
-      // Where the SDK makes spans of HTTP by itself, ours is a part of them.
+      // If the SDK traces HTTP itself, our span is a child of its span.
       const isFirst = trace.getActiveSpan() === undefined;
       const within = isFirst ? readContext(headers) : context.active();
       const kind = isFirst ? SpanKind.SERVER : SpanKind.INTERNAL;
@@ -68,7 +68,7 @@ export async function findSpans(): Promise<Spans | undefined> {
         end(ending) {
           span.setAttributes(toAttributes(ending));
           const { status, failure } = ending;
-          // A stream that fails has a good status. What a caller did wrong is no failure of the server.
+          // A failed stream has a good status. A caller's mistake is no failure of the server.
           if ((failure?.status ?? status) >= 500) fail(span, failure?.code ?? String(status), failure?.message);
           else if (failure !== undefined) span.setAttribute("error.type", failure.code);
           span.end();

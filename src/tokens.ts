@@ -1,16 +1,16 @@
-/** How many tokens a text has: an estimate by the vocabulary of OpenAI's newer models (o200k_base), in bounded time. */
+/** Estimates, in bounded time, how many tokens a text has, by the vocabulary of OpenAI's newer models (o200k_base). */
 import { hash } from "node:crypto";
 import { makeOnce } from "./core/made.ts";
 
 type CountTokens = (text: string) => number;
 
-/** Loads the vocabulary when it is first asked for, which takes a fifth of a second; then counting needs no waiting. */
+/** Loads the vocabulary on first use, which takes a fifth of a second; from then on, counting is synchronous. */
 export function createTokenCounter(): () => Promise<CountTokens> {
   const counting = makeOnce(load);
   return async () => withinBudget(await counting());
 }
 
-/** So many characters are counted for one request; of what goes beyond, the length is taken for its measure. */
+/** How many characters are counted for one request; beyond that, tokens are extrapolated from the length. */
 const maxCountedPerRequest = 262_144;
 
 function withinBudget(count: CountTokens): CountTokens {
@@ -19,7 +19,7 @@ function withinBudget(count: CountTokens): CountTokens {
   return (text) => {
     if (characters > maxCountedPerRequest) return Math.ceil(text.length * (tokens / characters));
     const counted = count(text);
-    // Of a longer text only stretches were counted.
+    // Of a longer text, only samples were counted.
     characters += Math.min(text.length, maxCountedLength);
     tokens += text.length <= maxCountedLength ? counted : counted * (maxCountedLength / text.length);
     return counted;
@@ -28,15 +28,15 @@ function withinBudget(count: CountTokens): CountTokens {
 
 async function load(): Promise<CountTokens> {
   const { countTokens, setMergeCacheSize } = await import("gpt-tokenizer/encoding/o200k_base");
-  // The library would remember pieces of texts, and with each piece all of its text. We remember whole texts by their digests.
+  // The library would cache pieces, each of which keeps its whole text in memory. We cache whole texts by digest.
   setMergeCacheSize(0);
-  // What looks like a control token is nothing but text here; otherwise the library throws.
+  // What looks like a control token is only text here; by default the library would throw.
   const asText = { disallowedSpecial: new Set<string>() };
   const count = remember((text) => countSlices(text, (slice) => countTokens(slice, asText)));
   return (text) => countText(text, count);
 }
 
-/** A longer text is judged by stretches of it, evenly spread, because the other requests wait while one is counted. */
+/** A longer text is estimated from evenly spread samples, because other requests wait while one is counted. */
 const maxCountedLength = 65_536;
 const stretches = 32;
 const stretchLength = maxCountedLength / stretches;
@@ -53,7 +53,7 @@ function countText(text: string, count: CountTokens): number {
 }
 
 /**
- * The library takes time quadratic in the length of a run without a break (8,000 emoji take a second, 80,000 two minutes), and
+ * The library's time is quadratic in the length of an unbroken run (8,000 emoji take a second, 80,000 two minutes), and
  * a run of megabytes overflows its stack. In slices of this length no text takes more than about 6 µs a character.
  */
 const maxSliceLength = 256;
@@ -69,7 +69,7 @@ function countSlices(text: string, count: CountTokens): number {
   return tokens;
 }
 
-/** Before the last blank, since hardly a token goes over one; where there is none, between two characters. */
+/** Before the last space, since hardly any token spans one; without a space, between two characters. */
 function findEnd(slice: string): number {
   const blank = slice.lastIndexOf(" ");
   if (blank > 0) return blank;

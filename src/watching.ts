@@ -1,4 +1,4 @@
-/** Who watches over a gateway: turns and attempts at adapters are counted, logged and traced, and the store's work is timed. */
+/** Watches a gateway: counts, logs and traces turns and attempts at adapters, and times the store's commits. */
 import type { SessionStore } from "./core/store.ts";
 import type { Witness } from "./core/witness.ts";
 import { createAdapterJournal } from "./http/causes.ts";
@@ -7,7 +7,7 @@ import type { DoorLog } from "./http/lines.ts";
 import type { Metrics } from "./http/metrics.ts";
 import type { Spans } from "./spans.ts";
 
-/** Tells all who want to know how turns go; without `spans` nobody gathers them. */
+/** Reports turns to the metrics, the log and, if there are any, the spans. */
 export function createWitness(log: DoorLog, metrics: Metrics, spans: Spans | undefined): Witness {
   const journal = createAdapterJournal(log);
   return {
@@ -22,7 +22,7 @@ export function createWitness(log: DoorLog, metrics: Metrics, spans: Spans | und
   };
 }
 
-/** Attempts are counted, and followed by who gathers spans. */
+/** Counts attempts, and traces them as spans. */
 function tellBoth(counts: Pick<Witness, "asked">, spans: Pick<Witness, "asked">): Witness["asked"] {
   return (adapter, turn) => {
     const counted = counts.asked(adapter, turn);
@@ -37,7 +37,7 @@ function tellBoth(counts: Pick<Witness, "asked">, spans: Pick<Witness, "asked">)
   };
 }
 
-/** The same store. Its commits are timed, and the log is told when it can keep turns again. */
+/** The same store, with commits timed and a log line when it can store turns again. */
 export function watchStore(store: SessionStore, log: DoorLog, committed: Metrics["committed"]): SessionStore {
   let isInTrouble = false;
   return {
@@ -49,7 +49,7 @@ export function watchStore(store: SessionStore, log: DoorLog, committed: Metrics
         isInTrouble = true;
         throw thrown;
       }
-      // Whoever could not be answered has told the log why; that it is over, nobody else would tell.
+      // Requests that failed have logged why; nobody else would log that the trouble is over.
       if (isInTrouble) log.info({}, "The session store can keep turns again.");
       isInTrouble = false;
     },
