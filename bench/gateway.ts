@@ -1,7 +1,7 @@
-/** A gateway in a process of its own, so that its CPU time can be told from that of the model and the client. */
+/** Runs a gateway in its own process, so that its CPU time is separate from the model's and the client's. */
 import { type OnWords, readSpent } from "./watch.ts";
 
-/** What the process is started with, as JSON. */
+/** The process's argument, as JSON. */
 export interface Wanted {
   readonly file: string;
   readonly token: string;
@@ -10,11 +10,11 @@ export interface Wanted {
 
 /** What it has spent since its start, in microseconds. */
 export interface Spent extends OnWords {
-  /** CPU time of the thread on which everything runs. */
+  /** CPU time of the main thread. */
   readonly cpu: number;
 }
 
-/** Its first message is its address; then every message is answered with what was spent. */
+/** Sends its address first; then answers every message with what was spent. */
 const { file, token, model } = JSON.parse(process.argv[2] ?? "{}") as Wanted;
 const { openPortico } = await import("../src/index.ts");
 const portico = await openPortico({

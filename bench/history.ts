@@ -1,6 +1,6 @@
 /**
- * What a turn costs when much was said before it, through the whole gateway: `npm run bench` prints a table in Markdown, and
- * with the name of a file draws it there.
+ * Measures what a turn costs after a long history, through the whole gateway: `npm run bench` prints a Markdown table
+ * and, given a file name, draws a plot there.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ import { plot } from "./plot.ts";
 import { type Message, sentence, type Talk, tellBefore } from "./talk.ts";
 
 const lengths = [10, 100, 1_000, 10_000];
-/** So many of each are measured. A short conversation gets longer by that, so there are several of it. */
+/** How many turns of each are measured. That lengthens a short conversation, so there are several. */
 const turns = 400;
 const turnsOfOne = 20;
 const lookUps = 2_000;
@@ -63,35 +63,35 @@ async function main(): Promise<void> {
 
 /** What turns of one length cost, in microseconds. */
 interface Measured {
-  /** Of a request with the whole history that has no session: its bytes are read, understood and sent to the model. */
+  /** Of a request with the whole history but no session: it is parsed and sent to the model. */
   readonly alone: Spent;
   /** Of the same request in a session. */
   readonly again: Spent;
-  /** What the session adds to it, beside the work on the words; and between which numbers that lies for 19 of 20 runs. */
+  /** What the session adds, apart from the work on the words; and between which numbers that is in 19 of 20 runs. */
   readonly added: number;
   readonly between: readonly [from: number, to: number];
-  /** CPU time of a request with only what is new, in the same session. */
+  /** CPU time of a request with only new items, in the same session. */
   readonly delta: number;
 }
 
 interface Row extends Measured {
   readonly earlier: number;
   readonly kilobytes: number;
-  /** CPU time of finding the thread in the store, by itself. */
+  /** CPU time of only finding the thread in the store. */
   readonly lookUp: number;
 }
 
 /**
- * The same bytes go through with and without a session, in turns, so that whatever slows the machine down slows both. The client
- * with only new items is the first: a session that was once shown its history expects it from then on.
+ * The same bytes are sent with and without a session, alternately, so that whatever slows the machine slows both. The
+ * client with only new items comes first: a session that was once shown its history expects it from then on.
  */
 async function measureTurns(gateway: BenchGateway, talks: readonly Talk[]): Promise<Measured> {
   const spent: Record<Client, Spent[]> = { delta: [], alone: [], again: [] };
   const say = async (talk: Talk, client: Client) => void spent[client].push(await gateway.say(talk, client));
   for (const talk of talks) {
-    await gateway.say(talk, "delta"); // The thread is read from the file.
+    await gateway.say(talk, "delta"); // Reads the thread from the file.
     for (let turn = 0; turn < turns / talks.length / 4; turn += 1) await say(talk, "delta");
-    await gateway.say(talk, "again"); // And hashed.
+    await gateway.say(talk, "again"); // Hashes it.
     for (let turn = 0; turn < turns / talks.length; turn += 1) {
       const order: readonly Client[] = turn % 2 === 0 ? ["alone", "again"] : ["again", "alone"];
       for (const client of order) await say(talk, client);
@@ -121,7 +121,7 @@ function middlesOf(spent: readonly Spent[]): Spent {
   return { cpu: of("cpu"), reading: of("reading"), comparing: of("comparing"), writing: of("writing") };
 }
 
-/** Now and then a turn pays for the garbage of many, which a mean would show and a median does not. */
+/** Now and then one turn pays for the garbage of many, which distorts a mean but not a median. */
 function medianOf(numbers: readonly number[]): number {
   return rankOf(
     numbers.toSorted((one, other) => one - other),
@@ -129,7 +129,7 @@ function medianOf(numbers: readonly number[]): number {
   );
 }
 
-/** Of sorted numbers the one that stands so far behind the middle. */
+/** The sorted number that is `behind` places after the middle. */
 function rankOf(sorted: readonly number[], behind: number): number {
   return sorted[Math.round((sorted.length - 1) / 2 + behind)] ?? NaN;
 }
@@ -229,7 +229,7 @@ async function startGateway(wanted: Wanted) {
   }
 
   return {
-    /** Tells what the gateway spent on it. */
+    /** Returns what the gateway spent. */
     async say(talk: Talk, client: Client): Promise<Spent> {
       const question: Message = { role: "user", content: `Question ${talk.messages.length}. ${sentence}` };
       const messages = client === "delta" ? [question] : [...talk.messages, question];

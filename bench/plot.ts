@@ -1,4 +1,4 @@
-/** Draws lines over two logarithmic axes as a picture that any browser shows. */
+/** Plots lines over two logarithmic axes, as SVG. */
 
 export interface Line {
   readonly name: string;

@@ -1,4 +1,4 @@
-/** Conversations that were had before: threads in a store, and what their clients remember of them. */
+/** Makes earlier conversations: threads in a store, and what their clients remember of them. */
 import { hash } from "node:crypto";
 import type { Item } from "../src/core/item.ts";
 import { createChain } from "../src/core/place/chain.ts";
@@ -10,7 +10,7 @@ export interface Talk {
   readonly user: string;
   /** Everything that was said, as its client remembers it. */
   readonly messages: Message[];
-  /** What was told before the gateway was started. */
+  /** What was said before the gateway started. */
   readonly path: Path;
 }
 
@@ -19,7 +19,7 @@ export interface Message {
   readonly content: string;
 }
 
-/** Puts sessions into a store, each with so many turns, one by one, as a gateway would have done. */
+/** Stores sessions of `earlier` turns each, one commit per turn, as a gateway would have done. */
 export async function tellBefore(store: SessionStore, earlier: number, sessions: number): Promise<readonly Talk[]> {
   const talks: Talk[] = [];
   for (let index = 0; index < sessions; index += 1) {

@@ -1,6 +1,6 @@
 /**
- * Measures, in a gateway that runs, the time it works on the words of its requests: what reads, compares and writes them is
- * wrapped when it is loaded. So this comes before the gateway.
+ * Measures how long a running gateway works on the words of its requests: the functions that read, compare and write
+ * them are wrapped when loaded. So load this before the gateway.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 /** Microseconds. */
 export interface OnWords {
-  /** The text of a request becomes values, and these become items. */
+  /** A request's text becomes values, and these become items. */
   readonly reading: number;
   /** What the caller shows is compared with what is remembered. */
   readonly comparing: number;
@@ -30,7 +30,7 @@ export function readSpent(): OnWords {
   return { ...spent };
 }
 
-/** A function that works to its end before it returns, so that the time that passes is its own. */
+/** Times a function, which must be synchronous, so that all the elapsed time is its own. */
 function timed<Asked extends readonly unknown[], Found>(part: keyof OnWords, work: (...asked: Asked) => Found) {
   return (...asked: Asked): Found => {
     const before = performance.now();
