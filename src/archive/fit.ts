@@ -1,4 +1,4 @@
-/** What no form can tell of an archive: how its texts are built, and whether the parts of a turn fit together. */
+/** Checks what no form can: how an archive's texts are nested, and whether the parts of a turn fit together. */
 import { memoForm } from "./forms.ts";
 import type { ItemDelta } from "../core/event.ts";
 import { maxPieces, type Pieces } from "../core/frame/pieces.ts";
@@ -6,7 +6,7 @@ import type { Item } from "../core/item.ts";
 import { lookThrough } from "../core/json-shape.ts";
 import type { StoredTurn } from "../core/store.ts";
 
-/** What does not fit, and why; nothing: all of it does, and whoever tells the turn again asks no more. */
+/** What does not fit, and why; undefined if all does, so that a replay of the turn need not check. */
 export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">): string | undefined {
   const { memo, pieces = [] } = told ?? {};
   const wrongMemo = memo === undefined ? undefined : judgeMemo(memo);
@@ -30,7 +30,7 @@ function judgeMemo(memo: string): string | undefined {
   }
 }
 
-/** Each becomes an event when the turn is told again, also one without text; a stretch without any is a mark at most. */
+/** Each becomes an event on replay, even one without text; a stretch without pieces is at most a mark. */
 function countPieces(pieces: Pieces): number {
   let count = 0;
   for (const stretches of pieces) for (const { lengths } of stretches) count += Math.max(1, lengths.length);
@@ -38,7 +38,7 @@ function countPieces(pieces: Pieces): number {
 }
 
 function suits(stretches: Pieces[number], item: Item): boolean {
-  // It stands for one that was deleted, whose pieces are still there.
+  // It replaces a deleted item, whose pieces are still there.
   if (item.type === "tool-output") return true;
   const told = new Map<string, number>();
   for (const { kind, part, lengths } of stretches) {
@@ -51,7 +51,7 @@ function suits(stretches: Pieces[number], item: Item): boolean {
   return true;
 }
 
-/** How much of an item can be told in pieces of a kind; less than nothing where the item has no such thing. */
+/** How much of an item can be told in pieces of a kind; negative if the item has nothing of that kind. */
 function lengthOf(item: Exclude<Item, { type: "tool-output" }>, kind: ItemDelta["kind"], part: number): number {
   switch (item.type) {
     case "message": {
@@ -77,12 +77,12 @@ function lengthOf(item: Exclude<Item, { type: "tool-output" }>, kind: ItemDelta[
 
 const none = -1;
 
-/** Bodies are nested by 64 levels unless the operator allows more; what is nested deeper than this is written out by no store. */
+/** Bodies may nest 64 levels unless the operator allows more; no store writes out what is nested deeper than this. */
 const maxDepth = 3_000;
-/** Each takes about a hundred bytes of memory. A request has a million at most, and an answer few beside its log probabilities. */
+/** Each takes about 100 bytes of memory. A request has at most a million, an answer few but its log probabilities. */
 const maxContainers = 4_000_000;
 
-/** What is wrong with how a text is built, before it is parsed. Nothing: it may be parsed. Whether it is JSON is found out then. */
+/** What is wrong with a text's nesting; undefined if it may be parsed. Only parsing tells whether it is JSON. */
 export function findBadShape(text: string): string | undefined {
   const { depth, containers } = lookThrough(text, { depth: maxDepth, containers: maxContainers, members: Infinity });
   if (depth > maxDepth) return `is nested deeper than ${maxDepth} levels`;

@@ -1,4 +1,4 @@
-/** What the lines of an archive must look like. */
+/** The schemas of an archive's lines. */
 import { type TSchema, Type } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { errorCodes } from "../core/errors.ts";
@@ -6,11 +6,11 @@ import { finishes } from "../core/turn.ts";
 
 const name = Type.String({ minLength: 1 });
 /**
- * Visible ASCII, but no quote and no backslash: ids stand in headers and paths, and in events without another look at them. Ours
- * are `conv_` or `resp_` and digits, but an operator may have made others.
+ * Visible ASCII, but no quote and no backslash: ids go into headers and paths, and unescaped into events. Ours are
+ * `conv_` or `resp_` and digits, but an operator may have made others.
  */
 const id = Type.String({ pattern: "^[!#-\\[\\]-~]{1,255}$" });
-/** Base64url, in which a wrong character would only be passed over. */
+/** Base64url, whose decoder would silently skip a wrong character. */
 const hash = Type.String({ pattern: "^[A-Za-z0-9_-]{1,255}$" });
 const key = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 const date = Type.String({
@@ -19,7 +19,7 @@ const date = Type.String({
 const counted = Type.Integer({ minimum: 0 });
 const code = Type.Enum([...errorCodes]);
 const text = Type.Optional(Type.String());
-/** An adapter of the operator's own may have said null. */
+/** An operator's own adapter may have said null. */
 const unsaid = Type.Optional(Type.Union([Type.String(), Type.Null()]));
 const flag = Type.Optional(Type.Boolean());
 const extra = Type.Object({
@@ -49,7 +49,7 @@ const called = {
   strict: flag,
   deferred: flag,
 };
-/** A group may hold groups; so many, one in the other, are more than any wire knows. */
+/** Groups may contain groups, but no dialect nests them this deep. */
 const maxGroups = 8;
 const tools = Type.Array(toToolForm(maxGroups));
 
@@ -176,7 +176,7 @@ const told = Type.Object({
   ),
 });
 
-/** What is read of a memo, which is JSON text, when its turn is told again; all else of it is told as it is. */
+/** The fields of a memo (JSON text) that a replay of its turn reads; the rest is sent as it is. */
 export const memoForm: Validator = Compile(
   Type.Object({
     reasoning: Type.Object({ summary: Type.Union([Type.String(), Type.Null()]) }),
@@ -221,8 +221,8 @@ const turn = Type.Object({
 });
 
 /**
- * What a line of each type must hold. What it holds beside that is kept as it is. Compiled they judge thirty times as fast,
- * and nobody else is served while a long line is judged.
+ * What a line of each type must contain; anything else in it is kept as it is. Compiled, they are thirty times as fast,
+ * and no request is served while a long line is validated.
  */
 export const forms: Readonly<Record<string, Validator>> = {
   portico: Compile(store),

@@ -1,4 +1,4 @@
-/** What was written of a store, read back without trusting a line of it. */
+/** Reads an archive back without trusting a line of it. */
 import type { Validator } from "typebox/compile";
 import { GatewayError } from "../core/errors.ts";
 import { giveUp, interrupted } from "../core/frame/replay.ts";
@@ -7,7 +7,7 @@ import { findBadShape, findMisfit } from "./fit.ts";
 import { forms } from "./forms.ts";
 import { version } from "./write.ts";
 
-/** The records of an archive's bytes, each judged before it is told. Throws with the number of the line that is wrong. */
+/** The records in an archive's bytes, each validated before it is yielded. Throws with the number of the wrong line. */
 export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ArchiveRecord, void, void> {
   let isFirst = true;
   let isWhole = false;
@@ -31,11 +31,11 @@ interface Line {
   readonly text: string;
 }
 
-/** A turn is as long as its request and its answer, which have bounds of their own. */
+/** A turn is as long as its request and its answer, which have their own limits. */
 const maxLineBytes = 128 * 1024 * 1024;
 const newline = 0x0a;
 
-/** Lines that are not blank, without more than one of them in memory. */
+/** The lines that are not blank, with only one in memory at a time. */
 async function* readLines(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Line, void, void> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let pieces: Uint8Array[] = [];
@@ -127,7 +127,7 @@ function readType(number: number, line: unknown): { readonly type: string } {
 
 type StoreLine = Omit<Extract<ArchiveRecord, { type: "store" }>, "type"> & { readonly version: number };
 
-/** Nobody works on a turn any more that was running when it was exported. */
+/** Nobody works any more on a turn that was running when exported. */
 function toTurn(turn: Parsed<StoredTurn>): StoredTurn {
   const createdAt = new Date(turn.createdAt);
   const { told, ...rest } = turn;
@@ -140,7 +140,7 @@ function describeMisfit(form: Validator, value: unknown): string {
   const errors = form.Errors(value);
   const misfit = errors.find(({ keyword }) => keyword === "anyOf") ?? errors[0];
   const path = misfit?.instancePath.slice(1).replaceAll("/", ".") ?? "";
-  // Only the first errors are told, so that of the union itself may not be among those of its members.
+  // Only the first errors are reported: those of the members may leave out that of the union itself.
   const isInUnion = misfit?.keyword === "anyOf" || misfit?.schemaPath.includes("/anyOf/") === true;
   const what = isInUnion ? "is of no known form" : misfit?.message;
   return path === "" ? String(what) : `has a wrong field: '${path}' ${what}`;

@@ -1,10 +1,10 @@
-/** What a store holds as JSON Lines, for backups and for moving it elsewhere. */
+/** Writes a store's contents as JSON Lines, for backups and for moving it. */
 import type { ArchiveRecord } from "../core/store.ts";
 
-/** The version of the lines. A reader of a later version reads earlier ones. */
+/** The version of the format. Readers of a later version read earlier ones. */
 export const version = 1;
 
-/** One line a record, with its newline. The last one tells that nothing was cut off. */
+/** One line per record, with its newline. The last shows that nothing was cut off. */
 export async function* writeArchive(records: AsyncIterable<ArchiveRecord>): AsyncGenerator<string, void, void> {
   for await (const record of records) yield `${JSON.stringify(toLine(record))}\n`;
   yield `${JSON.stringify({ type: "end" })}\n`;
