@@ -1,12 +1,12 @@
-/** The words that a session began with, in short: a list of names alone tells nobody which one it was. */
+/** Shortens the words that a session began with: in a list of ids alone, nobody recognises a session. */
 import type { Item } from "../core/item.ts";
 
 const maxLength = 120;
 
-/** What was said first may be a long history, or a picture; one with so many bytes of JSON is not read for a list. */
+/** The first input may be a long history, or a picture; with this many bytes of JSON, a list does not read it. */
 export const maxReadBytes = 100_000;
 
-/** Of what was said first. */
+/** From the first input. */
 export function beginningOf(input: readonly Item[] | undefined): string | undefined {
   if (input === undefined || isLong(input)) return undefined;
   const asked = input.find((item) => item.type === "message" && item.role === "user");
@@ -15,7 +15,7 @@ export function beginningOf(input: readonly Item[] | undefined): string | undefi
   return toBeginning(typeof content === "string" ? content : content.find((part) => part.type === "text")?.text);
 }
 
-/** Found out without writing out much more of it than that. */
+/** Stops writing JSON soon after the limit. */
 function isLong(input: readonly Item[]): boolean {
   let length = 0;
   const json = JSON.stringify(input, (_, value: unknown) => {
@@ -33,6 +33,6 @@ export function toBeginning(text: string | null | undefined): string | undefined
     .trimEnd()
     .replaceAll(/\s+/g, " ");
   if (line === "") return undefined;
-  // Half a sign is none.
+  // No half characters.
   return line.length > maxLength ? `${line.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, "")}…` : line;
 }

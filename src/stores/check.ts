@@ -1,25 +1,25 @@
-/** Finds out whether turns can be kept now: the last write tells, and if it is too long ago, one is made to see. */
+/** Checks whether turns can be stored now: by the last write or, if that is too long ago, by a new one. */
 import type { GatewayError } from "../core/errors.ts";
 import type { SessionStore } from "../core/store.ts";
 
-/** What came of the tries to write something. */
+/** How the last writes went. */
 export interface Outcome {
-  /** When something was kept last. */
+  /** When a write last succeeded. */
   keptAt?: Date;
-  /** Why nothing was kept, the last time that it was so. */
+  /** When a write last failed, and why. */
   failure?: { readonly at: Date; readonly error: GatewayError };
 }
 
 export interface CheckParts {
   readonly outcome: Outcome;
   readonly now: () => Date;
-  /** Throws what can be seen at once. */
+  /** Throws on trouble seen at once. */
   look(): void;
-  /** Writes something, and more where a failure has to be overcome. */
+  /** Writes something, and more if a failure has to be overcome. */
   write(overcomes: boolean): Promise<unknown>;
 }
 
-/** Load balancers ask every few seconds and every turn asks before its model, so it writes seldom, and once for all who ask. */
+/** Load balancers ask every few seconds and every turn before its model, so it writes rarely, once for all who ask. */
 export function createCheck({ outcome, now, look, write }: CheckParts): SessionStore["check"] {
   let overcome: typeof outcome.failure;
   let trial: Promise<void> | undefined;
@@ -47,8 +47,8 @@ export function createCheck({ outcome, now, look, write }: CheckParts): SessionS
   };
 }
 
-/** How long a write that was kept proves that others can be. */
+/** How long a successful write is proof enough. */
 const trustedMs = 5_000;
 
-/** How long a write that failed is reason enough not to try another. */
+/** How long after a failed write no other is tried. */
 const distrustedMs = 1_000;

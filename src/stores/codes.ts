@@ -1,4 +1,4 @@
-/** What SQLite says of a failure: of a store's own file, and of the temporary ones that every store may need. */
+/** SQLite's result codes, for a store's own file and for the temporary files that every store may need. */
 
 /** Its primary result codes. */
 export const primary = {
@@ -12,7 +12,7 @@ export const primary = {
   notDatabase: 26,
 } as const;
 
-/** That of an error of SQLite's; nothing when it is not one. */
+/** The code of an SQLite error; undefined for any other. */
 export function primaryCodeOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return undefined;
   return thrown.errcode & 0xff;

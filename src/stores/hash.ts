@@ -1,12 +1,12 @@
-/** What is kept of a caller's own words: without the key that lives in the store nobody can tell, by trying, whose they are. */
+/** Hashes callers' own words: without the key, which is in the store, nobody can find out by trying whose they are. */
 import { createHmac, createSecretKey } from "node:crypto";
 
 export type KeyedHash = (owner: string, words: string) => Buffer;
 
 export function createKeyedHash(secret: Uint8Array): KeyedHash {
-  // A key object is prepared once; from the plain bytes every hash would cost five times as much.
+  // A key object is prepared once; from plain bytes, every hash would cost five times as much.
   const key = createSecretKey(secret);
-  // A turn asks for the same hash when it looks for its session and again when it is kept, and so does the next one.
+  // A turn needs the same hash to find its session and again to be stored, and so does the next one.
   const recent = new Map<string, Buffer>();
   return (owner, words) => {
     const name = JSON.stringify([owner, words]);
@@ -21,5 +21,5 @@ export function createKeyedHash(secret: Uint8Array): KeyedHash {
 }
 
 const maxRecentHashes = 10_000;
-/** A caller's word may be as long as a request, and must not stay for it. */
+/** Words may be as long as a request; long ones are not cached. */
 const maxRecentLength = 200;

@@ -5,13 +5,13 @@ import { createMemoryStore } from "./memory.ts";
 import { createSqliteStore } from "./sqlite.ts";
 
 /**
- * A store of the kind that the URL's scheme names: `memory:` forgets at the end, `sqlite:<absolute path>` and `redis://…` do
- * not. `warn` hears of what works less well, for a while or as it is set up.
+ * The URL's scheme names the kind of store: `memory:` forgets at the end, `sqlite:<absolute path>` and `redis://…` do
+ * not. `warn` is told what works less well, for a while or as configured.
  */
 export async function openStore(url: string, warn?: Warn): Promise<SessionStore> {
   const scheme = url.slice(0, url.indexOf(":") + 1);
   const open = schemes.get(scheme);
-  // Only the scheme is told: what follows it may hold a password.
+  // Shows only the scheme: the rest may contain a password.
   if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known are: ${known}.`);
   return open(url, warn);
 }
@@ -33,7 +33,7 @@ function openSqlite(url: string, warn?: Warn): SessionStore {
   throw new Error(`The session store '${url}' must name its file by an absolute path.`);
 }
 
-/** Its code, and the client that it stands on, are loaded only where they are wanted. */
+/** Its code and its client library are loaded only when needed. */
 async function openRedis(url: string, warn?: Warn): Promise<SessionStore> {
   const { createRedisStore } = await import("./redis.ts");
   return createRedisStore({ url, warn });

@@ -1,4 +1,4 @@
-/** Turns in the memory of this process: quick, and gone with it. */
+/** Keeps turns in this process's memory: fast, and gone with it. */
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./memory/archive.ts";
 import { createConversations } from "./memory/conversations.ts";

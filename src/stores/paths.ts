@@ -1,17 +1,17 @@
-/** The paths to turns at hand. Each grows with its thread, so that a long one is not put together for every turn. */
+/** Caches the paths to turns. Each grows with its thread, so that a long one is not rebuilt for every turn. */
 import { extend, noPath, type Path } from "../core/place/path.ts";
 import type { PathTurn, StoredTurn } from "../core/store.ts";
 
 export interface Paths {
-  /** The path to a turn; nothing when a turn of it is not at hand. */
+  /** The path to a turn; undefined if `get` lacks a turn of it. */
   find(turnId: string, get: (turnId: string) => PathTurn | undefined): Path | undefined;
-  /** A turn has come: the path to its parent goes on to it. */
+  /** Extends the path to a new turn's parent to the turn. */
   grow(turn: PathTurn): void;
-  /** Whoever changes or takes away any turn must have all paths forgotten. */
+  /** Whoever changes or deletes any turn must call this. */
   clear(): void;
 }
 
-/** No more items than this stand in all paths together, apart from one that is longer. */
+/** The most items in all paths together, unless a single one is longer. */
 const maxItems = 1 << 20;
 
 export function createPaths(): Paths {
@@ -56,7 +56,7 @@ export function createPaths(): Paths {
   };
 }
 
-/** Leaves out how the turn was told, which nobody needs who only reads what was said. */
+/** Leaves out how the turn was told, which readers of what was said do not need. */
 export function withoutTold({ told: _told, ...turn }: StoredTurn): PathTurn {
   return turn;
 }

@@ -1,13 +1,13 @@
-/** Turns that were kept or read just now, within a bound, so that a thread in use is not read from the store for every turn. */
+/** A bounded cache of turns recently stored or read, so that a thread in use is not read anew for every turn. */
 import type { Path } from "../core/place/path.ts";
 import type { PathTurn } from "../core/store.ts";
 import { createPaths } from "./paths.ts";
 
 export interface Recent {
   get(turnId: string): PathTurn | undefined;
-  /** The path to a turn, if all of it is here. */
+  /** The path to a turn, if all is cached. */
   path(turnId: string): Path | undefined;
-  /** `size` is how many characters its items have. One that runs is not put here, as it will be another when it is over. */
+  /** `size` is how many characters its items have. A running turn is not added, because it changes when it ends. */
   add(turn: PathTurn, size: number): void;
   forget(turnIds: readonly string[]): void;
   forgetSessions(sessionIds: readonly string[]): void;
@@ -15,9 +15,9 @@ export interface Recent {
 }
 
 /**
- * Whoever changes or deletes a turn in the store must have it forgotten here. The oldest go first, half of the bound at once:
- * to look for the oldest one each time a turn comes would cost as much as a quarter of keeping it. Each turn takes some room
- * beside its items, which of short turns is the most.
+ * Whoever changes or deletes a turn in the store must have it forgotten here. The oldest are evicted first, half of the
+ * limit at once: finding the oldest for each new turn would cost a quarter of storing it. Each turn takes some memory
+ * beside its items; in short turns, that is most of it.
  */
 export function createRecent(maxSize = usualSize): Recent {
   let newer = createShelf();
@@ -25,7 +25,7 @@ export function createRecent(maxSize = usualSize): Recent {
   const paths = createPaths();
   const get = (turnId: string) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn;
 
-  /** Of turns that are not here there is no path either. */
+  /** Turns that are not cached are in no path either. */
   function forget(turnIds: readonly string[]): void {
     let isAny = false;
     for (const turnId of turnIds) for (const shelf of [newer, older]) isAny = remove(shelf, turnId) || isAny;
@@ -66,7 +66,7 @@ export function createRecent(maxSize = usualSize): Recent {
 
 const usualSize = 32 * 1024 * 1024;
 
-/** What a turn takes in memory beside the characters of its items, about: objects, names, its places in the maps. */
+/** About what a turn takes in memory beside its items' characters: objects, names, entries in the maps. */
 const turnSize = 1_000;
 
 interface Shelf {
@@ -78,7 +78,7 @@ function createShelf(): Shelf {
   return { turns: new Map(), size: 0 };
 }
 
-/** False: it was not there. */
+/** False if it is not there. */
 function remove(shelf: Shelf, turnId: string): boolean {
   shelf.size -= shelf.turns.get(turnId)?.size ?? 0;
   return shelf.turns.delete(turnId);

@@ -1,4 +1,4 @@
-/** Turns in Redis or Valkey: each commit is one script, so that it is kept as a whole, in one round trip. */
+/** Stores turns in Redis or Valkey: each commit is one script, hence atomic, and one round trip. */
 import type { SessionStore } from "../core/store.ts";
 import { readAddress } from "./redis/address.ts";
 import { createArchive } from "./redis/archive.ts";
@@ -21,9 +21,9 @@ export interface RedisStoreOptions {
   /** `redis[s]://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N]`. */
   readonly url: string;
   readonly now?: (() => Date) | undefined;
-  /** How many characters of turns stay in memory, each turn counted as a thousand more than its items have. */
+  /** How many characters of turns are cached; each turn counts as a thousand more than its items have. */
   readonly maxRecentSize?: number | undefined;
-  /** Hears of settings of the server with which turns could be lost; without it the process does. */
+  /** Told of server settings that could lose turns; by default a process warning. */
   readonly warn?: ((message: string) => void) | undefined;
   readonly times?: Partial<RedisTimes> | undefined;
 }
@@ -38,7 +38,7 @@ const usualTimes: RedisTimes = {
   renewMs: 3_000,
 };
 
-/** A store in Redis; it is made if it is not there. Throws `store_unavailable` with one sentence when it cannot be opened. */
+/** A store in Redis, created if it is missing. Throws `store_unavailable` with one sentence if it cannot be opened. */
 export async function createRedisStore(options: RedisStoreOptions): Promise<SessionStore> {
   const { now = () => new Date(), maxRecentSize, warn = warnProcess } = options;
   const times = { ...usualTimes, ...options.times };
@@ -62,8 +62,8 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
     const deletion = createDeletion(ground);
     const debts = createDebts();
     const neighbours = createNeighbours(ground, connection, times);
-    // How turns ended is told before their names are given back. Redis may also have come back empty, and the command line looks for
-    // what marks a store.
+    // Turns' ends are stored before their names are released. Redis may also have come back empty, and the command line
+    // looks for what marks a store.
     settling.push(debts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
     return {
       ...search,

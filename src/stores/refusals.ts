@@ -1,4 +1,4 @@
-/** What a store says when it cannot do what it was asked. */
+/** The errors of a store that cannot do what it is asked. */
 import { GatewayError } from "../core/errors.ts";
 import type { StoredTurn } from "../core/store.ts";
 
@@ -10,7 +10,7 @@ export function storeClosed(): GatewayError {
   return unavailable("The session store is closed.");
 }
 
-/** Hints are kept as hashes under one key, so two keys in one store would make sessions that nobody finds again. */
+/** Hints are hashed with one key; with two in one store, some sessions could never be found again. */
 export function otherKey(): GatewayError {
   return new GatewayError(
     "invalid_value",
@@ -22,7 +22,7 @@ export function brokenArchive(what: string): GatewayError {
   return new GatewayError("invalid_value", `The archive is not whole: ${what}. Export it again. Nothing was taken in.`);
 }
 
-/** What is of one owner leads to nothing of another's: whoever reads a path or moves a tip relies on it, and asks no more. */
+/** Nothing of one owner leads to another's: whoever reads a path or moves a tip relies on it without checking. */
 export function mixedOwners(what: string): GatewayError {
   return new GatewayError(
     "invalid_value",
@@ -30,7 +30,7 @@ export function mixedOwners(what: string): GatewayError {
   );
 }
 
-/** Why a turn of an archive is not taken in: what it names is not there, or is of another owner. */
+/** Why an archive's turn is not imported: what it names is missing, or is another owner's. */
 export function misplacedTurn(
   turnId: string,
   named: "session" | "parent",
@@ -43,7 +43,7 @@ export function misplacedTurn(
   return brokenArchive(`${what}, which ${isInSession ? "is not in it" : "does not come before it"}`);
 }
 
-/** Holds what a turn of an archive names against the owners of what is there. */
+/** Checks that what an archive's turn names exists and has its owner. */
 export function checkPlace(
   { id, owner, session, parent }: Pick<StoredTurn, "id" | "owner" | "session" | "parent">,
   ownerOfSession: (sessionId: string) => unknown,

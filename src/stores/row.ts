@@ -1,4 +1,4 @@
-/** Turns as rows of texts and numbers, in which a store can keep them, and back. */
+/** Converts turns to rows of texts and numbers, as a store keeps them, and back. */
 import type { PathTurn, StoredTurn, Told } from "../core/store.ts";
 
 /** The columns in the order of a row. */
@@ -9,8 +9,8 @@ export const turnColumns =
 export const addRow = `INSERT INTO turns (${turnColumns}) VALUES (${turnColumns.replaceAll(/\w+/g, "?")})`;
 
 /**
- * Items, usage, pieces and what was told are JSON text, dates are milliseconds since 1970. The pieces have a column of
- * their own, so that they can be let go alone; the memo is text already.
+ * Items, usage, pieces and what was told are JSON text, dates are milliseconds since 1970. The pieces have their own
+ * column, so that they can be deleted alone; the memo is text already.
  */
 export type TurnRow = [
   id: string,
@@ -32,7 +32,7 @@ export type TurnRow = [
   memo: string | null,
 ];
 
-/** The same without the columns that a path does not show. */
+/** The columns that a path needs. */
 export const pathColumns = turnColumns.replace(/, ended.*$/, "");
 
 export function toRow(turn: StoredTurn): TurnRow {
@@ -69,7 +69,7 @@ export function toTurn(row: TurnRow): StoredTurn {
   return { ...toPathTurn(row), ...(told !== undefined && { told }) };
 }
 
-/** Without what was told beside the items, which a long thread need not be read for. */
+/** Leaves out what was told beside the items, which a path does not need. */
 export function toPathTurn(row: TurnRow): PathTurn {
   const [id, owner, session, parent, created, model, status, input, output, usage, digest, exchange, gap] = row;
   return {
@@ -94,7 +94,7 @@ function toTold([, , , , , , , , , , , , , ended, json, pieces, memo]: TurnRow):
   const told: Omit<Told, "endedAt" | "pieces" | "memo"> = JSON.parse(json);
   return {
     ...told,
-    // What was undefined is not in the text.
+    // JSON leaves out undefined fields.
     history: told.history,
     contextItems: told.contextItems,
     endedAt: ended === null ? undefined : new Date(ended),

@@ -1,4 +1,4 @@
-/** Turns in one SQLite file: on the disk when a commit resolves, in one sync for all that were committed while the last one ran. */
+/** Stores turns in one SQLite file: on disk when a commit resolves, one sync for all commits during the last one. */
 import type { DatabaseSync } from "node:sqlite";
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./sqlite/archive.ts";
@@ -21,13 +21,13 @@ export interface SqliteStoreOptions {
   /** An absolute path, or `:memory:`. */
   readonly file: string;
   readonly now?: (() => Date) | undefined;
-  /** How many characters of turns stay in memory, each turn counted as a thousand more than its items have. */
+  /** How many characters of turns are cached; each turn counts as a thousand more than its items have. */
   readonly maxRecentSize?: number | undefined;
-  /** Hears of what works less well for a while; without it the process does. */
+  /** Told what works less well for a while; by default a process warning. */
   readonly warn?: ((message: string) => void) | undefined;
 }
 
-/** A store in a file; it is made if it is not there, and brought to the newest schema if it is older. */
+/** A store in a file, which is created if missing and migrated if its schema is older. */
 export function createSqliteStore(options: SqliteStoreOptions): SessionStore {
   const database = openDatabase(options.file);
   try {
@@ -65,12 +65,12 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
     async close() {
       await ground.group.close();
       ground.trySettle();
-      // What that wrote may still be on its way, or never come there.
+      // What that wrote may not be on disk yet, or may never be.
       await sync?.whenOnDisk(false).catch(() => {});
       await checkpoints.close();
       sync?.close();
       if (database.isOpen) database.close();
-      // What was at hand is no longer given out either.
+      // A closed store does not serve its cache either.
       ground.recent.clear();
       unlock?.();
     },

@@ -1,10 +1,10 @@
-/** Gathers an archive in a temporary file before any of it is taken in: it may be larger than memory and come slowly. */
+/** Stages an archive in a temporary file before any of it is imported: it may exceed memory and arrive slowly. */
 import type { ArchiveRecord } from "../core/store.ts";
 import { createTemporary } from "./temporary.ts";
 
 export interface Staging {
   add(record: ArchiveRecord): void;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   read(): Iterable<StagedRow>;
   close(): void;
 }
@@ -22,7 +22,7 @@ export function createStaging(toStaged: (record: ArchiveRecord) => readonly unkn
   const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");
   return {
     add: (record) => void use(() => add.run(record.type, JSON.stringify(toStaged(record)))),
-    // To read the first rows, the last ones that were added may have to leave memory for the file.
+    // Reading the first rows may move the last added ones from memory to the file, which can fail.
     *read() {
       const rows = read.iterate() as Iterator<unknown> as Iterator<StagedRow>;
       for (let row = use(() => rows.next()); row.done !== true; row = use(() => rows.next())) yield row.value;

@@ -1,4 +1,4 @@
-/** A database in a temporary file: for what may be larger than memory, and is gone with the process. */
+/** A database in a temporary file, for what may be larger than memory and ends with the process. */
 import { accessSync, constants } from "node:fs";
 import { tmpdir } from "node:os";
 import { primary, primaryCodeOf } from "./codes.ts";
@@ -7,13 +7,13 @@ import { unavailable } from "./refusals.ts";
 
 export interface Temporary {
   readonly database: DatabaseSync;
-  /** Works with it. What its folder has no room for is told with the words that `createTemporary` was given. */
+  /** Runs `work`. Failures of the temporary folder are reported in the words given to `createTemporary`. */
   use<T>(work: () => T): T;
 }
 
-/** `what` cannot be done without it, and then comes `remedy`. */
+/** Its errors begin with `what` and end with `remedy`. */
 export function createTemporary(what: string, remedy: string): Temporary {
-  // A database without a name lives in memory as long as it is small, then in a file that goes with it.
+  // A database without a name is in memory while it is small, then in a file that is deleted with it.
   const database = new DatabaseSync("");
   return {
     database,
@@ -23,17 +23,17 @@ export function createTemporary(what: string, remedy: string): Temporary {
       } catch (thrown) {
         if (!(thrown instanceof Error) || !ofFolder.has(primaryCodeOf(thrown) ?? 0)) throw thrown;
         const room = "Make room there, or name another folder in the environment variable TMPDIR";
-        // Without its cause, which would pass for a fault of the store.
+        // Without its cause, which would look like the store's fault.
         throw unavailable(`${what} in the temporary folder ${findFolder()}: ${thrown.message}. ${room}, and ${remedy}`);
       }
     },
   };
 }
 
-/** What is said where the folder cannot be written. */
+/** The codes for a folder that cannot be written. */
 const ofFolder: ReadonlySet<number> = new Set([primary.diskFails, primary.full, primary.cannotOpen]);
 
-/** SQLite takes the first of these that may be written. */
+/** SQLite uses the first of these that is writable. */
 function findFolder(): string {
   if (process.platform === "win32") return tmpdir();
   const { SQLITE_TMPDIR, TMPDIR } = process.env;

@@ -1,7 +1,7 @@
 /** The rules that every store shares: when a commit's turns are kept, and what can be followed. */
 import type { Commit, Session, StoredTurn } from "../core/store.ts";
 
-/** Keep the turns and leave every tip, move their session's tip to the last, make their session, or keep nothing. */
+/** Keep the turns and move no tip, move their session's tip to the last, create their session, or keep nothing. */
 export type Verdict = "keep" | "keep-and-move" | "keep-and-create" | "refuse";
 
 /** What a store looks up to judge a commit. */
@@ -16,8 +16,8 @@ export interface Shelf {
 }
 
 /**
- * A turn whose parent or session is gone is refused, and so is one that was running and is gone: to keep it would bring
- * back what someone deleted. Of two turns the first one's parent decides, as the second follows the first.
+ * Refuses a turn whose parent or session is gone, and a running turn that is gone itself: keeping it would bring back
+ * what someone deleted. Of two turns, the first one's parent decides, because the second follows the first.
  */
 export function judge({ turns: [turn, next], session: move, begun }: Commit, shelf: Shelf): Verdict {
   if (begun === true && !shelf.isRunning(turn.owner, (next ?? turn).id)) return "refuse";
@@ -35,19 +35,19 @@ export function judge({ turns: [turn, next], session: move, begun }: Commit, she
   return mayBranch ? "keep" : "refuse";
 }
 
-/** The turn where it still can be: it came to nothing, and is kept even if its place was deleted in the meantime, but outside of it. */
+/** A turn that failed or was cancelled, with what is left of its place: it is kept even if that was deleted. */
 export function toPlaceLeft(turn: StoredTurn, shelf: Shelf): StoredTurn {
   const { owner, parent } = turn;
   const isFollowing = parent !== undefined && shelf.canFollow(owner, parent);
   return { ...turn, session: sessionLeft(turn, shelf), parent: isFollowing ? parent : undefined };
 }
 
-/** The turn's session, if it is there. */
+/** The turn's session, if it exists. */
 export function sessionLeft({ session }: StoredTurn, shelf: Shelf): string | undefined {
   return session === undefined ? undefined : shelf.readSession(session)?.id;
 }
 
-/** Nothing follows a turn that is not over, or came to nothing: it is no part of any thread. */
+/** Nothing follows a turn that is running, failed or cancelled: it is part of no thread. */
 export function isFollowable(status: StoredTurn["status"]): boolean {
   return status === "completed" || status === "incomplete" || status === "shown";
 }

@@ -10,7 +10,7 @@ export function createArchive(shelves: Shelves): Archive {
   const { turns, sessions, checkOpen, nameOf } = shelves;
   const { listLoose, hasLoose, around } = createLoose(shelves);
 
-  /** What is there when it is asked for; a session or turn that is gone when its time comes is left out. */
+  /** A session or turn that is deleted before the export reaches it is left out. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     checkOpen();
     const outside = wanted === undefined ? [] : around(wanted);
@@ -105,14 +105,14 @@ export function createArchive(shelves: Shelves): Archive {
     return { sessions: newSessions.size, turns: newTurns.size, hintsTaken: taken.length };
   }
 
-  /** One that went while the archive was written is no tip; and a session that has one keeps it. */
+  /** A turn deleted during the export is no tip, and a session that has a tip keeps it. */
   function giveTip(sessionId: string, tip: string): void {
     const session = sessions.get(sessionId);
     if (session === undefined || session.tip !== undefined || turns.get(tip)?.owner !== session.owner) return;
     shelves.putSession({ ...session, tip });
   }
 
-  /** False: a session that came to life under the same hint since then keeps it. */
+  /** False if another session has the hint by now, which keeps it. */
   function giveHint(sessionId: string, hint: string): boolean {
     const session = sessions.get(sessionId);
     if (session === undefined || shelves.sessionUnder(session.owner, hint) !== undefined) return false;

@@ -1,4 +1,4 @@
-/** The sessions of the memory store as things that callers handle by name. */
+/** The memory store's sessions as conversations that callers name. */
 import type { Conversations } from "../../core/store.ts";
 import type { Shelves } from "./shelves.ts";
 

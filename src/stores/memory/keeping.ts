@@ -1,4 +1,4 @@
-/** How turns come into the memory store, and how they leave it. */
+/** Adds turns to the memory store, and removes them. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping, PruneRules, StoredTurn } from "../../core/store.ts";
@@ -19,7 +19,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     shelves.putKey(owner, key, { fingerprint, turnId, createdAt: now() });
   }
 
-  /** It comes to the end of the order too, as it is only now that it arrives. */
+  /** Also moves it to the end of the order, because it arrives only now. */
   function replaceRunning(turn: StoredTurn): boolean {
     const running = turns.get(turn.id);
     if (running?.owner !== turn.owner || running.status !== "running") return false;
@@ -43,7 +43,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     return removeAll(inIt.toReversed());
   }
 
-  /** Children that stay are roots now. Tells how many of the turns were there. */
+  /** Children that stay become roots. Returns how many of the turns existed. */
   function removeAll(turnIds: readonly string[]): number {
     let count = 0;
     for (const turnId of turnIds) {
@@ -96,7 +96,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     return idle.flatMap((tree) => tree.toReversed().map(({ id }) => id));
   }
 
-  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  /** Failed and cancelled turns go by their own age: the session beside them may be in use forever. */
   function findFailed(idleBefore: Date): string[] {
     const failed = [...turns.values()].filter(({ status }) => status === "failed" || status === "cancelled");
     const isOld = ({ id, createdAt }: StoredTurn) =>
@@ -104,7 +104,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     return failed.filter(isOld).map(({ id }) => id);
   }
 
-  /** Threads that were left, each from its end up to where another goes on: children came later than their parents. */
+  /** Abandoned threads, each from its end up to where another branches off: children come after their parents. */
   function removeLeft(idleBefore: Date): number {
     const newestFirst = [...turns.values()].toReversed();
     return newestFirst.filter((turn) => {
@@ -116,7 +116,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     }).length;
   }
 
-  /** What came to nothing does not follow anything. */
+  /** Failed and cancelled turns do not count. */
   function isFollowed(turnId: string): boolean {
     const statuses = shelves
       .listed("children", turnId)

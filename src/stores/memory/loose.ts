@@ -1,15 +1,15 @@
-/** What the memory store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
+/** What the memory store keeps outside of sessions, as the operator sees it: trees, each named by its root. */
 import type { Archive, SessionSummary, StoredTurn } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
 import { noLoose } from "../refusals.ts";
 import type { Shelves } from "./shelves.ts";
 
 interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
-  /** The ids of what came before a turn, of the turn and of all that follows it, parents first; none if it is in a session. */
+  /** The ids of a turn's ancestors, the turn and its descendants, parents first; none if it is in a session. */
   around(turnId: string): readonly string[];
-  /** Of them those that follow the turn. */
+  /** Only its descendants. */
   below(turnId: string): readonly string[];
-  /** Every root with all that follows it outside of sessions, parents first. */
+  /** Every root with its descendants outside of sessions, parents first. */
   trees(): readonly (readonly StoredTurn[])[];
 }
 

@@ -1,4 +1,4 @@
-/** How a request finds its place in the memory store. */
+/** Finds a request's place in the memory store. */
 import { noPath, type Path } from "../../core/place/path.ts";
 import { maxTwins, type PathTurn, type Search } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";

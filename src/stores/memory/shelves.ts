@@ -1,4 +1,4 @@
-/** Where the memory store puts things, with everything by which they are found again. */
+/** What the memory store holds, with the indexes that find it. */
 import { randomBytes } from "node:crypto";
 import type { Conversation, KeptKey, Session, StoredTurn } from "../../core/store.ts";
 import { createKeyedHash } from "../hash.ts";
@@ -19,10 +19,10 @@ export function createShelves(now: () => Date) {
   const sessions = new Map<string, KeptSession>();
   const sessionIds = new Map<string, string>();
   const keys = new Map<string, KeptKey>();
-  /** The secrets of seals, in base64url: the first is the store's own. */
+  /** The seal keys, in base64url: the first is the store's own. */
   const sealKeys: string[] = [];
   const paths = createPaths();
-  /** Ids of turns, in the order in which they came; and the names of the keys of a turn. */
+  /** Ids of turns, in order of arrival, and the names of a turn's idempotency keys. */
   const lists = new Map<string, Set<string>>();
   let hintKey: Uint8Array = randomBytes(32);
   let hash = createKeyedHash(hintKey);
@@ -83,7 +83,7 @@ export function createShelves(now: () => Date) {
       for (const name of inList("keys", turnId)) if (keys.get(name)?.turnId === turnId) keys.delete(name);
       lists.delete(JSON.stringify(["keys", turnId]));
     },
-    /** Puts a turn in the place of one that has the same id and marks; it keeps its place in the order too. */
+    /** Replaces a turn by one with the same id and marks, at the same place in the order. */
     changeTurn(turn: StoredTurn): void {
       const before = turns.get(turn.id)?.parent;
       if (before !== undefined) strike(turn.id, "children", before);
@@ -108,7 +108,7 @@ export function createShelves(now: () => Date) {
   };
 }
 
-/** The lists that a turn stands in. What came to nothing is said in no session, and stands beside it. */
+/** The lists that a turn is in. One that nothing can follow is not in its session, but beside it. */
 function listsOf({ status, session, parent, digest, exchange }: StoredTurn): readonly (readonly string[])[] {
   const names = parent === undefined ? [] : [["children", parent]];
   if (session === undefined) return names;
