@@ -1,4 +1,4 @@
-/** The operator's view of the SQLite store: lists its sessions, and writes out what it holds page by page. */
+/** The operator's view of the SQLite store: lists its sessions, and exports its contents page by page. */
 import type { Archive, ArchiveRecord, SessionPage } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
@@ -15,9 +15,9 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   const statements = prepareArchive(ground);
 
   /**
-   * What is read is bounded by numbers of rows, not held by a transaction: for as long as someone reads slowly, that would keep
-   * what is deleted in the log, and the log from its end. But SQLite gives the largest numbers out again when their rows are
-   * gone, so what stands under a number by then is told only where it goes with what was told.
+   * Row numbers bound what is read, not a transaction: with a slow reader, that would keep deleted data in the log, and
+   * the log from restarting. But SQLite reuses the largest numbers once their rows are gone, so the row under a number
+   * is exported only if it fits what was exported before.
    */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = readNumber(statements.lastSession);
@@ -32,7 +32,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
         read(() => page.forEach((session) => told.addSession(session.id)));
         yield* read(() => page.map(toRecord));
       }
-      // Read after the sessions, so that every tip that was told is among the turns.
+      // Read after the sessions, so that every exported tip is among the turns.
       yield* exportTurns(readNumber(statements.lastTurn), told, isOutside, wanted);
     } finally {
       told.close();
@@ -91,7 +91,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     }
   }
 
-  /** The sessions under a hint: it is hashed with its owner, so each owner is asked for. */
+  /** The sessions under a hint: it is hashed with its owner, so each owner is tried. */
   function findNamed(hint: string, owner: string | undefined): string {
     ground.freshen();
     const owners = owner === undefined ? (statements.listOwners.all() as { owner: string }[]) : [{ owner }];
@@ -122,7 +122,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   };
 }
 
-/** Where a turn stands, and how many bytes it has. */
+/** A turn's row number, and how many bytes it has. */
 interface SizedRow {
   readonly number: number;
   readonly bytes: number;
@@ -180,7 +180,7 @@ function prepareArchive({ prepare }: Ground) {
     lastSession: prepare("SELECT coalesce(max(rowid), 0) AS number FROM sessions"),
     lastTurn: prepare("SELECT coalesce(max(rowid), 0) AS number FROM turns"),
     findActivity: prepare("SELECT active, updated, rowid AS number FROM sessions WHERE id = ? AND deleted = 0"),
-    // From each owner to the next one: there are few, and they may have a million sessions.
+    // Steps from owner to owner: there are few, but they may have a million sessions.
     listOwners: prepare(`
       WITH RECURSIVE owners (owner) AS (
         SELECT min(owner) FROM sessions INDEXED BY sessions_by_owner WHERE deleted = 0
@@ -210,9 +210,9 @@ function prepareArchive({ prepare }: Ground) {
   };
 }
 
-/** The page comes first: what is told of a session is looked up for those on it, and not for all of the same hour, which are sorted for it. */
+/** The page comes first: details are looked up only for its sessions, not for all of the same hour, which it sorts. */
 function toListing(index: string, condition: string): string {
-  // Numbers alone are looked through for it.
+  // This scans only row numbers.
   const first = `SELECT min(rowid) FROM turns INDEXED BY turns_by_digest WHERE turns.session = page.id AND ${isSaid}`;
   return `
     WITH page AS MATERIALIZED (

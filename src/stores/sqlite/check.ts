@@ -23,7 +23,7 @@ export function createFileCheck(
 }
 
 /**
- * Into what is left of a full disk a small write may still fit, so a failure is overcome by one as large as a turn: its own
- * page and those of the indexes are 40 KB.
+ * A small write may still fit on a full disk, so only one as large as a turn proves that a failure is over: a turn's
+ * own page and those of the indexes are 40 KB.
  */
 const roomBytes = 65_536;

@@ -1,4 +1,4 @@
-/** The program of the thread that takes the pages of the write-ahead log over into the file. */
+/** The program of the thread that checkpoints the write-ahead log into the file. */
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
@@ -11,11 +11,11 @@ export interface LogLength {
 
 // The path of the file.
 const place = pathToFileURL(workerData as string);
-// A file that was moved away must not be made anew.
+// A file that was moved away must not be recreated.
 place.searchParams.set("mode", "rw");
 const database = new DatabaseSync(place, { timeout: 0 });
 database.exec("PRAGMA synchronous = FULL");
-// A SQLite that does not know NOOP takes the log over whenever it is asked, which is more work and as good.
+// An SQLite without NOOP checkpoints whenever it is asked, which is more work but just as good.
 const look = database.prepare("PRAGMA wal_checkpoint(NOOP)");
 // PASSIVE waits for nobody and nobody waits for it.
 const takeOver = database.prepare("PRAGMA wal_checkpoint(PASSIVE)");

@@ -1,4 +1,4 @@
-/** Keeps the write-ahead log short: a thread of its own takes the pages over into the file, away from the requests. */
+/** Keeps the write-ahead log short: a separate thread checkpoints it into the file, away from the requests. */
 import { statSync } from "node:fs";
 import { extname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -8,27 +8,27 @@ import type { LogLength } from "./checkpoints-thread.ts";
 import type { Sync } from "./sync.ts";
 
 export interface Checkpoints {
-  /** Something was written, so the log is looked at in a moment. */
+  /** Call it after a write: the log is checked in a moment. */
   noteWrite(): void;
-  /** Whoever wants to write waits for this first: some milliseconds, now and then, in which the log comes to its end. */
+  /** Writers await this first: some milliseconds, now and then, while the end of the log is checkpointed. */
   pause(): Promise<void> | undefined;
   /**
-   * Pages of the log still hold what was deleted, and the file only shrinks when they are taken over into it. Whoever
-   * reads just now keeps it from being emptied; nobody shall wait for that, the next time will do.
+   * Pages of the log still contain what was deleted, and the file only shrinks when they are checkpointed. A current
+   * reader keeps the log from being emptied; nobody waits for that, the next time will do.
    */
   emptyLog(): Promise<void>;
-  /** Must come before the database is closed, so that closing it takes over what is left. */
+  /** Call it before closing the database, so that closing checkpoints what is left. */
   close(): Promise<void>;
 }
 
 interface LogLimits {
-  /** How long after a write the log is looked at. */
+  /** How long after a write the log is checked. */
   readonly lookMs: number;
-  /** So many pages are worth taking over; one that was written again in the meantime is taken over once. */
+  /** How many pages are worth a checkpoint; a page rewritten in the meantime is copied only once. */
   readonly minPages: number;
-  /** With so many pages the log begins anew: seldom, as writing pauses for it, and soon enough to be read in a moment after a crash. */
+  /** At how many pages the log restarts: rarely, because writing pauses for it, but soon enough for quick recovery. */
   readonly maxPages: number;
-  /** How long after it failed the thread is tried again. */
+  /** How long after a failure the thread is retried. */
   readonly restMs: number;
 }
 
@@ -37,8 +37,8 @@ const defaultLimits: LogLimits = { lookMs: 50, minPages: 1_000, maxPages: 8_000,
 const pageBytes = 4_096;
 
 /**
- * A log begins anew only when a write finds all of it taken over, and under load there is always a page more. So when it
- * has become long, writing pauses for the last few. While the thread cannot work, as on a full disk, SQLite does it all by
+ * A log restarts only when a write finds all of it checkpointed, and under load there is always one more page. So when
+ * it is long, writing pauses for the last few. While the thread cannot work, as on a full disk, SQLite checkpoints by
  * itself, between two requests.
  */
 export function createCheckpoints(
@@ -56,7 +56,7 @@ export function createCheckpoints(
   let pause: Promise<void> | undefined;
   let last: Promise<unknown> = Promise.resolve();
 
-  /** One after the other, and a failure of one is not the next one's. */
+  /** One after the other; a failure does not affect the next. */
   function inTurn(work: () => Promise<void>): Promise<void> {
     const result = last.then(work);
     last = result.catch(() => {});
@@ -69,11 +69,11 @@ export function createCheckpoints(
 
   function look(): void {
     timer = undefined;
-    // A log that began anew keeps its size, so this only tells that there is nothing to do yet, without a thread for it.
+    // A restarted log keeps its file size, so this only tells, without the thread, that there is nothing to do yet.
     if (sizeOf(`${file}-wal`) >= minPages * pageBytes) void inTurn(shorten);
   }
 
-  /** What may not be on the disk must not go into the file: after a crash its log would not fit to it. */
+  /** What may not be on disk must not go into the file: after a crash, the log would not match it. */
   function isTrusted(): boolean {
     try {
       trust();
@@ -90,7 +90,7 @@ export function createCheckpoints(
     if (length !== undefined && length.log >= maxPages) await takeAll(() => {});
   }
 
-  /** Takes over the whole log while nobody writes. */
+  /** Checkpoints all of the log while nobody writes. */
   async function takeAll(andThen: () => void): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     pause = promise;
@@ -103,25 +103,25 @@ export function createCheckpoints(
     }
   }
 
-  /** Has the log taken over if at least so many pages are to be. Nothing: there is no thread, or no longer. */
+  /** Checkpoints the log if at least `pages` are due. Undefined if there is no thread, or no longer. */
   async function ask(pages: number): Promise<LogLength | undefined> {
     const asked = thread;
     if (asked === undefined) return undefined;
-    // Only while someone waits for it does the thread keep the process alive.
+    // The thread keeps the process alive only while someone waits for it.
     asked.ref();
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
     asked.postMessage(pages);
     const length = await new Promise<LogLength | undefined>((resolve) => (answer = resolve));
-    // One that is being ended keeps it alive until it has.
+    // One being terminated keeps it alive until its end.
     if (asked === thread) asked.unref();
     return length;
   }
 
   function start(): Worker | undefined {
     try {
-      // The same ending as this file has, from the sources as in the package.
+      // The same extension as this file, in the sources and in the package.
       const program = new URL(`./checkpoints-thread${extname(import.meta.filename)}`, import.meta.url);
-      // None of the process's own flags: some of them a thread refuses.
+      // None of the process's own flags: a thread refuses some of them.
       const started = new Worker(program, { workerData: file, execArgv: [] });
       started.on("message", (length: LogLength) => {
         if (thread === started) goOnTogether();
@@ -185,7 +185,7 @@ export function createCheckpoints(
   };
 }
 
-/** A folder that may not be read just now costs no request: the log is looked at again after the next write. */
+/** An unreadable folder must fail no request: the log is checked again after the next write. */
 function sizeOf(path: string): number {
   try {
     return statSync(path).size;

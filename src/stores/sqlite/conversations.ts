@@ -1,4 +1,4 @@
-/** The sessions of the SQLite store as things that callers handle by name. */
+/** The SQLite store's sessions as conversations that callers name. */
 import type { Conversations } from "../../core/store.ts";
 import { changeInSteps } from "./deletion.ts";
 import type { Ground } from "./ground.ts";

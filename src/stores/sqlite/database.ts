@@ -1,4 +1,4 @@
-/** Opens the file of a store: ours only, private to its user, set for durability, and of the newest schema. */
+/** Opens a store's file: only ours, private to its user, set up for durability, and of the newest schema. */
 import {
   type Stats,
   accessSync,
@@ -59,11 +59,11 @@ const openingMs = 10_000;
 const busyMs = 1_000;
 
 /**
- * - synchronous=NORMAL: the log is brought to the disk beside the requests (sync.ts), and SQLite does it only where the log begins
- *   anew or is taken over. New tables may wait for the first turn, which is on the disk only with all that is before it in the log.
- * - wal_autocheckpoint: a thread of its own takes the log over, so that the requests go on meanwhile.
- * - secure_delete: what is deleted is overwritten. A deletion takes up to twice as long for it, a commit no longer.
- * - journal_size_limit: a WAL that grew behind a long read shrinks again after its checkpoint; what it has under load stays.
+ * - synchronous=NORMAL: the log is synced beside the requests (sync.ts); SQLite syncs only when it restarts or is
+ *   checkpointed. New tables may wait for the first turn, which is on disk only with all that precedes it in the log.
+ * - wal_autocheckpoint: a separate thread checkpoints the log, so that requests continue meanwhile.
+ * - secure_delete: deleted data is overwritten. A deletion takes up to twice as long for it, a commit no longer.
+ * - journal_size_limit: a log that grew during a long read shrinks after its checkpoint; its size under load stays.
  */
 const settings = `
   PRAGMA journal_mode = WAL;
@@ -78,8 +78,8 @@ function isEmpty(database: DatabaseSync): boolean {
 }
 
 /**
- * Only a file without tables can be set to give freed pages back later, and setting it again would write at each start. There is
- * nothing yet that a journal could save; but SQLite throws the log of an empty file away, so this one must not be that for long.
+ * Only a file without tables can be set to give back freed pages later, and setting it again would write at each start.
+ * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so.
  */
 function begin(database: DatabaseSync, file: string): void {
   database.exec("PRAGMA synchronous = OFF; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
@@ -96,19 +96,19 @@ function prepareFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) return closeSync(openSync(file, "a", 0o600));
-  // SQLite would make a log that may only be read as well, which stays when the file may be written again.
+  // For a read-only file SQLite would create a read-only log, which stays so when the file is writable again.
   accessSync(file, constants.R_OK | constants.W_OK);
   if (size > 0) inspect(file);
 }
 
-/** Looks at a file through a connection that cannot write. */
+/** Inspects a file through a read-only connection. */
 function inspect(file: string): void {
   const database = new DatabaseSync(file, { readOnly: true, timeout: openingMs });
   try {
     const mark = database.prepare("PRAGMA application_id").get() as { application_id: number };
     const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
     const version = readVersion(database);
-    // A process that died while it made the file leaves one without mark and without tables.
+    // A process that died while creating the file leaves one without mark and without tables.
     const isNew = mark.application_id === 0 && tables.count === 0;
     if (mark.application_id !== applicationId && !isNew) {
       throw refusal(file, "is a database of another program.", anotherFile);
@@ -131,12 +131,12 @@ function inspect(file: string): void {
 
 const anotherFile = "Name another file for the session store; this one was left as it is.";
 
-/** Where the file of an open database is, links followed: SQLite puts its log beside it, and not beside the link. */
+/** The path of an open database's file, links resolved: SQLite puts the log beside the file, not the link. */
 export function findFile(file: string): string {
   return file === ":memory:" ? file : realpathSync(file);
 }
 
-/** A check that the names still lead to what was opened: turns kept in a deleted file, or log, would be lost. */
+/** A check that the paths still lead to what was opened: turns written to a deleted file or log would be lost. */
 export function rememberFile(file: string): () => void {
   if (file === ":memory:") return () => {};
   const opened = [file, `${findFile(file)}-wal`].map((path) => ({ path, found: statSync(path) }));
@@ -150,7 +150,7 @@ function isThere(path: string, { ino, dev }: Stats): boolean {
     const found = statSync(path, { throwIfNoEntry: false });
     return found?.ino === ino && found.dev === dev;
   } catch {
-    // A folder that may not be entered any more.
+    // The folder is no longer accessible.
     return false;
   }
 }

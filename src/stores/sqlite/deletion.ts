@@ -1,4 +1,4 @@
-/** What a caller deletes from the SQLite store: invisible at once, and gone with its space when the promise resolves. */
+/** Deletes for callers of the SQLite store: invisible at once, and gone with its space when the promise resolves. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
@@ -7,7 +7,7 @@ import type { Removal } from "./removal.ts";
 import { isThere } from "./search.ts";
 import { inSteps, maxStep } from "./size.ts";
 
-/** Takes a turn out of the tree, in the group; a tip moves to the one before it, or to another. Tells the ids of all that changed. */
+/** Removes a turn from the tree, in the group; a tip moves to `tip` or the parent. Returns the ids of all changed. */
 export type RemoveTurn = (owner: string, turnId: string, tip?: string) => readonly string[] | undefined;
 
 export function createTurnRemoval({ prepare }: Ground, removal: Removal): RemoveTurn {
@@ -64,15 +64,15 @@ export function createDeletion(
 
 /** What a step did. */
 interface Step {
-  /** The ids of all turns that changed; nothing where there was nothing to do. */
+  /** The ids of all turns that changed; undefined if there was nothing to do. */
   readonly changed: readonly string[] | undefined;
   /** It was the last. */
   readonly done: boolean;
 }
 
 /**
- * Changes turns in steps, the first with the index 0, and gives back as much space as that freed, of the file and of its log. What
- * others have freed goes when the store is pruned, and nobody waits for it. False: there was nothing to do.
+ * Changes turns in steps, from index 0 on, and gives back as much space as that freed, of the file and of its log. What
+ * others have freed goes when the store is pruned, and nobody waits for it. False if there was nothing to do.
  */
 export async function changeInSteps(
   { group, checkpoints, recent }: Ground,
@@ -101,7 +101,7 @@ export async function changeInSteps(
 
 const nothingLeft: Step = { changed: undefined, done: true };
 
-/** Between two steps another process gets its turn: it looks for the file only now and then, and gives up after a second. */
+/** Between two steps another process gets its turn: it tries the lock only now and then, and for one second. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, pauseMs));
 }

@@ -1,19 +1,19 @@
-/** Where threads may end in the SQLite store beside the tips of their sessions, so that those that were left are found by their age. */
+/** Notes where threads of the SQLite store may end besides their sessions' tips, to find abandoned ones by age. */
 import type { Ground } from "./ground.ts";
 import { isFollowable, isLeaf, isThere } from "./search.ts";
 import { costOf, turnBytes } from "./size.ts";
 
 /**
- * A tip is not among them, so that a session with one thread costs nothing here. Whatever may make an end of another turn notes
- * it, and one that something follows by now is found out when it is old. Each must run in the group.
+ * A tip is not among them, so a session with one thread costs nothing here. Whatever may turn another turn into an end
+ * notes it; whether something follows by now is checked when it is old. Each must run in the group.
  */
 export interface Ends {
   note(turnId: string): void;
-  /** Notes what these turns follow, as they are about to go, and forgets them. */
+  /** Notes the parents of turns about to be deleted, and forgets the turns. */
   leave(turnIds: readonly string[]): void;
   /**
-   * Threads that were left, the oldest first: the ids of their turns from the end up to where another goes on or something is
-   * younger, as far as the budget goes, and what it takes to look for them and delete them. It costs nothing: there are no more.
+   * Abandoned threads, the oldest first: the ids of their turns from the end up to where another branches off or a turn
+   * is younger, within the budget, and what finding and deleting them costs. If nothing, there are no more.
    */
   findLeft(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
 }
@@ -21,7 +21,7 @@ export interface Ends {
 export function createEnds(ground: Ground): Ends {
   const statements = prepareEnds(ground);
 
-  /** What a turn that is about to go follows, if that is old too and nothing else follows it. */
+  /** The parent of a turn about to be deleted, if it is old too and nothing else follows it. */
   function findBefore({ id, parent }: LeftTurn, before: number): LeftTurn | undefined {
     return parent === null ? undefined : (statements.findBefore.get(parent, before, id) as LeftTurn | undefined);
   }
@@ -51,7 +51,7 @@ export function createEnds(ground: Ground): Ends {
   };
 }
 
-/** To look at an end, with all that may follow it, costs so much less than to delete it. */
+/** How many ends, with what may follow them, can be read for the cost of deleting one. */
 const looksPerRemoval = 4;
 
 interface LeftTurn {
@@ -66,11 +66,11 @@ interface EndRow extends LeftTurn {
   readonly is_left: number | null;
 }
 
-/** It was said in a session that is there and goes on elsewhere. */
+/** It was said in an existing session whose tip is elsewhere. */
 const isBeside = `${isFollowable} AND ${isThere}
   AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session AND sessions.tip = turns.id)`;
 
-/** What came to nothing does not follow anything. */
+/** Failed and cancelled turns follow nothing. */
 const isNext = "next.status <> 'failed' AND next.status <> 'cancelled'";
 
 function prepareEnds({ prepare }: Ground) {
@@ -79,7 +79,7 @@ function prepareEnds({ prepare }: Ground) {
     note: prepare(
       "INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns WHERE id = ? AND session IS NOT NULL",
     ),
-    // The plus keeps the planner from walking through all that is in sessions.
+    // The plus keeps the planner from scanning all turns in sessions.
     noteParents: prepare(`
       INSERT OR IGNORE INTO ends (created, turn) SELECT created, id FROM turns
       WHERE +session IS NOT NULL AND id IN (SELECT parent FROM turns WHERE id IN (${listed}))`),

@@ -1,4 +1,4 @@
-/** What all parts of the SQLite store stand on: the open file, its writes, its secrets and what is remembered of it. */
+/** What all parts of the SQLite store share: the open file, its writes, its secrets and its cache. */
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import { type KeyedHash, createKeyedHash } from "../hash.ts";
@@ -18,20 +18,20 @@ export interface Ground {
   readonly now: () => Date;
   readonly hashHint: KeyedHash;
   readonly hashKey: KeyedHash;
-  /** What a disk did not take was told as failed, and must not be there: work that is done soon, and before anything else is read or written. */
+  /** Runs `work` soon, before anything else is read or written: it undoes what failed to reach the disk. */
   owe(work: () => void): void;
   /** Does what is owed, if that is possible now. */
   trySettle(): void;
-  /** Reads, and says so when nothing can be read. */
+  /** Reads. Throws `store_unavailable` on failure. */
   read<T>(look: () => T): T;
-  /** Forgets what another process may have changed. It must come before anything that is remembered is believed. */
+  /** Forgets what another process may have changed. Call it before relying on anything cached. */
   freshen(): void;
-  /** The same for who only looks for a place, which is judged again when it is kept: once for all who come together. What is changed meanwhile, the next ones see. */
+  /** The same for searches, which a commit judges again: once per event-loop round. The next sees later changes. */
   freshenTogether(): void;
   readHintKey(): Uint8Array;
   /** Hashes hints with the key that is in the file now. */
   rekey(): void;
-  /** The store's own; made if there is none. */
+  /** The store's own; created if missing. */
   readSealKey(): Uint8Array;
 }
 
@@ -70,7 +70,7 @@ export function createGround(
     rekey();
   }
   const owed: (() => void)[] = [];
-  /** The newest first, as it may follow the others. */
+  /** Newest first: it may follow the others. */
   function settle(): void {
     if (owed.length === 0) return;
     const isOwn = !database.isTransaction;
@@ -83,17 +83,17 @@ export function createGround(
       throw thrown;
     }
     recent.clear();
-    // The transaction of others may still come to nothing.
+    // Another's transaction may still be rolled back.
     if (!isOwn) return;
     owed.length = 0;
     void sync?.whenOnDisk(true).catch(() => {});
   }
-  /** At once where that is possible: the next process reads the log as it is, on the disk or not. */
+  /** At once if possible: the next process reads the log as it is, on disk or not. */
   function trySettle(): void {
     try {
       if (database.isOpen) settle();
     } catch {
-      // It comes first when the log is trusted again.
+      // It runs first once the log is trusted again.
     }
   }
   function beforeWriting(): void {
@@ -112,7 +112,7 @@ export function createGround(
     hashHint: (owner, hint) => hashHint(owner, hint),
     hashKey: createKeyedHash(readSecretAt("idempotency_key")),
     owe(work) {
-      // Others are about to be told the same.
+      // Others may be about to fail, too.
       if (owed.push(work) === 1) setImmediate(trySettle);
     },
     trySettle,
@@ -133,7 +133,7 @@ export function createGround(
   };
 }
 
-/** Looks once for all who ask in one round of the event loop; who asks after a failure finds out anew. */
+/** Looks once for all calls in one round of the event loop; after a failure, the next call looks anew. */
 export function onceForAll(look: () => void): () => void {
   let isDone = false;
   return () => {

@@ -1,4 +1,4 @@
-/** Runs the writes of one event-loop tick in one transaction, and tells of them once they are on the disk. */
+/** Runs the writes of one event-loop tick in one transaction, and reports them once they are on disk. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Outcome } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
@@ -9,17 +9,17 @@ import { cannotKeep } from "./trouble.ts";
 
 export interface Group {
   /**
-   * Resolves to what the work returned, once it is on the disk. Work may run twice, when a neighbour was wrong; `whenKept` runs
-   * once, in the order of the works, when they can be read.
+   * Resolves to what the work returned, once it is on disk. Work may run again if other work of its group failed;
+   * `whenKept` runs once, in the order of the works, when they can be read.
    */
   add<T>(work: () => T, whenKept?: (result: T) => void): Promise<T>;
-  /** What came of the tries to write something. */
+  /** How the last writes went. */
   readonly outcome: Outcome;
-  /** Runs what waits, and takes no more. Resolves when everyone is told. */
+  /** Runs what waits, and accepts no more. Resolves when all is settled. */
   close(): Promise<void>;
 }
 
-/** Works are run in their order, each seeing what those before it wrote; `prepare` runs once before them, when nobody else can write. */
+/** Works run in order, each seeing the writes before it; `prepare` runs once before them, when no other can write. */
 export function createGroup(
   database: DatabaseSync,
   checkpoints: Pick<Checkpoints, "pause" | "noteWrite">,
@@ -58,7 +58,7 @@ export function createGroup(
       commit.run();
       checkpoints.noteWrite();
       for (const { noteKept } of works) noteKept();
-      // Where nothing was changed nothing was written, which works on a full disk too.
+      // Without a change nothing is written, which works on a full disk too.
       const isWritten = countChanges.get()?.["count"] !== before;
       telling = tellOnDisk(group, works, isWritten);
     } catch (thrown) {
@@ -84,7 +84,7 @@ export function createGroup(
     for (const { reject } of group) reject(error);
   }
 
-  /** A full disk has rolled back by itself; a busy one never began. False: the file fails here too, and the transaction is over. */
+  /** A full disk has rolled back by itself; a busy one never began. False: this failed too; the transaction is over. */
   function undo(): boolean {
     try {
       if (database.isTransaction) database.exec("ROLLBACK");
@@ -94,7 +94,7 @@ export function createGroup(
     }
   }
 
-  /** One work that is wrong in itself must not cost its neighbours their turns. */
+  /** One faulty work must not make the rest of its group fail. */
   function keepWithout(group: readonly Waiting[], wrong: Waiting, thrown: unknown): void {
     wrong.reject(thrown);
     const others = group.filter((entry) => entry !== wrong);
@@ -127,15 +127,15 @@ interface Waiting {
   readonly reject: (thrown: unknown) => void;
 }
 
-/** Work that was done, and what is to be said of it. */
+/** Finished work, and its notifications. */
 interface Done {
-  /** It can be read. */
+  /** When it can be read. */
   readonly noteKept: () => void;
-  /** It is on the disk. */
+  /** When it is on disk. */
   readonly tell: () => void;
 }
 
-/** Whether the work itself is wrong, so that its neighbours may stay: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */
+/** Whether the work itself is wrong, so the rest can be kept: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */
 function isOfTheEntry(thrown: unknown): boolean {
   const code = primaryCodeOf(thrown);
   return code === undefined || code === 18 || code === 19 || code === 20;

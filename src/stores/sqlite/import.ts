@@ -1,4 +1,4 @@
-/** Takes an archive into the SQLite store: gathered in a file of its own first, then all of it in one transaction. */
+/** Imports an archive into the SQLite store: staged in a temporary file first, then all in one transaction. */
 import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
 import { brokenArchive, checkPlace, mixedOwners, otherKey } from "../refusals.ts";
 import type { Ends } from "./ends.ts";
@@ -57,14 +57,14 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     return true;
   }
 
-  /** The first takes the place of the store's own, where there is none yet. */
+  /** The first becomes the store's own if it has none yet. */
   function addSeal(sealKey: string): void {
     const bytes = toBytes(sealKey);
     statements.addMeta.run("secret:seal", bytes);
     if (statements.isOwnSeal.get(bytes) === undefined) statements.addMeta.run(`foreign_seal:${sealKey}`, bytes);
   }
 
-  /** A session that came to life under the same hint since then keeps it. */
+  /** A session that has begun under the same hint meanwhile keeps it. */
   function addSession(
     [id, owner, hint, ...rest]: SessionRow,
     isSameKey: boolean,
@@ -91,7 +91,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     return true;
   }
 
-  /** One that went while the archive was written is no tip; one of another session may be, as deleting a turn moves the tip to its parent. */
+  /** A turn deleted during the export is no tip; another session's may be: deletion moves a tip to its parent. */
   function checkTip(sessionId: string): void {
     statements.dropTip.run(sessionId);
     const stray = statements.findStrayTip.get(sessionId);

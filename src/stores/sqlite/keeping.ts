@@ -1,4 +1,4 @@
-/** How turns come into the SQLite store, and how running ones end. */
+/** Adds turns to the SQLite store, and ends running ones. */
 import { giveUp } from "../../core/frame/replay.ts";
 import type { Commit, IdempotencyKey, Keeping } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
@@ -25,7 +25,7 @@ export function createKeeping(
   const { group, recent, now, hashHint, hashKey } = ground;
   const statements = prepareKeeping(ground);
 
-  /** Judges a commit and writes it; nothing where that is refused. Tells the ids of the turns that changed by what was forgotten. */
+  /** Judges a commit and writes it. Returns the ids of turns that `forget` changed; undefined if it is refused. */
   function keep(commit: Commit, rows: readonly TurnRow[]): readonly string[] | undefined {
     const verdict = judge(commit, shelf);
     if (verdict === "refuse") return undefined;
@@ -38,7 +38,7 @@ export function createKeeping(
     if (verdict === "keep-and-create" && move?.hint !== undefined) {
       const hint = hashHint(owner, move.hint);
       const added = statements.addSession.run(move.id, owner, hint, tip, resends, time, time, hour);
-      // A session of this id is just being deleted.
+      // A session with this id is being deleted.
       if (added.changes === 0) return undefined;
     } else if (sessionId !== undefined) {
       statements.touchSession.run(verdict === "keep-and-move" ? tip : null, resends, time, sessionId);
@@ -47,7 +47,7 @@ export function createKeeping(
     for (const row of rows)
       if (begun === true && row[0] === tip) replace(row);
       else statements.addTurn.run(...row);
-    // What the tip moves away from, or stays away from.
+    // The turn that the tip leaves, or does not reach.
     if (verdict === "keep" && sessionId !== undefined) ends.note(tip);
     else if (move?.expectedTip !== undefined && move.expectedTip !== turns[0].parent) ends.note(move.expectedTip);
     if (key !== undefined) keepKey(owner, key, tip);
@@ -58,14 +58,14 @@ export function createKeeping(
     statements.keepKey.run(owner, hashKey(owner, key), fingerprint, turnId, now().getTime());
   }
 
-  /** It gets a new number too, as it is only now that it arrives. Its key stays. */
+  /** Also renumbers it, because it arrives only now. Its key stays. */
   function replace([id, owner, ...rest]: TurnRow): boolean {
     return statements.replaceRunning.run(...rest, id, owner).changes === 1;
   }
 
   return {
     async commit(commit) {
-      // Written out before it joins the group, so that what cannot be written fails alone and the transaction stays short.
+      // Serialised before joining the group, so that what cannot be serialised fails alone and transactions are short.
       const rows = commit.turns.map(toRow);
       let isWritten = false;
       const keeping = group.add(
@@ -81,7 +81,7 @@ export function createKeeping(
         return (await keeping) !== undefined;
       } catch (thrown) {
         const { id, owner } = commit.turns.at(-1) ?? commit.turns[0];
-        // One that was promised before may be there.
+        // One that was acknowledged may stay.
         if (isWritten && commit.begun !== true) ground.owe(() => removeTurn(owner, id, commit.session?.expectedTip));
         throw thrown;
       }
@@ -99,7 +99,7 @@ export function createKeeping(
     },
     async endRunning(failure, endedAt, isLeft = () => true) {
       return group.add(() => {
-        // Most are live, and what they were asked may be long.
+        // Most are live, and their input may be long.
         const running = statements.listRunning.all() as { id: string; created: number }[];
         const left = running.filter(({ id, created }) => isLeft({ id, createdAt: new Date(created) }));
         for (const { id } of left) {
@@ -130,7 +130,7 @@ function prepareKeeping({ prepare }: Ground) {
     touchSession: prepare(
       "UPDATE sessions SET tip = coalesce(?, tip), resends = max(resends, ?), updated = ? WHERE id = ?",
     ),
-    // A statement of its own, as an UPDATE writes every index of the columns that it names.
+    // A separate statement: an UPDATE writes every index of the columns that it names.
     moveHour: prepare("UPDATE sessions SET active = ? WHERE id = ? AND active <> ?"),
     keepKey: prepare(`
       INSERT INTO keys (owner, hash, fingerprint, turn, created) VALUES (?, ?, ?, ?, ?)

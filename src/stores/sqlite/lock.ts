@@ -1,4 +1,4 @@
-/** Holds a store's file for one gateway; the system lets go of it when the process ends, however it ends. */
+/** Locks a store's file for one gateway; the system unlocks it when the process ends, however it ends. */
 import { accessSync, chmodSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { GatewayError } from "../../core/errors.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
@@ -6,14 +6,14 @@ import { DatabaseSync } from "../engine.ts";
 import { cannotOpen } from "./database.ts";
 
 /**
- * A file beside the store's own, locked by a transaction that never ends: so the store itself stays open to the command line.
- * Throws `store_unavailable` when another gateway has it. What it returns lets go of it.
+ * Locks a file beside the store's own with a transaction that never ends, so that the command line can use the store.
+ * Throws `store_unavailable` if another gateway has it. Returns what unlocks it.
  */
 export function lockFile(file: string): () => void {
   if (file === ":memory:") return () => {};
   const database = openLock(`${file}-gateway`);
   try {
-    // Without a journal there is nothing to clean up after a crash.
+    // Without a journal file, a crash leaves nothing to clean up.
     database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (thrown) {
     database.close();
@@ -32,7 +32,7 @@ export function lockFile(file: string): () => void {
 function openLock(file: string): DatabaseSync {
   try {
     prepareFile(file);
-    // SQLite would lock one that may only be read for all who read it, too.
+    // On a read-only file, SQLite would give every reader the lock.
     accessSync(file, constants.R_OK | constants.W_OK);
     return new DatabaseSync(file, { timeout: 0 });
   } catch (thrown) {
@@ -41,8 +41,8 @@ function openLock(file: string): DatabaseSync {
 }
 
 /**
- * Whoever may read the file may lock it too, and keep the gateway from starting. One that is there is not opened here: to close
- * it would let go of the lock that another store of this process may have on it.
+ * Whoever may read the file may lock it too, and keep the gateway from starting. An existing one is not opened here:
+ * closing it would release the lock that another store of this process may have on it.
  */
 function prepareFile(file: string): void {
   const found = statSync(file, { throwIfNoEntry: false });
@@ -51,6 +51,6 @@ function prepareFile(file: string): void {
   try {
     chmodSync(file, 0o600);
   } catch {
-    // A disk without modes, such as a memory stick: nothing on it is private, and a gateway that does not start helps nobody.
+    // A disk without modes, such as a memory stick: nothing on it is private, and refusing to start helps nobody.
   }
 }

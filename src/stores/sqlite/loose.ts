@@ -1,4 +1,4 @@
-/** What the SQLite store keeps outside of sessions, as the operator sees it: trees, each under the name of its root. */
+/** What the SQLite store keeps outside of sessions, as the operator sees it: trees, each named by its root. */
 import { setImmediate as letOthersGo } from "node:timers/promises";
 import type { Archive, SessionSummary } from "../../core/store.ts";
 import { maxReadBytes, toBeginning } from "../beginning.ts";
@@ -8,7 +8,7 @@ import { turnBytes } from "./size.ts";
 
 interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
   isLoose(turnId: string): boolean;
-  /** Where a turn stands, with what came before it and all that follows it; parents come first. */
+  /** The row numbers and ids of a turn, its ancestors and its descendants, parents first. */
   turnsAround(turnId: string, last: number): readonly { readonly number: number; readonly id: string }[];
 }
 
@@ -35,7 +35,7 @@ export function createLoose({ prepare, read }: Ground): Loose {
     ) SELECT number, id FROM (SELECT number, id FROM before UNION SELECT number, id FROM tree)
     WHERE number <= $last ORDER BY number`);
 
-  /** The roots behind a place, with a moment for others after each page of them. */
+  /** The roots after a place; others can proceed after each page. */
   async function* rootsBehind(place: Place): AsyncGenerator<RootRow, void, void> {
     for (let { created, number } = place; ;) {
       const page = read(() => listRoots.all({ created, number })) as unknown as RootRow[];
@@ -75,11 +75,11 @@ export function createLoose({ prepare, read }: Ground): Loose {
   };
 }
 
-/** So many roots are looked at, and about so many turns walked through, before others get their turn: some milliseconds. */
+/** How many roots are read, and about how many turns walked, before others can proceed: some milliseconds. */
 const pageSize = 32;
 const maxWalked = 1_000;
 
-/** A turn and all that follows it outside of sessions. */
+/** A turn and its descendants outside of sessions. */
 export function toTree(start: string): string {
   return `tree (number, id, created, status, bytes) AS (
     SELECT rowid, id, created, status, ${turnBytes} FROM turns WHERE ${start}
@@ -98,7 +98,7 @@ interface RootRow extends Place {
   readonly owner: string;
 }
 
-/** What the user said first in a turn, about; nothing where the turn is long. How long it is stands in its row: little is read. */
+/** Roughly what the user said first in a turn; null if the turn is long. The row has its length, so little is read. */
 export function toFirstWords(turn: string): string {
   return `(
     SELECT substr(CASE json_type(item.value, '$.content') WHEN 'text' THEN item.value ->> '$.content' ELSE (
@@ -114,7 +114,7 @@ interface SummaryRow extends Omit<SessionSummary, "createdAt" | "updatedAt" | "b
   readonly beginning: string | null;
 }
 
-/** What a list tells of a session, or of a tree outside of sessions. */
+/** How a list shows a session, or a tree outside of sessions. */
 export function toSummary(row: unknown): SessionSummary {
   const { id, owner, created, updated, turns, beginning } = row as SummaryRow;
   const times = { createdAt: new Date(created), updatedAt: new Date(updated) };

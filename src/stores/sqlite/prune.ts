@@ -1,4 +1,4 @@
-/** Lets go of what the rules no longer keep: a bounded number at a time, the oldest first. */
+/** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
 import type { PruneRules, Pruned } from "../../core/store.ts";
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
@@ -10,16 +10,16 @@ import { maxStep, takeWithin, turnBytes } from "./size.ts";
 export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
   const { checkpoints, group, recent } = ground;
   const statements = preparePrune(ground);
-  /** Old roots with new turns below them stay: the next call goes on behind the last that was looked at. */
+  /** Old roots with new descendants stay: the next call continues after the last one examined. */
   let lastRoot = beforeAll;
-  /** What is left of a tree that goes, its leaves first: a large one is not read again for each part of it. */
+  /** The rest of a tree being deleted, leaves first: a large one is not read again for each part of it. */
   let dying: readonly Leaf[] = [];
-  /** By which rule it goes, who is in it, and the last turn that had come when it was looked at. */
+  /** Its age limit, the ids in it, and the newest turn when it was last examined. */
   let [dyingBefore, dyingIds, newest] = [0, new Set<string>(), 0];
-  /** Under these rules nobody has too many: to count all sessions again for every step of a run would hold up the requests. */
+  /** Under these rules no owner has too many: counting all sessions in every step of a run would delay requests. */
   let uncrowded: PruneRules | undefined;
 
-  /** Each step spends of the budget, and those after it get what is left. */
+  /** Each step spends from the budget, and later ones get what is left. */
   function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
@@ -56,7 +56,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     removeMarked(spent);
   }
 
-  /** True: there may be more. */
+  /** True if there may be more. */
   function removeSurplus(max: number, spent: Spent): boolean {
     if (spent.budget <= 0) return true;
     for (const row of statements.findCrowded.all(max)) {
@@ -72,7 +72,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     for (const { id, owner } of rows as { id: string; owner: string }[]) if (removal.mark(owner, id)) marked.push(id);
   }
 
-  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  /** Failed and cancelled turns go by their own age: the session beside them may be in use forever. */
   function removeFailed(before: number, spent: Spent): void {
     if (spent.budget <= 0) return;
     const found = statements.findFailed.all(before, Math.ceil(spent.budget)) as { id: string; bytes: number }[];
@@ -82,7 +82,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     spent.budget -= cost;
   }
 
-  /** Whatever the last of a thread that was left followed may be an end then, so that it is looked at next. */
+  /** What the first turn of an abandoned thread followed may then be an end, so it is examined next. */
   function removeLeft(before: number, spent: Spent): void {
     while (spent.budget > 0) {
       const { ids, cost } = ends.findLeft(before, spent.budget);
@@ -93,7 +93,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     }
   }
 
-  /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
+  /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
   function removeLoose(before: number, spent: Spent): boolean {
     if (before < dyingBefore || isContinued()) dying = [];
     removeDying(spent);
@@ -117,7 +117,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     return false;
   }
 
-  /** Someone goes on with what is left: then all of it stays. */
+  /** Whether a new turn follows what is left: then it stays. */
   function isContinued(): boolean {
     if (dying.length === 0) return false;
     const parents = statements.parentsBehind.all(newest) as { parent: string }[];
@@ -128,7 +128,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     while (spent.budget > 0 && dying.length > 0) {
       const { taken, cost } = takeWithin(dying, spent.budget);
       const ids = taken.map(({ id }) => id);
-      // Something was said behind them since: the tree is looked at again in its time.
+      // Something follows them by now: the tree is examined again later.
       if (statements.isFollowed.get({ ids: JSON.stringify(ids) }) !== undefined) dying = [];
       else {
         dying = dying.slice(taken.length);
@@ -140,7 +140,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     if (dying.length > 0) ({ newest } = statements.findNewest.get() as { newest: number });
   }
 
-  /** To take them out of a turn is to write it anew. True: there may be more. */
+  /** Clearing them rewrites the whole turn. True if there may be more. */
   function clearPieces(before: number, spent: Spent): boolean {
     if (spent.budget <= 0) return true;
     const limit = Math.ceil(spent.budget);
@@ -164,10 +164,10 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   };
 }
 
-/** So many keys go in one call. */
+/** How many keys go in one call. */
 const maxKeys = 500;
 
-/** To look at a turn costs so much less than to delete it. */
+/** How much cheaper reading a turn is than deleting it. */
 const readsPerRemoval = 20;
 
 const beforeAll: Pick<Root, "created" | "number"> = { created: Number.MIN_SAFE_INTEGER, number: 0 };
@@ -178,7 +178,7 @@ interface Spent {
   budget: number;
   /** The sessions that are invisible now. */
   readonly marked: string[];
-  /** The ids of turns that are gone or others now. */
+  /** The ids of turns deleted or changed. */
   readonly changed: string[];
 }
 

@@ -1,33 +1,33 @@
-/** What lets go of turns and sessions in the SQLite store: for good, a bounded number at a time, and with their space. */
+/** Deletes turns and sessions from the SQLite store: for good, a bounded number at a time, and with their space. */
 import type { Ends } from "./ends.ts";
 import type { Ground } from "./ground.ts";
 import { takeWithin, turnBytes } from "./size.ts";
 
-/** What a write does to let go of turns; each must run in the group. */
+/** How a write deletes turns; each must run in the group. */
 export interface Removal {
-  /** Deletes turns; those of their children that stay are roots now, with a gap. Tells the ids of all that changed. */
+  /** Deletes an owner's turns; children that stay become roots, with a gap. Returns the ids of all that changed. */
   forget(owner: string, sessionId: string | undefined, turnIds: readonly string[]): readonly string[];
-  /** Makes a session invisible and frees its hint. False: the owner has no such session. */
+  /** Makes a session invisible and frees its hint. False if the owner has no such session. */
   mark(owner: string, sessionId: string): boolean;
-  /** Deletes as many turns of a marked session as the budget is enough for, and with the last of them the session. */
+  /** Deletes as many turns of a marked session as the budget allows, and with the last of them the session. */
   removeSome(sessionId: string, budget: number): Removed;
   /**
-   * Deletes turns; those of their children that stay follow the heir now, or are roots where there is none, with a gap.
-   * Tells the ids of all that changed.
+   * Deletes turns; children that stay follow the heir or, if there is none, become roots, with a gap. Returns the ids
+   * of all that changed.
    */
   removeTurns(turnIds: readonly string[], heir?: string): readonly string[];
   /** A session that is marked and not gone yet. */
   nextMarked(): string | undefined;
-  /** Gives a bounded number of free pages back, at most so many. False: there are more. */
+  /** Gives back a bounded number of free pages, at most `pages`. False if there are more. */
   giveBack(pages?: number): boolean;
   /** How many pages are free. */
   countFree(): number;
 }
 
-/** What came of deleting some turns of a session. */
+/** What deleting some turns of a session did. */
 interface Removed {
   readonly turns: number;
-  /** What it took of the budget. */
+  /** What it cost of the budget. */
   readonly cost: number;
   /** The ids of all that changed. */
   readonly changed: readonly string[];
@@ -49,7 +49,7 @@ export function createRemoval({ database, prepare }: Ground, ends: Ends): Remova
     mark: prepare(
       "UPDATE sessions SET deleted = 1, hint = NULL, tip = NULL WHERE id = ? AND owner = ? AND deleted = 0",
     ),
-    // Children came later than their parents, so the newest go first. The index saves a walk through all turns.
+    // Children came later than their parents, so the newest go first. The index avoids a scan of all turns.
     newestOf: prepare(`
       SELECT id, ${turnBytes} AS bytes FROM turns WHERE rowid IN (
         SELECT rowid FROM turns INDEXED BY turns_by_digest WHERE session = ? ORDER BY rowid DESC LIMIT ?)
@@ -94,7 +94,7 @@ export function createRemoval({ database, prepare }: Ground, ends: Ends): Remova
       const before = countFree();
       if (before > 0) database.exec(`PRAGMA incremental_vacuum(${Math.min(pages, maxReturnedPages)})`);
       const after = countFree();
-      // A file that was made without this ability keeps its pages for later turns: to go on would never end.
+      // A file created without auto_vacuum keeps its pages for later turns: continuing would never end.
       return after === 0 || after === before;
     },
     countFree,

@@ -1,11 +1,11 @@
-/** The tables, as the list of steps that led to them. */
+/** The tables, as the migrations that led to them. */
 import { randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 
 /** Marks a file as ours: "Port" in ASCII. */
 export const applicationId = 0x506f7274;
 
-/** Step n brings a database from version n to version n + 1. A step that was released never changes. */
+/** Step n brings a database from version n to version n + 1. A released step never changes. */
 const migrations: readonly ((database: DatabaseSync) => void)[] = [
   createTables,
   rememberWhatWasSaid,
@@ -18,12 +18,12 @@ const migrations: readonly ((database: DatabaseSync) => void)[] = [
 /** The version that this program reads and writes. */
 export const newestVersion = migrations.length;
 
-/** Runs the steps that are missing up to a version, all in one transaction: a new file waits for its disk once, not at each step. */
+/** Runs the missing steps up to a version in one transaction: a new file waits for its disk once, not at each step. */
 export function migrate(database: DatabaseSync, wantedVersion = newestVersion): void {
   if (readVersion(database) >= wantedVersion) return;
   database.exec("BEGIN IMMEDIATE");
   try {
-    // Read again under the lock: another process may have taken the steps while we waited for it.
+    // Read again under the lock: another process may have migrated while we waited for it.
     const missing = migrations.slice(readVersion(database), wantedVersion);
     for (const step of missing) step(database);
     if (missing.length > 0) database.exec(`PRAGMA user_version = ${wantedVersion}`);
@@ -40,9 +40,9 @@ export function readVersion(database: DatabaseSync): number {
 }
 
 /**
- * Rows stay in order of arrival and are found by an index: keyed by their random ids they would take three times the space
- * and twice the time. The indexes on `session` and `parent` are for deletion. A tip is no foreign key, as it would point
- * in a circle with a turn's session.
+ * Rows stay in order of arrival and are found by an index: keyed by their random ids, they would take three times the
+ * space and twice the time. The indexes on `session` and `parent` are for deletion. A tip is no foreign key: with a
+ * turn's session it would form a cycle.
  */
 function createTables(database: DatabaseSync): void {
   database.exec(`
@@ -79,9 +79,9 @@ function createTables(database: DatabaseSync): void {
 }
 
 /**
- * What a commit costs is the pages it touches. The digest goes into the index on `session`, which a commit touches anyway;
- * an index of its own would cost a turn 8 KB more of writing. An exchange names its session already, so its index stays
- * small without it.
+ * A commit costs the pages it touches. The digest goes into the index on `session`, which a commit touches anyway; a
+ * separate index would make a turn write 8 KB more. An exchange already names its session, so its index stays small
+ * without it.
  */
 function rememberWhatWasSaid(database: DatabaseSync): void {
   database.exec(`
@@ -96,9 +96,9 @@ function rememberWhatWasSaid(database: DatabaseSync): void {
 }
 
 /**
- * An index of `updated` would cost every turn of a session two pages more, so sessions are found by the hour of their last
- * turn, which seldom changes. A session that is deleted is marked first, and its turns go little by little. The other
- * indexes are of few rows: those that a turn in a session touches anyway, but for the end of the one of the pieces.
+ * An index on `updated` would cost every turn of a session two more pages, so sessions are found by the hour of their
+ * last turn, which seldom changes. A deleted session is marked first, and its turns go little by little. The other
+ * indexes have few rows; a turn in a session touches none of them but the end of the one on pieces.
  */
 function rememberWhatWasTold(database: DatabaseSync): void {
   database.exec(`
@@ -132,8 +132,8 @@ function rememberWhatWasTold(database: DatabaseSync): void {
 }
 
 /**
- * Exchanges are as good as random, and each in an index of its own would touch a page of its own. Behind their session,
- * whose name grows with time, those of new turns share the last page. Nobody asks for the roots of a session any more.
+ * Exchanges are as good as random, so in an index of their own each would touch another page. Behind their session,
+ * whose id grows with time, those of new turns share the last page. Nothing reads the roots of a session any more.
  */
 function keepSessionsTogether(database: DatabaseSync): void {
   database.exec(`
@@ -143,14 +143,14 @@ function keepSessionsTogether(database: DatabaseSync): void {
   `);
 }
 
-/** What came to nothing leaves by its own age, wherever it stands. No other turn is in the index, so that none costs more for it. */
+/** Failed and cancelled turns go by their own age, wherever they are. No other turn is in the index, or pays for it. */
 function findWhatFailed(database: DatabaseSync): void {
   database.exec("CREATE INDEX failed_turns ON turns (created) WHERE status IN ('failed', 'cancelled')");
 }
 
 /**
- * Threads that were left leave by their own age, from their ends. To index all ends would cost each turn two entries, so only those
- * are noted that are not, or no longer, their session's tip; a turn of a session with one thread costs nothing more.
+ * Abandoned threads go by their own age, from their ends. Indexing all ends would cost each turn two entries, so only
+ * those that are not, or no longer, their session's tip are noted; a turn of a session with one thread costs no more.
  */
 function findWhatWasLeft(database: DatabaseSync): void {
   database.exec(`

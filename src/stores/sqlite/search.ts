@@ -1,4 +1,4 @@
-/** How a request finds its place in the SQLite store. */
+/** Finds a request's place in the SQLite store. */
 import { type Path, toPath } from "../../core/place/path.ts";
 import {
   type Conversation,
@@ -17,15 +17,15 @@ import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } fr
 export const isThere = `NOT EXISTS (
   SELECT 1 FROM sessions INDEXED BY deleted_sessions WHERE sessions.deleted = 1 AND sessions.id = turns.session)`;
 
-/** Something can follow it. One by one, as a list would be put into a table first, which costs 3 µs. */
+/** Something can follow it. One by one: SQLite would put a list into a table, which costs 3 µs. */
 const toFollowable = (table: string) =>
   ["running", "failed", "cancelled"].map((status) => `${table}.status <> '${status}'`).join(" AND ");
 export const isFollowable = toFollowable("turns");
 
-/** Nothing follows it but what came to nothing, or still runs. */
+/** Nothing follows it but failed, cancelled or running turns. */
 export const isLeaf = `NOT EXISTS (SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND ${toFollowable("next")})`;
 
-/** It was said in its session. Those with a digest were, which an index tells without a look at the turn. */
+/** It was said in its session. Those with a digest were, which an index tells without reading the turn. */
 export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
 
 export function createSearch(ground: Ground, shelf: Shelf): Search {
@@ -42,7 +42,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
     return recent.path(turnId);
   }
 
-  /** What is not at hand of a path is read, and then it is, as far as there is room. */
+  /** Reads what is not cached of a path, and caches it as far as there is room. */
   function readPath(turnId: string): Path {
     const turns: PathTurn[] = [];
     let rest: string | undefined = turnId;
@@ -83,7 +83,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
     },
     async findByDigest(sessionId, digests) {
       return read(() => {
-        // Most callers show what they heard last, and it is the first digest: the others are seldom worth their list.
+        // Most callers show what they heard last, which is the first digest: the others are seldom worth a list.
         const [first] = digests;
         const found = first === undefined ? undefined : findTurnWith(first, 0, sessionId);
         if (found !== undefined || digests.length < 2) return found;
@@ -161,12 +161,12 @@ interface KeyRow {
 }
 
 /**
- * Finds turns by what was said. Each names its index, as the planner could as well walk through the whole session. Rows
- * are numbered as they arrive, so the largest number is the newest.
+ * Finds turns by what was said. Each statement names its index, or the planner might scan the whole session. Rows are
+ * numbered as they arrive, so the largest number is the newest.
  */
 function prepareSearch({ prepare }: Ground) {
   const findTurn = prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isThere}`, "arrays");
-  // Whole rows go through the recursion, from the tip to the root: one look-up a turn. Rows as arrays cost a seventh less.
+  // Recurses with whole rows, from the tip to the root: one look-up per turn. Rows as arrays cost a seventh less.
   const readPath = prepare(
     `
     WITH RECURSIVE path AS (
@@ -194,7 +194,7 @@ function prepareSearch({ prepare }: Ground) {
       "arrays",
     ),
     findTwins: { digest: prepare(toTwins("digest"), "arrays"), exchange: prepare(toTwins("exchange"), "arrays") },
-    // The rows of json_each come in the order of the list, so that the search ends at the first hit.
+    // The rows of json_each come in the order of the list, so the search ends at the first hit.
     findKnownDigest: prepare(`
       SELECT wanted.key AS place, wanted.value AS digest FROM json_each(?) AS wanted
       WHERE EXISTS (SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE digest = wanted.value AND session = ?)

@@ -1,6 +1,6 @@
-/** How much of the file one step touches: a bounded number of turns and of bytes, so that no step takes long. */
+/** Bounds how much of the file one step touches, in turns and in bytes, so that no step takes long. */
 
-/** One for each turn, and one more for each part of it: four megabytes, or 200 turns that are short. */
+/** One for each turn, and one more for each part of it: four megabytes, or 200 short turns. */
 export const maxStep = 200;
 const partBytes = 20_000;
 
@@ -9,7 +9,7 @@ export const turnBytes = ["input", "output", "pieces", "memo"]
   .map((column) => `coalesce(octet_length(turns.${column}), 0)`)
   .join(" + ");
 
-/** The first of these turns that a budget is enough for, and what they cost. The last one may be larger than what is left. */
+/** The first of these turns that fit a budget, and what they cost. The last one may be larger than what is left. */
 export function takeWithin<T extends { readonly bytes: number }>(
   turns: readonly T[],
   budget: number,
@@ -32,7 +32,7 @@ export function* inSteps<T extends { readonly bytes: number }>(turns: readonly T
   }
 }
 
-/** What a turn takes of a budget. */
+/** What a turn costs of a budget. */
 export function costOf({ bytes }: { readonly bytes: number }): number {
   return 1 + Math.floor(bytes / partBytes);
 }

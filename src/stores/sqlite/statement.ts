@@ -1,4 +1,4 @@
-/** Statements that SQLite prepares when they are first used: a store has a hundred, and a turn needs a dozen of them. */
+/** Prepares statements when they are first used: a store has a hundred, and a turn needs a dozen of them. */
 import type {
   DatabaseSync,
   SQLInputValue,
@@ -7,7 +7,7 @@ import type {
   StatementSync,
 } from "node:sqlite";
 
-/** Values in the order of their places, or under their names. */
+/** Values by position, or by name. */
 type Values = SQLInputValue[] | [Record<string, SQLInputValue>];
 
 type Row = Record<string, SQLOutputValue>;
@@ -18,7 +18,7 @@ export interface Statement {
   run(...values: Values): StatementResultingChanges;
 }
 
-/** `rows`: as arrays they are read faster, and their columns are told apart by their place. */
+/** `rows`: arrays are read faster; their columns go by position. */
 export type Prepare = (sql: string, rows?: "objects" | "arrays") => Statement;
 
 export function createPrepare(database: DatabaseSync): Prepare {

@@ -1,4 +1,4 @@
-/** Brings the write-ahead log to the disk beside the requests, which a slow disk would otherwise hold up. */
+/** Syncs the write-ahead log to disk beside the requests, which a slow disk would otherwise delay. */
 import { closeSync, fdatasync, fdatasyncSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -7,24 +7,24 @@ import { messageOf } from "../../core/errors.ts";
 
 export interface Sync {
   /**
-   * Resolves once all that is written by now is on the disk. One runs at a time; whoever comes meanwhile shares the next. Who has
-   * written nothing may have read what is still on its way.
+   * Resolves once all that is written by now is on disk. One sync runs at a time; calls meanwhile share the next. A
+   * caller that has written nothing may have read what is not synced yet.
    */
   whenOnDisk(isWritten: boolean): Promise<void>;
-  /** Throws while the log may not be on the disk although it should: nothing of it is told then, and nothing added to it. */
+  /** Throws while the log may not be on disk although it should: then nothing of it is told, and nothing added. */
   trust(): void;
-  /** Must come when nobody waits any more, and before the database is closed. */
+  /** Call it when nobody waits any more, before the database is closed. */
   close(): void;
 }
 
-/** How the log comes to the disk, beside the requests and at once, and how long after a failure that is tried again. */
+/** How the log is synced, beside the requests and synchronously, and how long after a failure that is retried. */
 interface Disk {
   readonly bring: (log: number) => Promise<void>;
   readonly bringNow: (log: number) => void;
   readonly restMs: number;
 }
 
-/** Nothing for a database that is nowhere on a disk. */
+/** Undefined for a database in memory. */
 export function createSync(
   database: DatabaseSync,
   file: string,
@@ -33,7 +33,7 @@ export function createSync(
 ): Sync | undefined {
   if (file === ":memory:") return undefined;
   let log: number | undefined;
-  /** Why, and when it was tried last to get out of it. */
+  /** Its cause, and when recovery was last tried. */
   let doubt: { readonly thrown: unknown; readonly triedAt: number } | undefined;
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
@@ -56,7 +56,7 @@ export function createSync(
     trust();
   }
 
-  /** What the system could not write it forgets, and says the next time that all is well: so all of the log is written again. */
+  /** The system forgets what it could not write, and reports success the next time: so the whole log is rewritten. */
   function trust(): void {
     if (doubt === undefined) return;
     if (performance.now() - doubt.triedAt < restMs) throw doubt.thrown;
@@ -118,7 +118,7 @@ function writeAgain(log: number): void {
   }
 }
 
-/** A log that was just made could be on the disk without its name. */
+/** A new log could be on disk without its name. */
 function nameOnDisk(file: string): void {
   try {
     const folder = openSync(dirname(file), "r");
@@ -128,6 +128,6 @@ function nameOnDisk(file: string): void {
       closeSync(folder);
     }
   } catch {
-    // A folder that may not be listed, or a system that has no such thing: it writes the name by itself, in a while.
+    // An unreadable folder, or a system that cannot sync one: it writes the name by itself, in a while.
   }
 }

@@ -1,12 +1,12 @@
-/** What an export has told so far, in a temporary file, as that may be more than memory should hold. */
+/** Notes what an export has written so far, in a temporary file, because it may exceed memory. */
 import type { TurnRow } from "../row.ts";
 import { createTemporary } from "../temporary.ts";
 
 export interface Told {
   addSession(sessionId: string): void;
   /**
-   * False: it is of a session that was not told, or outside of sessions and not among those that are wanted there, or it follows
-   * a turn that was not told; or it was told already. So it came, or came again, when the export had begun, and is left out.
+   * False if its session was not exported, if it is outside of sessions and not wanted, if it follows a turn that was
+   * not exported, or if it was exported already: it came, or came again, after the export began, and is left out.
    */
   addTurn(turn: TurnRow, outside: "all" | ReadonlySet<string>): boolean;
   close(): void;
@@ -14,7 +14,7 @@ export interface Told {
 
 export function createTold(): Told {
   const { database, use } = createTemporary("What was exported cannot be noted", "export it again.");
-  // Nothing is ever undone.
+  // Nothing is rolled back.
   database.exec(`
     PRAGMA journal_mode = OFF;
     CREATE TABLE sessions (id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;

@@ -9,7 +9,7 @@ export function cannotKeep(thrown: unknown): GatewayError {
   return because(troubles.get(primaryCodeOf(thrown) ?? systemCodeOf(thrown)) ?? unknownTrouble, thrown);
 }
 
-/** The same of what shall be read. */
+/** The same for reading. */
 export function cannotRead(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (!isLasting(thrown)) return unavailable("The session store cannot be read now. Try again in a moment.", thrown);
@@ -17,12 +17,12 @@ export function cannotRead(thrown: unknown): GatewayError {
   return unavailable(`The session store cannot be read: ${why}`, thrown);
 }
 
-/** What was read makes no sense, or the disk does not give it: to try again does not help. */
+/** The data is damaged, or the disk cannot read it: trying again does not help. */
 export function isLasting(thrown: unknown): boolean {
   return thrown instanceof SyntaxError || lasting.has(primaryCodeOf(thrown) ?? ok);
 }
 
-/** Turns that are kept in a file which its name no longer leads to would be lost. */
+/** Turns written to a file that its name no longer leads to would be lost. */
 export function fileGone(file: string): GatewayError {
   const cause = new Error(`${file} cannot be reached, or is not what was opened.`);
   return because(
@@ -34,7 +34,7 @@ export function fileGone(file: string): GatewayError {
 const ok = 0;
 const lasting: ReadonlySet<number> = new Set([primary.diskFails, primary.corrupt, primary.notDatabase]);
 
-/** What SQLite would say of a failure of the system's. */
+/** SQLite's code for an error of the system. */
 function systemCodeOf(thrown: unknown): number {
   return (thrown instanceof Error && "code" in thrown && systemCodes.get(thrown.code)) || ok;
 }
