@@ -7,11 +7,11 @@ export interface Address {
   readonly username: string | undefined;
   readonly password: string | undefined;
   readonly database: number;
-  /** Stands before every key, so that several stores can lie in one database. */
+  /** Begins every key, so that several stores can share one database. */
   readonly prefix: string;
   /** How many replicas must have a turn before it is acknowledged. */
   readonly replicas: number;
-  /** Without the password, to be told. */
+  /** To be shown: without the password. */
   readonly shown: string;
 }
 
@@ -48,7 +48,7 @@ export function readAddress(url: string): Address {
   };
 }
 
-/** Braces, so that all keys of a store lie in one slot of a cluster. */
+/** Braces, so that all keys of a store are in one slot of a cluster. */
 export function toKeyPrefix({ prefix }: Address): string {
   return `{${prefix}}:`;
 }

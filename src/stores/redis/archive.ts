@@ -1,4 +1,4 @@
-/** The operator's view of the Redis store: lists its sessions, and writes out what it holds page by page. */
+/** The operator's view of the Redis store: lists its sessions, and exports its contents page by page. */
 import { turnsOf } from "../../core/place/path.ts";
 import type { Archive, ArchiveRecord, Search, SessionSummary } from "../../core/store.ts";
 import { toBeginning } from "../beginning.ts";
@@ -13,7 +13,7 @@ import { readTurn } from "./turn.ts";
 export function createArchive(ground: Ground, readPath: Search["readPath"]): Omit<Archive, "importRecords"> {
   const { key, send, read } = ground;
 
-  /** What is read is bounded by numbers of arrival, and nothing is held: the store goes on while someone reads slowly. */
+  /** Arrival numbers bound what is read, and nothing is locked: the store continues while someone reads slowly. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = String((await send("GET", key("count"))) ?? 0);
     const outside = wanted === undefined ? [] : await findAround(wanted);
@@ -26,12 +26,12 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
     if (outside.length > 0) return yield* exportOutside(outside);
     if (wanted === undefined) yield* exportSessions(Number(lastSession));
     else yield* await exportSession(wanted);
-    // Read after the sessions, so that every tip that was told is among the turns.
+    // Read after the sessions, so that every exported tip is among the turns.
     const last = String((await send("GET", key("count"))) ?? 0);
     yield* exportTurns(last, lastSession, wanted);
   }
 
-  /** What came before a turn outside of sessions, the turn, and all that follows it; parents come first. */
+  /** The ancestors of a turn outside of sessions, the turn and its descendants, parents first. */
   async function findAround(turnId: string): Promise<readonly string[]> {
     const ids = await listLoose(ground, "", turnId);
     if (ids.length === 0) return ids;
@@ -85,7 +85,7 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
     }
   }
 
-  /** The ids of sessions under a hint: it is hashed with its owner, so each owner is asked for. */
+  /** The ids of sessions under a hint: it is hashed with its owner, so each owner is tried. */
   async function findNamed(hint: string, owner: string): Promise<readonly string[]> {
     const owners = owner === "" ? toTexts(await send("SMEMBERS", key("owners"))) : [owner];
     return ground.withHints(async (hash, hintKey) => {

@@ -1,4 +1,4 @@
-/** Clients of single servers: each has one place, and the name, the password and the TLS that hold for all of them. */
+/** Creates clients of single servers: each has its own address; user, password and TLS are the same for all. */
 import type * as Redis from "@redis/client";
 import type { Address, Place } from "./address.ts";
 
@@ -6,24 +6,24 @@ export type Client = ReturnType<typeof makeModel>;
 
 export type MakeClient = (place: Place, reconnect?: Reconnect) => Client;
 
-/** How long to wait before the next attempt; without it a client that has lost its server is over. */
+/** How long to wait before the next attempt; without it, a client that loses its server is finished. */
 type Reconnect = (attempts: number) => number;
 
-/** Loads the library, which nobody needs before. */
+/** Loads the library, which is not needed before. */
 export async function loadClients(address: Address): Promise<MakeClient> {
-  // The library makes a class for each new set of options, which takes 20 ms: all are copies of one.
+  // The library creates a class per set of options, which takes 20 ms: so all are copies of one.
   const model = makeModel(await import("@redis/client"), address);
   model.destroy();
   const tls = address.tls && { tls: true as const };
   return ({ host, port }, reconnect) => {
     const left = new AbortController();
     const { signal } = left;
-    // Its own patience would also count while the event loop stands still.
+    // Its own timeout would also run while the event loop is blocked.
     const patience = { connectTimeout: 0, reconnectStrategy: reconnect ?? (false as const) };
     const client = model.duplicate({ socket: { host, port, signal, ...patience, ...tls } });
-    // What is left while it connects would go on until the system has enough.
+    // Left while connecting, it would continue until the system gives up.
     client.on("end", () => left.abort());
-    // Without anyone who hears them they would end the process; whoever asks something is told as well.
+    // Without a listener, errors would end the process; whoever sends a command gets them as well.
     client.on("error", () => {});
     return client;
   };
@@ -37,12 +37,12 @@ function makeModel({ createClient }: typeof Redis, { username, password, databas
     RESP: 2,
     disableOfflineQueue: true,
     maintNotifications: "disabled",
-    // Its own deadline is over when a command was sent, and costs each a timer.
+    // Its own timeout ends when a command is sent, and costs each a timer.
     commandOptions: { timeout: 0 },
   });
 }
 
-/** So much longer from one attempt to the next, up to a half second. */
+/** Doubles from one attempt to the next, up to half a second. */
 export function toPauseMs(attempts: number): number {
   return Math.min(firstPauseMs * 2 ** Math.min(attempts, 9), maxPauseMs);
 }

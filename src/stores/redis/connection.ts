@@ -1,4 +1,4 @@
-/** The connection to Redis: commands and scripts with a deadline, without a queue for bad times, and again by itself. */
+/** The connection to Redis: commands and scripts with a deadline, no offline queue, and automatic reconnection. */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Address, toKeyPrefix } from "./address.ts";
 import { type Client, loadClients, toPauseMs } from "./client.ts";
@@ -11,45 +11,45 @@ import { codeOf, explain, isLost, toRefusal } from "./trouble.ts";
 
 export interface Connection {
   /**
-   * Runs a script. What Redis refuses for reasons of its own is `store_unavailable`; what our scripts refuse is thrown as it
+   * Runs a script. What Redis itself refuses is thrown as `store_unavailable`; what our scripts refuse is thrown as it
    * is.
    */
   run(script: Script, args: readonly string[]): Promise<Reply>;
-  /** The same for what must not be lost: as many replicas have it then as the operator wants. Its arguments are those of the moment. */
+  /** The same for what must not be lost: as many replicas have it as the operator wants. Calls `toArgs` per attempt. */
   keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply>;
   send(command: readonly string[]): Promise<Reply>;
-  /** Hears what is said on a channel, on a connection of its own that comes again by itself. What is said meanwhile is missed. */
+  /** Listens to a channel on a separate connection, which reconnects by itself. What is said meanwhile is missed. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>;
   isReady(): boolean;
-  /** Waits for what was asked already. */
+  /** Waits for what is pending. */
   close(): Promise<void>;
 }
 
-/** What to do when nobody knows whether the script has run, as the connection went before the answer came, or what it wrote will stay. */
+/** What to do if a script may have run, as the connection was lost before the reply, or if its writes may not last. */
 export interface Lost {
   /** The arguments for the next connection, if that comes soon. */
   readonly again: () => readonly string[];
-  /** That told nothing either, or replicas have it not. */
+  /** That failed too, or too few replicas have it. */
   readonly giveUp: () => void;
 }
 
 export interface ConnectionOptions {
   readonly address: Address;
-  /** Sent ahead on every connection, so that works in flight keep their order when Redis does not know a script yet. */
+  /** Sent first on every connection, so that commands in flight keep their order if Redis lacks a script. */
   readonly scripts: readonly Script[];
-  /** Called on every connection before anything else is asked. */
+  /** Called on every connection before anything else is sent. */
   readonly onReady: (connection: Connection) => void;
-  /** Called when Redis knows the gateway's lease no more, before what it has refused for that is said again. */
+  /** Called when Redis has lost the gateway's lease, before what it refused for that is sent again. */
   readonly onForgotten?: (connection: Connection) => void;
-  /** How long nothing may be answered before the connection is given up. */
+  /** How long Redis may be silent before the connection is given up. */
   readonly timeoutMs: number;
   /** How long the first connection may take. */
   readonly openingMs: number;
-  /** How long replicas may take to have what was written. */
+  /** How long replicas may take to copy what was written. */
   readonly copyingMs: number;
 }
 
-/** Throws what stood in the way when Redis cannot be reached in time, or refuses. */
+/** Throws the cause if Redis cannot be reached in time, or refuses. */
 export async function openConnection(options: ConnectionOptions): Promise<Connection> {
   const { address, scripts, onReady, onForgotten, timeoutMs, copyingMs } = options;
   const makeClient = await loadClients(address);
@@ -69,7 +69,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const waiting: (() => void)[] = [];
   const connection: Connection = { run, keep, send, subscribe, isReady, close };
 
-  /** Until the store is found, or nobody wants it any more. One that was moved is looked for while the old place still answers. */
+  /** Until the store is found, or this is closed. A moved store is searched for while the old node still answers. */
   async function search(): Promise<void> {
     if (isSearching) return;
     isSearching = true;
@@ -111,7 +111,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (state === "open") void search();
   }
 
-  /** What was asked there is answered there, if only with where it should be asked. */
+  /** What was sent there is answered there, if only with where to send it. */
   async function drain(left: Client): Promise<void> {
     const { stop } = createPatience(timeoutMs, () => left.destroy());
     await left.close();
@@ -133,7 +133,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (pending === 0) patience.renew();
     pending += 1;
     const copied = isKept ? confirm?.(asked) : undefined;
-    // The answer to the command itself may have told already.
+    // The command's own reply may have failed already.
     copied?.catch(() => {});
     try {
       const reply = (await asked.sendCommand(command)) as unknown as Reply;
@@ -148,7 +148,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     }
   }
 
-  /** A server that stands still keeps its connections open, so they are left when it answers nothing. */
+  /** A hanging server keeps its connections open, so they are left if it answers nothing. */
   function judge(): void {
     patience = undefined;
     if (pending > 0) connectAnew(noAnswer(timeoutMs));
@@ -159,7 +159,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     lookAgain(reason);
   }
 
-  /** What a refusal says about the place. */
+  /** What a refusal says about the node. */
   function heed(thrown: unknown): void {
     const code = codeOf(thrown);
     if (code === "MOVED") servers.follow(thrown);
@@ -168,7 +168,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     if (code === "READONLY") leaveReplica(thrown);
   }
 
-  /** Whoever has become a replica may have a successor under the same name, unless that one has been found by then. */
+  /** A server that has become a replica may have a successor at the same address, if none has been found by then. */
   function leaveReplica(reason: unknown): void {
     const replica = client;
     leaving ??= setTimeout(() => {
@@ -197,15 +197,15 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     });
   }
 
-  /** A connection that was lost is mostly back in a moment. Whoever comes later is refused at once. */
+  /** A lost connection is usually back in a moment. Later calls are refused at once. */
   async function whenBack(patienceMs: number): Promise<void> {
     const restMs = lostAt + patienceMs - performance.now();
     if (restMs > 0) await whenReady(restMs);
   }
 
   /**
-   * Says again what a node has refused unread: where the store is by then, or once all of it has been moved. What may be done `twice`
-   * is said again on the next connection too. A lease that is gone went with what Redis has lost, as after FLUSHALL.
+   * Sends again what a node has refused unread: where the store is by then, or once all of it has moved. What may be
+   * done `twice` is sent again on the next connection too. A missing lease was lost with other data, as by FLUSHALL.
    */
   async function insist(say: () => Promise<Reply>, patienceMs: number, twice: boolean): Promise<Reply> {
     const since = performance.now();
@@ -232,7 +232,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   async function keepAgain(script: Script, { again, giveUp }: Lost, thrown: unknown): Promise<Reply> {
-    // Then it is there, but may be lost with the primary.
+    // Then it is written, but may be lost with the primary.
     const isAlone = codeOf(thrown) === "NOREPLICAS";
     if (isAlone) giveUp();
     if (isAlone || !isLost(thrown)) throw thrown;
@@ -263,7 +263,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     state = "closed";
     closing.abort();
     ear.close();
-    // Whoever has just written something asks for its copies only then.
+    // What was just written is confirmed by replicas only then.
     if (confirm !== undefined) await new Promise((resolve) => setImmediate(resolve));
     if (client?.isReady === true) await client.close();
     else client?.destroy();
@@ -280,8 +280,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 }
 
-/** How long a connection that was lost is waited for, but by those who keep a turn. */
+/** How long all but those that store a turn wait for a lost connection. */
 const momentMs = 1_000;
 
-/** With these a node of a cluster says no before it has read what was asked. */
+/** With these a node of a cluster refuses before it executes the command. */
 const unread = new Set(["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"]);

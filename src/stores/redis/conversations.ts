@@ -1,4 +1,4 @@
-/** The sessions of the Redis store as things that callers handle by name. */
+/** The Redis store's sessions as conversations that callers name. */
 import type { Conversations } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
 import { rejectKept } from "./keeping.ts";

@@ -3,12 +3,12 @@ import { messageOf } from "../../core/errors.ts";
 import type { Client } from "./client.ts";
 import { isLost } from "./trouble.ts";
 
-/** Throws NOREPLICAS when they have it not in time, or that is not told: a server that has just become a replica does not know. */
+/** Throws NOREPLICAS if they lack it in time, or if that is unknown: a server that became a replica cannot tell. */
 export type Confirm = (client: Client) => Promise<void>;
 
 /**
- * Asks once for all that is written in one turn of the event loop: Redis holds back whatever comes behind the question on the same
- * connection until it has answered.
+ * Asks once for all that is written in one round of the event loop: until Redis has answered, it holds back whatever
+ * follows on the same connection.
  */
 export function createConfirm(replicas: number, withinMs: number): Confirm {
   let asking: { readonly client: Client; readonly done: Promise<void> } | undefined;
@@ -27,7 +27,7 @@ export function createConfirm(replicas: number, withinMs: number): Confirm {
   };
 }
 
-/** What was lost with the connection is looked for on the next one. */
+/** What was lost with the connection is checked on the next one. */
 function refuse(thrown: unknown): never {
   if (isLost(thrown)) throw thrown;
   throw new Error(`NOREPLICAS ${messageOf(thrown)}`, { cause: thrown });

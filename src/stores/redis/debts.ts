@@ -1,8 +1,8 @@
-/** What Redis could not be asked to do, or did not say whether it has: asked for again until it says so. */
+/** Retries what Redis could not be asked to do, or did not confirm, until it confirms it. */
 export interface Debts {
-  /** Each name has one; what is asked for may have been done already. Resolves when it was asked for once, whatever came of it. */
+  /** One per name; it may have been done already. Resolves after the first attempt, whatever its result. */
   add(name: string, ask: () => Promise<unknown>): Promise<void>;
-  /** Asks for everything that is open. */
+  /** Retries everything that is open. */
   settle(): void;
 }
 

@@ -1,15 +1,15 @@
-/** Finds out whether Redis is set up so that turns which were acknowledged could be lost. */
+/** Finds out whether Redis is configured so that acknowledged turns could be lost. */
 import type { Address } from "./address.ts";
 import { type Reply, toTexts } from "./script.ts";
 
-/** In words for the operator. Of what a server does not tell nothing is said: managed ones hide how they are set up. */
+/** In words for the operator; nothing about what a server does not tell: managed ones hide their settings. */
 export async function findLosses(
   send: (...command: readonly string[]) => Promise<Reply>,
   { replicas }: Address,
 ): Promise<readonly string[]> {
   const losses: string[] = [];
   const settings = toTexts(await send("CONFIG", "GET", "appendonly").catch(() => []));
-  // Also servers that hide their settings tell this much of themselves.
+  // Servers that hide their settings tell this much, too.
   const told = String(await send("INFO").catch(() => ""));
   const [, policy = "noeviction"] = /^maxmemory_policy:(\S+)/m.exec(told) ?? [];
   if (settings[1] === "no") {

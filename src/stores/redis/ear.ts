@@ -1,13 +1,13 @@
-/** Hears what is said on channels, on a connection of its own that comes again by itself. */
+/** Listens to channels on a separate connection, which reconnects by itself. */
 import type { Place } from "./address.ts";
 import { type Client, type MakeClient, toPauseMs } from "./client.ts";
 
 export interface Ear {
-  /** What is said while there is no connection is missed. */
+  /** What is published without a connection is missed. */
   listen(channel: string, listener: Listener): Promise<void>;
   /**
-   * Any node of a cluster tells what is said on all of them; but the one with the store is surely there. Called with each of its
-   * connections: where one was lost without a word, so was this one, and who only listens would not know.
+   * Any node of a cluster tells what is published on all; but the one with the store surely exists. Called with each of
+   * its connections: if one was lost silently, so was this one, and a mere listener would not notice.
    */
   moveTo(place: Place): void;
   close(): void;
@@ -29,7 +29,7 @@ export function createEar(makeClient: MakeClient): Ear {
       await made.connect();
       for (const [channel, listener] of listeners) await made.subscribe(channel, listener);
     } catch (thrown) {
-      // Whoever was left meanwhile is missed by nobody: the next one listens.
+      // If this client was replaced meanwhile, the next one listens.
       if (client === made) throw thrown;
     }
   }
@@ -39,13 +39,13 @@ export function createEar(makeClient: MakeClient): Ear {
       listeners.set(channel, listener);
       if (place !== undefined) opening ??= open(place);
       await opening;
-      // If it has just been moved, the new one will.
+      // If it just moved, the new one subscribes.
       if (client?.isReady === true) await client.subscribe(channel, listener);
     },
     moveTo(to) {
       place = to;
       if (opening === undefined) return;
-      // Nobody waits for it, and those who wait for a word look themselves now and then.
+      // Nobody waits for it, and those who wait for a message also poll now and then.
       opening = open(to);
       opening.catch(() => {});
     },

@@ -1,4 +1,4 @@
-/** What all parts of the Redis store stand on: reading and writing, its secrets, and what is remembered of it. */
+/** What all parts of the Redis store share: reading and writing, its secrets, and its cache. */
 import { GatewayError } from "../../core/errors.ts";
 import { createKeyedHash } from "../hash.ts";
 import type { Outcome } from "../check.ts";
@@ -19,31 +19,31 @@ export interface Ground {
   /** Runs a script whose first argument is the lease. */
   write(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
   send(...command: readonly string[]): Promise<Reply>;
-  /** Makes the store anew if it is gone, and gives its secrets. */
+  /** Recreates the store if it is gone, and returns its secrets. */
   prepare(): Promise<Secrets>;
-  /** The key of what lies under a name. */
+  /** The Redis key of a name. */
   key(name: string): string;
   /**
-   * Forgets what others may have changed, by the count of changes as it stood in an answer. False: the answer is older than
-   * a change that is known already, so that what it tells must not be remembered.
+   * Forgets what others may have changed, by the count of changes in a reply. False if the reply is older than a change
+   * that is known already: then it must not be cached.
    */
   seeChanges(count: Reply | undefined): boolean;
-  /** The count as it was seen last. */
+  /** The count as last seen. */
   changesSeen(): number;
-  /** The count of changes came with an answer just now, in this turn of the event loop: to ask for it again would tell the same. */
+  /** A reply in this round of the event loop had the count of changes: asking again would tell the same. */
   isFresh(): boolean;
-  /** The same after a change of ours, which made only these turns others, or all. */
+  /** The same after our own change, which affected only these turns, or all. */
   noteChange(count: Reply | undefined, turnIds?: readonly string[]): boolean;
   /**
-   * Forgets everything: a server that came up again, or took the place of another, may lack the last changes. Whether it
-   * keeps what is written is not known from the last connection either.
+   * Forgets everything: a server that restarted, or replaced another, may lack the last changes. Nor does the last
+   * connection tell whether it keeps what is written.
    */
   forget(): void;
-  /** Since when that is so, by the process's own clock. */
+  /** When that was, by the process's own clock. */
   anewAt(): number;
-  /** Runs a work with the key of hints, and once more if the key was another one meanwhile. */
+  /** Runs work with the key of hints, and once more if the key has changed meanwhile. */
   withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
-  /** The same with the key of idempotency keys and of the names that gateways take, for a script that asks for it. */
+  /** The same with the key of idempotency keys and of the gateways' names, for a script that checks it. */
   withKeys<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
   readonly hashKey: TextHash;
   /** From now on everything is refused. */
@@ -96,7 +96,7 @@ export async function createGround(parts: GroundParts): Promise<Ground> {
     return connection.send(command);
   }
 
-  /** The secrets are others when an archive was taken in, or when Redis came back empty; then nothing is as it was remembered. */
+  /** The secrets change when an archive is imported or Redis comes back empty; then nothing cached is valid. */
   async function insist<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

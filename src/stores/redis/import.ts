@@ -1,4 +1,4 @@
-/** Takes an archive into the Redis store: gathered beside it first, then a bounded part at a time; what fails is undone. */
+/** Imports an archive into the Redis store: staged first, then a bounded part at a time; a failed import is undone. */
 import type { GatewayError } from "../../core/errors.ts";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
 import { brokenArchive, misplacedTurn, mixedOwners, otherKey, unavailable } from "../refusals.ts";
@@ -11,7 +11,7 @@ import { type TurnParts, toParts } from "./turn.ts";
 
 export function createImport(ground: Ground): Archive["importRecords"] {
   async function takeIn(staging: Staging, done: Done): Promise<void> {
-    // What is just being deleted would pass for something that is there.
+    // What is being deleted would otherwise count as existing.
     while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
     let isSameKey = false;
     let sealKeys: Row = [];
@@ -33,7 +33,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
       if (id !== undefined) throw mixedOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
     }
     for (const tips of inParts(done.tips, maxSmall)) await ground.write(scripts.setTips, tips.flat());
-    // These come last, as they need not be undone then: whoever has its hint again has what is its own.
+    // Last, because then they need not be undone: a session that has its hint back has what is its own.
     for (const hints of inParts(done.hints, maxSmall)) {
       done.hintsTaken += Number(await ground.write(scripts.setHints, hints.flat()));
     }
@@ -51,7 +51,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     const [added, isOtherKey] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
     done.sessions.push(...toTexts(added));
     for (const row of rows) {
-      // A session that was there may have been taken in by a gateway that died before it came to this; one with a tip keeps it.
+      // An existing session may be from an import that died before this step; one with a tip keeps it.
       const [id = "", owner = "", hint = "", tip = ""] = [...row.slice(0, 3), row[sessionWidth]];
       done.sessionsRead.add(id);
       if (tip !== "") done.tips.push([id, tip]);
@@ -66,17 +66,17 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     for (const each of toList(misplaced)) {
       const [turnId, named, name, isThere] = toList(each);
       const read = named === "session" ? done.sessionsRead : done.turnsRead;
-      // Others work on the store meanwhile: where something was deleted since it was come by, nothing more of it is taken in.
+      // Others use the store meanwhile: of what was deleted since it was imported, nothing more is imported.
       if (isThere === 1 || !read.has(String(name))) {
         throw misplacedTurn(String(turnId), named === "session" ? named : "parent", String(name), isThere === 1);
       }
       done.turnsRead.add(String(turnId));
     }
-    // Only now: what stands behind a turn among these does not come before it.
+    // Only now: a turn that is later among these does not count as before.
     for (const [id = ""] of rows) done.turnsRead.add(id);
   }
 
-  /** The newest first, as nothing follows them. */
+  /** Newest first, because nothing follows them. */
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
     for (const ids of inParts(turns.toReversed(), maxRemoved)) await ground.write(scripts.removeBelow, ["", ...ids]);
     for (const ids of inParts(sessions, maxRemoved)) await ground.write(scripts.doomSessions, ids);
@@ -85,7 +85,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   }
 
   return async (records) => {
-    // Said before anything is read, as whoever sends it may do so slowly.
+    // Fails before anything is read: the archive may arrive slowly.
     await ground.send("PING");
     const staging = createStaging(toStaged);
     const done: Done = {
@@ -119,25 +119,25 @@ function halfTakenIn(cause: unknown): GatewayError {
   return unavailable(`Redis went away when a part of the archive was taken in. ${remedy}`, cause);
 }
 
-/** What was taken in so far. */
+/** What was imported so far. */
 interface Done {
   readonly sessions: string[];
   readonly turns: string[];
-  /** The ids of all that the archive has told so far, whether it was there, was taken in or was left out. */
+  /** The ids of all read from the archive so far, whether existing, imported or left out. */
   readonly sessionsRead: Set<string>;
   readonly turnsRead: Set<string>;
   readonly tips: [sessionId: string, tip: string][];
-  /** The hints of sessions, which each of them has already, or gets if it is free. */
+  /** The sessions' hints, which each has already, or gets if it is free. */
   readonly hints: [sessionId: string, owner: string, hint: string][];
   hintsTaken: number;
   keyBefore: string | undefined;
 }
 
 const maxRemoved = 200;
-/** So many tips or hints are set in one script. */
+/** How many tips or hints one script sets. */
 const maxSmall = 1_000;
 
-/** A session is so many arguments of the script that adds it; its tip comes behind them. */
+/** How many arguments of its script a session takes; its tip follows them. */
 const sessionWidth = 7;
 
 type Row = readonly string[];
@@ -150,7 +150,7 @@ interface Batch {
 const maxBatchRows = 100;
 const maxBatchCharacters = 1_000_000;
 
-/** Neighbours of one kind go together, as many as Redis takes in without a long pause. */
+/** Adjacent records of one type go together, as many as Redis takes without a long pause. */
 function* toBatches(staged: Iterable<StagedRow>): Generator<Batch> {
   let rows: Row[] = [];
   let characters = 0;

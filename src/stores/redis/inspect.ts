@@ -1,4 +1,4 @@
-/** Looks at what is at the URL of a Redis store, and changes nothing there. */
+/** Inspects what is at the URL of a Redis store without changing it. */
 import { readAddress, toKeyPrefix } from "./address.ts";
 import { openConnection } from "./connection.ts";
 import { findLosses } from "./durability.ts";
@@ -8,11 +8,11 @@ import { cannotOpen } from "./trouble.ts";
 export interface Inspection {
   /** The URL without its password. */
   readonly shown: string;
-  /** Of the schema; nothing where there is no store yet. */
+  /** Of the schema; undefined if there is no store yet. */
   readonly version: number | undefined;
   /** The version that this program knows. */
   readonly newest: number;
-  /** Settings of the server with which turns could be lost. */
+  /** Server settings with which turns could be lost. */
   readonly losses: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** How turns come into the Redis store, and how running ones end: each in one script, and so in one round trip. */
+/** Adds turns to the Redis store, and ends running ones: each in one script, and so in one round trip. */
 import type { Commit, IdempotencyKey, Keeping, StoredTurn } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
 import { giveUp } from "../../core/frame/replay.ts";
@@ -45,7 +45,7 @@ export function createKeeping(
       return ground.write(scripts.commit, [String(time), "", ...args], {
         again: () => [String(time), "1", ...args],
         giveUp() {
-          // What was promised before may be there; of any other turn the caller is told that it failed, and nothing may reach the next.
+          // An acknowledged turn may stay; any other is reported as failed, and must not reach the next turn.
           if (begun !== true) void debts.add(tip, () => deleteTurn(owner, tip));
         },
       });
@@ -80,7 +80,7 @@ export function createKeeping(
       try {
         return await end(turn);
       } catch (thrown) {
-        // Of one that another gateway runs, that one may know better by then.
+        // Another gateway may know better how its own turn ended.
         if (neighbours.isOurs(nameOfRun(turn.id))) void debts.add(turn.id, () => end(turn));
         throw thrown;
       }
@@ -88,16 +88,16 @@ export function createKeeping(
     async endRunning(failure, endedAt, isLeft = () => true) {
       let count = 0;
       for (let number = "0"; ;) {
-        // By their numbers: a neighbour that starts just now takes turns out of the list too.
+        // By number: a neighbour that is just starting removes turns from the list too.
         const [last, page] = toList(await ground.read(scripts.readRunning, number, pageSize));
         const running = toList(page).map(toTexts);
         if (running.length === 0) return count;
         for (const [id = "", owner = "", created] of running) {
           if (!isLeft({ id, createdAt: new Date(Number(created)) }) || (await neighbours.isTaken(nameOfRun(id))))
             continue;
-          // Most are live, and what they were asked may be long.
+          // Most are live, and their input may be long.
           const [, found] = toList(await ground.read(scripts.findTurn, id, owner));
-          // False: another gateway has ended it, or its session is just being deleted.
+          // False: another gateway has ended it, or its session is being deleted.
           if (found !== undefined && (await end(giveUp(readTurn(found), failure, endedAt)))) count += 1;
         }
         number = String(last);
@@ -108,7 +108,7 @@ export function createKeeping(
 
 const pageSize = "100";
 
-/** Ids are ours, so that one which is there already is a mistake of ours too. */
+/** Ids are ours, so one that exists already is our mistake too. */
 export function rejectKept(thrown: unknown, turns: readonly Pick<StoredTurn, "id">[]): never {
   if (codeOf(thrown) !== "KEPT") throw thrown;
   throw new Error(`${turns.map(({ id }) => id).join(" or ")} is kept already.`);

@@ -1,15 +1,15 @@
-/** The lease of a gateway: a key that runs out by itself when it dies, and by which Redis knows its newest connection. */
+/** A gateway's lease: a key that expires by itself when the gateway dies, and tells Redis its newest connection. */
 import { randomBytes } from "node:crypto";
 import type { Connection } from "./connection.ts";
 import { scripts } from "./scripts.ts";
 
 export interface Lease {
-  /** What every write shows; nothing before it is claimed, as the command line never does. */
+  /** What every write shows; empty until claimed, which the command line never does. */
   fence(): string;
   claim(connection: Connection): Promise<void>;
-  /** Holds on to it on a new connection. What was sent before and arrives only now is fenced off. */
+  /** Renews it on a new connection. What was sent before and arrives only now is fenced off. */
   reconnect(connection: Connection): void;
-  /** Takes it again where Redis has lost it, before anything else is asked. */
+  /** Takes it again if Redis has lost it, before anything else is sent. */
   retake(connection: Connection): void;
   release(connection: Connection): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface LeaseTimes {
   readonly renewMs: number;
 }
 
-/** `whenRenewed` is called each time that it was asked for again, before anything else is asked. */
+/** `whenRenewed` is called after each request to renew it, before anything else is sent. */
 export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () => void): Lease {
   const name = randomBytes(16).toString("base64url");
   let connections = 0;
@@ -29,7 +29,7 @@ export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () =>
 
   function renew(connection: Connection): void {
     if (renewal === undefined || !connection.isReady()) return;
-    // Whoever writes is told what is wrong; it is tried again at the next time.
+    // Whoever writes is told what is wrong; the next interval retries.
     ask(connection).catch(() => {});
     whenRenewed();
   }
@@ -51,7 +51,7 @@ export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () =>
     async release(connection) {
       if (renewal === undefined) return;
       clearInterval(renewal);
-      // Without Redis there is nothing to give back, and it runs out by itself.
+      // Without Redis there is nothing to release, and it expires by itself.
       await connection.run(scripts.release, [shown()]).catch(() => {});
     },
   };

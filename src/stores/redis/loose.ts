@@ -1,17 +1,17 @@
-/** Trees outside of sessions in Redis, walked through little by little: nobody else is answered while a script runs. */
+/** Walks trees outside of sessions in Redis little by little: nobody else is answered while a script runs. */
 import type { Ground } from "./ground.ts";
 import { maxWalked, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 interface Stretch {
   readonly ids: readonly string[];
-  /** When the newest of them was made. */
+  /** When the newest was created. */
   readonly newest: number;
-  /** One of them is not over. */
+  /** One of them is running. */
   readonly runs: boolean;
 }
 
-/** Turns of an owner, or of anybody, with all that follows them; parents come first. */
+/** Turns of an owner, or of anybody, with their descendants, parents first. */
 export async function* walkLoose(
   ground: Ground,
   owner: string,

@@ -1,4 +1,4 @@
-/** What the gateways on one Redis tell each other: names that one has at a time, and what is told under them. */
+/** What gateways on one Redis tell each other: names that one holds at a time, and events under them. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 import { GatewayError } from "../../core/errors.ts";
@@ -13,45 +13,45 @@ import { scripts } from "./scripts.ts";
 import { codeOf } from "./trouble.ts";
 
 export interface RedisNeighbours extends Neighbours {
-  /** Whether this gateway has a name, even if Redis has lost it. */
+  /** Whether this gateway holds a name, even if Redis lost it. */
   isOurs(name: string): boolean;
-  /** Holds on to its names, and gives back what could not be given back before. */
+  /** Renews its names, and releases what could not be released before. */
   settle(): void;
   /** Listens to the others from now on. */
   open(): Promise<void>;
-  /** Gives back every name. */
+  /** Releases every name. */
   close(): Promise<void>;
 }
 
 /**
- * Names hold the words of callers, which are nobody's business, so they are hashed with the key that all gateways have. `leaseMs` is
- * how long one stays with a gateway that is gone.
+ * Names contain words of callers, which are private, so they are hashed with the key that all gateways share. `leaseMs`
+ * is how long one stays with a gateway that is gone.
  */
 export function createNeighbours(
   { key: keyOf, withKeys, hashKey, anewAt }: Pick<Ground, "key" | "withKeys" | "hashKey" | "anewAt">,
   { run, send, subscribe }: Connection,
   { leaseMs, renewMs }: LeaseTimes,
 ): RedisNeighbours {
-  /** Whoever has a name here, by a token that nobody else has. */
+  /** Names held here, each by a unique token. */
   const held = new Map<string, string>();
   const told = new Map<string, Told>();
-  /** What is to be given back. */
+  /** What is to be released. */
   const owed = createDebts();
-  /** Those who wait here for each name, in the order in which they came. */
+  /** Those who wait here for each name, in order of arrival. */
   const waiting = new Map<string, Map<string, () => void>>();
   const listeners = new Set<(turnId: string) => void>();
 
-  /** After Redis was away gateways are not all back at the same time: what another one has may be missing until it holds on to it again. */
+  /** After an outage of Redis, gateways return one by one: another's names may be missing until it renews them. */
   const isAnew = () => performance.now() - anewAt() < renewMs;
 
-  /** What cannot be renewed now is tried again in time; what is lost was only a promise. */
+  /** What cannot be renewed now is retried in time; a lost name was only a promise. */
   async function hold(): Promise<void> {
     if (held.size === 0) return;
     const names = [...held];
     try {
       await run(scripts.hold, [String(leaseMs), ...names.flatMap(([token, name]) => [name, token])]);
     } finally {
-      // One that was given back meanwhile may have been taken again.
+      // One that was released meanwhile may have been retaken.
       for (const [token, name] of names) if (!held.has(token)) void give(name, token);
     }
   }
@@ -78,7 +78,7 @@ export function createNeighbours(
           if (isIn) return;
           seenAt = performance.now();
         } catch (thrown) {
-          // Redis may be away for a moment, and has the place for as long.
+          // Redis may be away for a moment, and keeps the place so long.
           if (!(thrown instanceof GatewayError) || performance.now() - seenAt > goneMs) throw thrown;
         }
         await Promise.race([news.promise, wait(pollMs, undefined, { signal, ref: false })]);
@@ -89,16 +89,16 @@ export function createNeighbours(
     }
   }
 
-  /** The others here are behind the first. */
+  /** The others here wait behind it. */
   function wakeFirst(name: string): void {
     waiting.get(name)?.values().next().value?.();
   }
 
-  /** A name that cannot be given back now is given back as soon as Redis is there again, or its time is over. */
+  /** A name that cannot be released now is released when Redis is back, or when it expires. */
   function give(name: string, token: string): Promise<void> {
     return owed.add(token, async () => {
       await run(scripts.leave, [name, token]);
-      // What Redis says to all may be lost, and whoever waits here need not depend on it.
+      // What Redis publishes may be lost, and those who wait here need not depend on it.
       wakeFirst(name);
     });
   }
@@ -148,7 +148,7 @@ export function createNeighbours(
     return { isTaken: isTaken === 1, said: toTexts(said).map((text) => JSON.parse(text)) };
   }
 
-  /** The same while Redis may be away: what is told goes on, and is found when it is back. */
+  /** The same while Redis may be away: events continue, and are found when it is back. */
   async function listenOn(words: string, from: number, signal: AbortSignal): Promise<Heard> {
     for (let misses = 0; ; misses += 1) {
       signal.throwIfAborted();
@@ -157,7 +157,7 @@ export function createNeighbours(
       } catch (thrown) {
         if (!(thrown instanceof GatewayError) || misses === maxMisses) throw thrown;
       }
-      // Whoever leaves is told so by its own reason, in the next round.
+      // A caller that leaves gets its own reason in the next round.
       await wait(listenMs, undefined, { signal }).catch(ignore);
     }
   }
@@ -177,9 +177,9 @@ export function createNeighbours(
     isOurs: (words) => [...held.values()].includes(hashKey("", words)),
     async isTaken(words) {
       for (;;) {
-        // What was told may be megabytes, and nobody wants it here.
+        // The events may be megabytes, and are not needed here.
         const { isTaken } = await listen(words, 1, 0);
-        // Whoever has it may not yet be back to take it again.
+        // Its holder may not be back yet to retake it.
         if (isTaken || !isAnew()) return isTaken;
         await wait(listenMs);
       }
@@ -228,7 +228,7 @@ interface Waiter {
   readonly stands: () => void;
 }
 
-/** Events, behind the number of those that were told before them. */
+/** Events, after the number of those told before them. */
 type Said = readonly [before: number, events: readonly Event[]];
 
 interface Heard {
@@ -243,15 +243,15 @@ interface Told {
 
 function ignore(): void {}
 
-/** Whoever waits is told, but a word can be lost. */
+/** Waiters are notified, but a message can be lost. */
 const pollMs = 1_000;
-/** Whoever has not come for so long does not wait any more. */
+/** After how long without a poll a waiter counts as gone. */
 const goneMs = 4_000;
 const callOffMs = 5_000;
-/** How often somebody who hears looks for news. */
+/** How often a listener polls for events. */
 const listenMs = 50;
-/** So many looks may fail in a row: about as long as a turn that is to be kept waits for Redis. */
+/** How many polls may fail in a row: about as long as a commit waits for Redis. */
 const maxMisses = 100;
 const saidAtOnce = 200;
-/** Of a longer answer the others hear the rest when it is over. */
+/** Of a longer answer, others get the rest when it is over. */
 const maxToldCharacters = 4 * 1024 * 1024;

@@ -1,13 +1,13 @@
-/** Patience with a server that is silent: it ends after a time in which the event loop ran, however long it stood still in between. */
+/** A timeout for a silent server that counts only time in which the event loop runs, not while it is blocked. */
 export interface Patience {
-  /** A sign of life: it begins anew. */
+  /** A sign of life: it starts anew. */
   renew(): void;
   stop(): void;
 }
 
 /**
- * Timers come before sockets: who was held up itself has not yet read what was answered meanwhile. So the time is cut into rounds, after
- * each of which the sockets have their say, and none counts for more than its part.
+ * Timers come before sockets: after being blocked, we have not yet read what was answered meanwhile. So the time is cut
+ * into rounds, after each of which the sockets are read, and none counts for more than its part.
  */
 export function createPatience(ms: number, giveUp: () => void): Patience {
   let left = rounds;
@@ -22,7 +22,7 @@ export function createPatience(ms: number, giveUp: () => void): Patience {
 
   return {
     renew() {
-      // Of the round that runs nobody knows how much is left.
+      // It is unknown how much of the current round is left.
       left = rounds + 1;
     },
     stop() {
@@ -32,5 +32,5 @@ export function createPatience(ms: number, giveUp: () => void): Patience {
   };
 }
 
-/** More than a connection needs to be made and greeted: a name looked up, TLS agreed on. */
+/** More than setting up a connection needs: DNS, TLS, greeting. */
 const rounds = 10;

@@ -1,4 +1,4 @@
-/** How turns and sessions leave the Redis store: for good, and little by little, so that Redis has time for others. */
+/** Deletes turns and sessions from the Redis store: for good, and little by little, so that Redis can serve others. */
 import { shownSuffix } from "../../core/conversation/address.ts";
 import type { Keeping, PruneRules, Pruned } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
@@ -33,10 +33,10 @@ export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "de
   };
 }
 
-/** So many turns go in one script: a pause of some milliseconds. */
+/** How many turns one script deletes: a pause of some milliseconds. */
 const maxRemovedTurns = 200;
 
-/** Deletes at most so many turns of a session that is deleted already, or of any; and with the last of them the session. */
+/** Deletes at most `limit` turns of a session marked as deleted, or of any such; with the last of them the session. */
 export async function removeDoomed(
   ground: Ground,
   sessionId: string,
@@ -48,13 +48,13 @@ export async function removeDoomed(
   return { turns: Number(turns), isGone: isGone === 1, isNone: false };
 }
 
-/** Lets go of what the rules no longer keep: a bounded number at a time, the oldest first. */
+/** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
 export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Pruned> {
-  /** Old roots with new turns below them stay: the next call goes on behind those that were looked at. */
+  /** Old roots with new descendants stay: the next call continues after those examined. */
   let skippedRoots = 0;
-  /** What is left of a tree that goes, its leaves first: a large one is not walked through again for each part of it. */
+  /** The rest of a tree being deleted, leaves first: a large one is not walked again for each part of it. */
   let dying: readonly string[] = [];
-  /** By which rule it goes, who is in it, and how many had come when it was looked at. */
+  /** Its age limit, the ids in it, and the arrival count when it was examined. */
   let [dyingBefore, dyingIds, counted] = [0, new Set<string>(), "0"];
 
   async function removeMarked(spent: Spent): Promise<void> {
@@ -67,14 +67,14 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     }
   }
 
-  /** Sessions that are idle since before a score, or those beyond a number that an owner may have. */
+  /** Sessions idle since before a score, or those beyond the number that an owner may have. */
   async function removeSessions(script: Script, bound: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     await ground.write(script, [bound, Math.ceil(spent.budget)].map(String));
     await removeMarked(spent);
   }
 
-  /** What came to nothing goes by its own age: the session beside which it stands may be in use for ever. */
+  /** Failed and cancelled turns go by their own age: the session beside them may be in use forever. */
   async function removeFailed(before: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [String(before), String(Math.ceil(spent.budget))];
@@ -86,7 +86,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     spent.budget -= gone.length;
   }
 
-  /** Threads that were left, each from its end up to where another goes on. */
+  /** Abandoned threads, each from its end up to where another branches off. */
   async function removeLeft(before: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
@@ -97,7 +97,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     spent.budget -= Number(gone) + Number(looked) / looksPerRemoval;
   }
 
-  /** Whole trees outside of sessions in which nothing is new, from their leaves. True: there are more to look at. */
+  /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
   async function removeLoose(before: number, spent: Spent): Promise<boolean> {
     if (before < dyingBefore || (await isContinued())) dying = [];
     await removeDying(spent);
@@ -123,7 +123,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
     return true;
   }
 
-  /** Someone goes on with what is left, or so many have come that one of them may: then it is looked at again. */
+  /** A new turn follows what is left, or so many have come that one may: then the tree is examined again. */
   async function isContinued(): Promise<boolean> {
     if (dying.length === 0) return false;
     const [count, parents] = toList(await ground.read(scripts.parentsBehind, counted));
@@ -147,7 +147,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
       // Another gateway may delete the same tree.
       const [gone, removed, changes] = toList(await ground.write(scripts.removeLeaves, going));
       ground.noteChange(changes);
-      // Where something was said behind them since, the tree is looked at again in its time.
+      // If something follows them by now, the tree is examined again later.
       dying = gone === going.length ? dying.slice(going.length) : [];
       spent.turns += Number(removed);
       spent.budget -= Math.max(1, Number(gone));
@@ -169,17 +169,17 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   };
 }
 
-/** True: there may be more. */
+/** True if there may be more. */
 async function removeOld(ground: Ground, script: Script, before: Date | undefined): Promise<boolean> {
   return (
     before !== undefined && (await ground.write(script, [String(before.getTime()), String(maxSmall)])) === maxSmall
   );
 }
 
-/** So many keys or pieces go in one call. */
+/** How many keys or pieces go in one call. */
 const maxSmall = 500;
 
-/** To look at a turn costs so much less than to delete it. */
+/** How much cheaper reading a turn is than deleting it. */
 const readsPerRemoval = 20;
 /** The same for the end of a thread, with all that may follow it. */
 const looksPerRemoval = 4;
@@ -190,7 +190,7 @@ interface Spent {
   budget: number;
 }
 
-/** Sessions are sorted by milliseconds, each of them in 1,024 parts. */
+/** Sessions are sorted by 1,024ths of a millisecond. */
 function toScore(time: Date): number {
   return time.getTime() * 1024;
 }

@@ -1,4 +1,4 @@
-/** The version of what lies in Redis, and the secrets that live there. */
+/** The version of what is in Redis, and the secrets kept there. */
 import { randomBytes } from "node:crypto";
 import { GatewayError } from "../../core/errors.ts";
 import type { Address } from "./address.ts";
@@ -16,7 +16,7 @@ export interface Secrets {
 
 type Send = (...command: readonly string[]) => Promise<Reply>;
 
-/** Marks a store that is new. Throws `store_unavailable` for one that is newer than we are, and leaves it as it was. */
+/** Marks a new store. Throws `store_unavailable` for one of a newer release, and leaves it as it was. */
 export async function prepareStore(send: Send, key: (name: string) => string, address: Address): Promise<Secrets> {
   await send("SET", key("version"), String(newestVersion), "NX");
   const version = Number(await send("GET", key("version")));
@@ -31,7 +31,7 @@ export async function prepareStore(send: Send, key: (name: string) => string, ad
   return { hintKey, idempotencyKey, changes: Number((await send("GET", key("changes"))) ?? 0) };
 }
 
-/** Made when it is first asked for, the same ever after. */
+/** Created on first use, the same ever after. */
 export async function readSecret(send: Send, key: (name: string) => string, name: string): Promise<string> {
   const find = () => send("HGET", key("secrets"), name);
   const found = await find();

@@ -2,24 +2,24 @@
 import { createHash } from "node:crypto";
 import { growth, removal, tree } from "./lua/tree.ts";
 
-/** Lua that Redis runs as one step: nobody sees half of it. */
+/** Lua that Redis runs atomically: nobody sees half of it. */
 export interface Script {
   readonly text: string;
-  /** The name by which Redis knows it once it was sent. */
+  /** The name by which Redis knows it once sent. */
   readonly sha: string;
 }
 
-/** Puts a script together from the pieces that it needs; each may use what those before it define. */
+/** Builds a script from the pieces that it needs; each may use what those before it define. */
 export function toScript(...pieces: readonly string[]): Script {
   // Indentation is for people, and every connection sends all scripts.
   const text = pieces.join("\n").replaceAll(/\n\s+/g, "\n").trim();
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-/** For what Redis runs also when it is out of memory. */
+/** For what Redis runs even when out of memory. */
 export const evenWhenFull = (...pieces: readonly string[]) => toScript("#!lua flags=allow-oom", ...pieces);
 
-/** What was sent on a connection that its gateway has left writes nothing. Without a lease (the command line) nothing is asked. */
+/** Refuses writes sent on a connection that its gateway has left. Checks nothing without a lease (the command line). */
 const fence = String.raw`
 if ARGV[1] ~= '' and redis.call('GET', KEYS[1] .. 'lease:' .. string.match(ARGV[1], '^(.+):%d+$')) ~= ARGV[1] then
   return redis.error_reply('NOLEASE the lease has run out, or is of a newer connection')
@@ -30,10 +30,10 @@ export const look = (text: string) => toScript(tree, text);
 export const write = (text: string) => toScript(fence, tree, text);
 export const grow = (text: string) => toScript(fence, tree, growth, text);
 export const change = (text: string) => toScript(fence, tree, growth, removal, text);
-/** What gives room must work when there is none. */
+/** What frees memory must work when there is none. */
 export const release = (text: string) => evenWhenFull(fence, tree, growth, removal, text);
 
-/** So many turns are walked through in one script: a pause of some milliseconds. */
+/** How many turns one script walks: a pause of some milliseconds. */
 export const maxWalked = 500;
 
 /** A list in parts that are short enough for one script each. */
@@ -52,7 +52,7 @@ export function toTexts(reply: Reply | undefined): readonly string[] {
   return toList(reply).map(String);
 }
 
-/** Nothing where Redis has nothing, or an empty text. */
+/** Undefined if Redis has nothing, or an empty text. */
 export function toText(reply: Reply | undefined): string | undefined {
   return reply === null || reply === undefined || reply === "" ? undefined : String(reply);
 }

@@ -1,4 +1,4 @@
-/** All scripts of the Redis store. Those that write are fenced: they refuse what a gateway sent on an older connection. */
+/** All scripts of the Redis store. Those that write are fenced: they refuse what was sent on an older connection. */
 import * as importing from "./lua/import.ts";
 import * as keeping from "./lua/keeping.ts";
 import * as lease from "./lua/lease.ts";

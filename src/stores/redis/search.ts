@@ -1,4 +1,4 @@
-/** How a request finds its place in the Redis store. */
+/** Finds a request's place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
 import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
 import type { Ground } from "./ground.ts";
@@ -14,7 +14,7 @@ export function createSearch(ground: Ground): Search {
     return recent.path(turnId);
   }
 
-  /** What is not at hand of a path is read, a bounded part at a time, and then it is, as far as there is room. */
+  /** Reads what is not cached of a path, a bounded part at a time, and caches it as far as there is room. */
   async function readPath(turnId: string): Promise<Path> {
     const turns: PathTurn[] = [];
     const changesBefore = ground.changesSeen();
@@ -27,9 +27,9 @@ export function createSearch(ground: Ground): Search {
     while (rest !== undefined) {
       const [changes, found] = toList(await ground.read(scripts.readPath, rest, maxSteps, maxBytes));
       const steps = toList(found).map(readStep);
-      // Whoever changes the tree between two parts may have changed the first: it is no longer believed afterwards.
+      // A change of the tree between two parts may affect the first: from then on, nothing is cached.
       isWhole = ground.seeChanges(changes) && isWhole;
-      // And who takes away the first of the next part leaves its followers to another.
+      // And if the first turn of the next part is deleted, its children get another parent.
       const isCut = steps.length === 0 && turns.length > 0;
       if (isCut && ground.changesSeen() !== changesBefore) return readPath(turnId);
       for (const { turn, size } of steps) {
@@ -83,7 +83,7 @@ export function createSearch(ground: Ground): Search {
     },
     recallPath: recall,
     async findByDigest(sessionId, digests) {
-      // Most callers show what they heard last, and it is the first digest: the others are seldom worth their list.
+      // Most callers show what they heard last, which is the first digest: the others are seldom worth a list.
       for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
         const found = await findAmong(sessionId, digests.slice(start, start + length), start);
         if (found !== undefined) return found;
@@ -110,7 +110,7 @@ export function createSearch(ground: Ground): Search {
   };
 }
 
-/** So many turns of a path are read at once, so that Redis has time for others. */
+/** How many turns of a path are read at once, so that Redis can serve others. */
 const maxSteps = "500";
 const maxBytes = "4000000";
 

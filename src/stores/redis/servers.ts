@@ -1,8 +1,8 @@
 /**
  * Finds the server that has the store: the one that was named, or the node of a cluster that has the slot of its keys.
  *
- * A store lies in one slot, so a cluster is only another way to find an address. The library's own client for clusters is not used: it
- * follows ASK, and while a slot is being moved a script would then run where only a part of the store is.
+ * A store is in one slot, so a cluster is only another way to find an address. The library's own cluster client is not
+ * used: it follows ASK, so while a slot is being moved, a script would run where only a part of the store is.
  */
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
@@ -12,9 +12,9 @@ import { type Reply, toList } from "./script.ts";
 import { codeOf } from "./trouble.ts";
 
 export interface Servers {
-  /** Asks all that are known, one after the other, until one has the store. Throws why none has. */
+  /** Asks all known servers, one after the other, until one has the store. Throws why none has. */
   find(): Promise<Found>;
-  /** Believes what a node said that has the store no more. */
+  /** Follows a node that no longer has the store. */
   follow(moved: unknown): void;
 }
 
@@ -23,10 +23,10 @@ export interface Found {
   readonly place: Place;
 }
 
-/** `timeoutMs` is how long a server may answer nothing. */
+/** `timeoutMs` is how long a server may be silent. */
 export function createServers(address: Address, makeClient: MakeClient, timeoutMs: number): Servers {
   const key = `${toKeyPrefix(address)}version`;
-  /** All nodes of the cluster, as the last one that was asked knew them. */
+  /** All nodes of the cluster, as the last one asked knew them. */
   let nodes: readonly Place[] = [];
   let latest: Place | undefined;
 
@@ -51,7 +51,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
     }
   }
 
-  /** Every node knows who has a key. What a server refuses for other reasons it refuses again when it is used. */
+  /** Every node knows which one has a key. Whatever else a server refuses, it refuses again when it is used. */
   async function look(client: Client, place: Place): Promise<void> {
     const [slots, found] = await Promise.allSettled([
       client.sendCommand(["CLUSTER", "SLOTS"]),
@@ -65,7 +65,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
   return {
     async find() {
       const line = [...(latest === undefined ? [] : [latest]), ...address.places, ...nodes];
-      // Where others can be asked, one that is away must not cost the time of all.
+      // If others can be asked, one that is away must not use up all the time.
       const patienceMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
       const asked = new Set<string>();
       let ofLed: unknown;
@@ -89,7 +89,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
           }
         }
       }
-      // The most telling first: what is wrong with a node to which others led.
+      // The most telling first: the trouble with a node to which others led.
       throw ofLed ?? ofKnown ?? moved;
     },
     follow(moved) {
@@ -102,23 +102,23 @@ export function noAnswer(ms: number): Error {
   return new Error(`Redis has answered nothing for ${ms} ms.`);
 }
 
-/** While a store is opened, what is refused so is refused for good. */
+/** While a store is opened, such a refusal is final. */
 export function isHopeless(thrown: unknown): boolean {
   return thrown instanceof GatewayError || hopeless.has(codeOf(thrown));
 }
 
 const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
-/** It has the store not, or not now; the connection may also be gone. */
+/** It does not have the store, or not now; or the connection is gone. */
 const notHere = new Set(["MOVED", "CLUSTERDOWN", "LOADING", ""]);
 
-/** `MOVED <slot> <host>:<port>`; a node that does not know its own host means the one by which it was reached. */
+/** `MOVED <slot> <host>:<port>`; a node that does not know its own host means the one it was reached by. */
 function whereTo(thrown: unknown, host: string): Place | undefined {
   const [, told = "", port] = /^MOVED \d+ (.*):(\d+)$/.exec(thrown instanceof Error ? thrown.message : "") ?? [];
   return port === undefined ? undefined : { host: isUnknownHost(told) ? host : told, port: Number(port) };
 }
 
-/** Ranges of slots, each with its nodes behind it. */
+/** Ranges of slots, each followed by its nodes. */
 function readNodes(slots: Reply, host: string): readonly Place[] {
   const found = toList(slots).flatMap((range) => toList(range).slice(2));
   return found.map((node) => {

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import { unavailable } from "../refusals.ts";
 
-/** What our scripts refuse is thrown as it is, all else as what the store's callers know. */
+/** Throws our scripts' refusals as they are, all else as errors that the store's callers know. */
 export async function explain<T>(reply: Promise<T>): Promise<T> {
   try {
     return await reply;
@@ -27,7 +27,7 @@ export function unreachable(cause?: unknown): GatewayError {
   return unavailable(message, cause);
 }
 
-/** At the start, for the operator alone. What was refused on purpose is told as it is. */
+/** At the start, for the operator alone. A deliberate refusal is thrown as it is. */
 export function cannotOpen(thrown: unknown, shown: string): GatewayError {
   if (thrown instanceof GatewayError && thrown.cause === undefined) return thrown;
   const cause = thrown instanceof GatewayError ? thrown.cause : thrown;
@@ -49,7 +49,7 @@ function toRemedy(cause: unknown): string {
   return remedies.find(([pattern]) => pattern.test(String(code)))?.[1] ?? usualRemedy;
 }
 
-/** By the first that fits a code of Redis or of TLS. */
+/** The first that matches a code of Redis or TLS. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/^NOPERM$/, "Give its user all commands on its keys and channels"],
   [
@@ -64,17 +64,17 @@ const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
 
 const usualRemedy = "Check that Redis runs there, whether it speaks TLS (rediss://), and the name and password";
 
-/** It was sent, and nobody knows what came of it. A primary that becomes a replica says so to those who wait for copies, and hangs up. */
+/** It was sent, with unknown result. A primary that becomes a replica tells those who wait for copies, and hangs up. */
 export function isLost(thrown: unknown): boolean {
   return !(thrown instanceof GatewayError) && ["", "UNBLOCKED"].includes(codeOf(thrown));
 }
 
-/** The first word of what Redis answers when it refuses. */
+/** The first word of a refusal by Redis. */
 export function codeOf(thrown: unknown): string {
   return thrown instanceof Error ? (/^[A-Z]{2,}\b/.exec(thrown.message)?.[0] ?? "") : "";
 }
 
-/** What scripts of ours say no with. */
+/** The codes of our scripts' refusals. */
 const ownRefusals = new Set(["KEPT", "REKEY", "BEHIND"]);
 
 const itGoesOn = "The gateway goes on by itself";

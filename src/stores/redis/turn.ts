@@ -1,9 +1,9 @@
-/** Turns as scripts take them and as Redis gives them back. */
+/** Converts turns to scripts' arguments, and replies back. */
 import type { PathTurn, StoredTurn } from "../../core/store.ts";
 import { type TurnRow, sizeOf, toPathTurn, toRow, toTurn } from "../row.ts";
 import { type Reply, toList, toText } from "./script.ts";
 
-/** What one turn is among the arguments of a script; nothing is an empty text. */
+/** A turn as arguments of a script; what is absent is an empty text. */
 export type TurnParts = readonly [
   id: string,
   meta: string,
@@ -38,7 +38,7 @@ export function readStep(reply: Reply): { readonly turn: PathTurn; readonly size
   return { turn: toPathTurn(row), size: sizeOf(row) };
 }
 
-/** What was told beside the items is not there in a step of a path. */
+/** A step of a path lacks what was told beside the items. */
 function readRow(reply: Reply): TurnRow {
   const [id, m, input, output, told, pieces, memo] = toList(reply);
   const [owner, session, parent, status, gap, digest, exchange, created, , ended, model, usage]: MetaTexts = JSON.parse(
@@ -69,7 +69,7 @@ function orNull(text: string): string | null {
   return text === "" ? null : text;
 }
 
-/** What scripts know of a turn, in the order in which they know it. */
+/** What scripts know of a turn, in their order. */
 type MetaTexts = [
   owner: string,
   session: string,

@@ -1,7 +1,7 @@
-/** The Lua of what is taken in from an archive, and of how that is undone. */
+/** The Lua that imports an archive, and undoes that. */
 import { grow, look, release, write } from "../script.ts";
 
-/** Whether hints are hashed with this key from now on, which they can be while there are none; and the key that was. */
+/** Whether hints are hashed with this key from now on, possible only while there are none; and the key before. */
 export const takeKey = write(String.raw`
 local before = call('HGET', P .. 'secrets', 'hint')
 if before == ARGV[2] then return { 1, before } end
@@ -10,7 +10,7 @@ call('HSET', P .. 'secrets', 'hint', ARGV[2])
 return { 1, before }
 `);
 
-/** Secrets that open what was sealed elsewhere. The first takes the place of the store's own, where there is none yet. */
+/** Secrets that open what was sealed elsewhere. The first becomes the store's own if it has none yet. */
 export const addSeals = write(String.raw`
 local secrets = P .. 'secrets'
 for at = 2, #ARGV do
@@ -21,8 +21,8 @@ return 1
 `);
 
 /**
- * Sessions, without their tips. Tells which of them were not there, and whether another key stands in the way; one that came to life
- * under the same hint since then keeps it.
+ * Adds sessions, without their tips. Returns which of them are new, and whether another key stands in the way. A
+ * session begun under the same hint meanwhile keeps it.
  */
 export const addSessions = grow(String.raw`
 local isSameKey = ARGV[2] == '1'
@@ -39,7 +39,7 @@ end
 return { added }
 `);
 
-/** Tells which turns were not there, and which have no place here: the session or parent that each names, and whether that is there. */
+/** Returns which turns are new, and which are misplaced: the session or parent that they name, and if it exists. */
 export const addTurns = grow(String.raw`
 local added, misplaced = {}, {}
 local function findMisplaced(turn)
@@ -75,7 +75,7 @@ end
 return false
 `);
 
-/** One that went while the archive was written is no tip; one of another session may be, as deleting a turn moves the tip to its parent. */
+/** A turn deleted during the export is no tip; another session's may be: deletion moves a tip to its parent. */
 export const setTips = write(String.raw`
 for at = 2, #ARGV, 2 do
   local key, tip = sessionKey(ARGV[at]), ARGV[at + 1]
@@ -86,7 +86,7 @@ end
 return 1
 `);
 
-/** Of sessions that have none. Tells how many did not get theirs, because another session has it. */
+/** Of sessions without one. Returns how many did not get theirs, because another session has it. */
 export const setHints = write(String.raw`
 local taken = 0
 for at = 2, #ARGV, 3 do

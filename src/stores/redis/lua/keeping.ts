@@ -1,4 +1,4 @@
-/** The Lua of what comes into the store. It judges a commit as `stores/verdict.ts` does, where nobody can write in between. */
+/** The Lua that adds turns. It judges a commit as `stores/verdict.ts` does, where nobody can write in between. */
 import { change, grow, write } from "../script.ts";
 
 export const commit = change(String.raw`
@@ -85,7 +85,7 @@ keepKey(ARGV[3 + TURN], ARGV[4 + TURN], new.id, ARGV[2])
 return 1
 `);
 
-/** A turn that came to nothing is kept even if its place was deleted in the meantime, but outside of it. */
+/** A failed or cancelled turn is kept even if its place was deleted meanwhile, but outside of it. */
 export const end = grow(String.raw`
 local new = takeTurn(2)
 local turn = new.turn
@@ -119,7 +119,7 @@ call('HSET', turnKey(ARGV[2]), 'm', cjson.encode(turn), 'i', ARGV[3], 'o', ARGV[
 return call('INCR', P .. 'changes')
 `);
 
-/** Nothing can be written while Redis is full, may only be read, or cannot write to its disk. */
+/** Fails while Redis is full, is read-only, or cannot write to its disk. */
 export const tryToWrite = write(String.raw`
 call('SET', P .. 'checked', '')
 return 1

@@ -1,7 +1,7 @@
-/** The Lua of a gateway's lease: what shows that it is there, and which of its connections is the newest. */
+/** The Lua of a gateway's lease, which shows that it is alive and which of its connections is the newest. */
 import { evenWhenFull, toScript } from "../script.ts";
 
-/** Takes the lease, or holds on to it; what an older connection says comes too late. What a gateway shows is its name and a number. */
+/** Takes or renews the lease; an older connection comes too late. A gateway shows its name and connection number. */
 export const renew = evenWhenFull(String.raw`
 local name, number = string.match(ARGV[1], '^(.+):(%d+)$')
 local held = redis.call('GET', KEYS[1] .. 'lease:' .. name)

@@ -31,8 +31,8 @@ return walk(ids, ARGV[1])
 `);
 
 /**
- * What lists tell of trees by their roots, of everybody or of one owner: so many of them, and no more once enough turns were
- * walked through; of a large one from which turns to go on. Tells how many roots were looked at.
+ * How lists show trees, given their roots, of everybody or of one owner: at most a number of them, and no more once
+ * enough turns were walked; of a large one, where to continue. Also returns how many roots were examined.
  */
 export const measureLoose = look(String.raw`
 ${firstWords}
@@ -51,7 +51,7 @@ end
 return { looked, page }
 `);
 
-/** Deletes turns; whoever followed them follows the first that is named, or nobody. Tells how many changes there were, and the ids of all that changed. */
+/** Deletes turns; their children then follow the first named, or nothing. Returns the change count and changed ids. */
 export const removeBelow = release(String.raw`
 local heir = readTurn(ARGV[2]) and ARGV[2] or ''
 local changed = {}

@@ -1,7 +1,7 @@
-/** The Lua of the names that gateways on one store take from each other, each in turn. */
+/** The Lua of the names that gateways on one store take in turn. */
 import { evenWhenFull, toScript } from "../script.ts";
 
-/** Whoever hashes names with another key meets nobody under them, as one who was there before Redis came back empty. */
+/** With another key, such as one from before Redis came back empty, a gateway would meet nobody under its names. */
 const refuseOtherKey = (key: string) => String.raw`
 if redis.call('HGET', KEYS[1] .. 'secrets', 'idempotency') ~= ${key} then
   return redis.error_reply('REKEY names have another key')
@@ -9,8 +9,8 @@ end
 `;
 
 /**
- * Takes a name if it is free and nobody waits in front, else stands in its line. Who waits comes again and again, and whoever has
- * not come for a while does not wait any more. It does neither where somebody has, or waits for, a name that goes first.
+ * Takes a name if it is free and nobody is ahead, else waits in its line. Waiters come again and again; one that has
+ * not come for a while no longer waits. Does neither if somebody holds, or waits for, a name that goes first.
  */
 export const enter = evenWhenFull(String.raw`
 ${refuseOtherKey("ARGV[5]")}
@@ -48,7 +48,7 @@ redis.call('PEXPIRE', seen, waitMs * 2)
 return 0
 `);
 
-/** Gives a name back, or its place in the line, and tells those who wait for it. */
+/** Releases a name, or a place in its line, and tells those who wait for it. */
 export const leave = evenWhenFull(String.raw`
 local held, line, seen = KEYS[1] .. 'held:' .. ARGV[1], KEYS[1] .. 'line:' .. ARGV[1], KEYS[1] .. 'seen:' .. ARGV[1]
 if redis.call('GET', held) == ARGV[2] then redis.call('DEL', held) end
@@ -59,8 +59,8 @@ return 1
 `);
 
 /**
- * Holds on to the names, each followed by who has it, and to what is told under them. One that was lost while Redis was away, or is not
- * known to whoever took its place, is taken again if nobody else has it.
+ * Renews names, each followed by its holder, and what is told under them. A name that was lost while Redis was away, or
+ * that its successor does not know, is taken again if nobody else has it.
  */
 export const hold = evenWhenFull(String.raw`
 for at = 2, #ARGV, 2 do
@@ -74,7 +74,7 @@ end
 return 1
 `);
 
-/** Puts something behind what was told under a name. */
+/** Appends to what was told under a name. */
 export const tell = toScript(String.raw`
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end

@@ -1,4 +1,4 @@
-/** The Lua of what is read. What a session has that is just being deleted is not there. */
+/** The Lua that reads. What belongs to a session being deleted is not found. */
 import { look, toScript } from "../script.ts";
 import { firstWords } from "./tree.ts";
 
@@ -31,7 +31,7 @@ end
 return { call('GET', P .. 'changes'), steps }
 `);
 
-/** The first of the digests that any turn has, and of its turns the newest that nothing follows, or the newest. */
+/** The first of the digests that any turn has, and of its turns the newest that nothing follows, else the newest. */
 export const findByDigest = look(String.raw`
 local key = P .. 'sd:' .. ARGV[1]
 for index = 2, #ARGV do
@@ -67,7 +67,7 @@ local turn = kept and readTurn(cjson.decode(kept)[2])
 return turn and isThere(turn) and kept
 `);
 
-/** A page of running turns behind a number of arrival, each by id, owner and time, and the last number of it. */
+/** A page of running turns after an arrival number, each as id, owner and time, and the page's last number. */
 export const readRunning = look(String.raw`
 local page, number = {}, ARGV[1]
 local found = call('ZRANGEBYSCORE', P .. 'running', '(' .. number, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
@@ -79,7 +79,7 @@ end
 return { number, page }
 `);
 
-/** A page of sessions, newest activity first, behind one of them; or those that are named. */
+/** A page of sessions, newest activity first, after one of them; or those that are named. */
 export const listSessions = look(String.raw`
 ${firstWords}
 local key = ARGV[1] == '' and P .. 'active' or P .. 'active:' .. ARGV[1]
@@ -113,7 +113,7 @@ for at = 1, math.min(#named, limit) do add(named[at][2]) end
 return page
 `);
 
-/** A page of sessions, and where to go on: all that are there for as long as that takes, in no order, and some of them twice. */
+/** A page of sessions, and where to continue: all that exist throughout, in no order, and some of them twice. */
 export const exportSessions = look(String.raw`
 local page = {}
 local place, found = unpack(call('ZSCAN', P .. 'active', ARGV[1], 'COUNT', ARGV[2]))
@@ -126,7 +126,7 @@ end
 return { place, page }
 `);
 
-/** A page of turns by the numbers of their arrival, of sessions that are not younger than a number; and where to go on. */
+/** A page of turns by arrival number, of sessions that are not younger than a number; and where to continue. */
 export const exportTurns = look(String.raw`
 local number, last, lastSession, maxBytes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local page, bytes, sessions, look = {}, 0, {}, 0
@@ -159,7 +159,7 @@ end
 return { number, page }
 `);
 
-/** The same of one session. */
+/** The same for one session. */
 export const exportTurnsOf = look(String.raw`
 local page, number, bytes, maxBytes = {}, tonumber(ARGV[2]), 0, tonumber(ARGV[4])
 for _, found in ipairs(call('ZRANGEBYSCORE', P .. 'st:' .. ARGV[1], number, ARGV[3], 'LIMIT', 0, 32)) do

@@ -1,4 +1,4 @@
-/** The Lua of what leaves the store, each a bounded number at a time. */
+/** The Lua that deletes, a bounded number at a time. */
 import { look, release } from "../script.ts";
 
 export const deleteTurn = release(String.raw`
@@ -23,7 +23,7 @@ doom(ARGV[3])
 return call('INCR', P .. 'changes')
 `);
 
-/** Tells how many turns went, whether the session is gone, and how many changes there were. */
+/** Returns how many turns went, whether the session is gone, and the count of changes. */
 export const removeDoomed = release(String.raw`
 local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
 if not id then return false end
@@ -58,7 +58,7 @@ end
 return count
 `);
 
-/** What came to nothing, by its own age. Tells which turns went, if any. */
+/** Failed and cancelled turns, by age. Returns which went, if any. */
 export const removeFailed = release(String.raw`
 local limit, at, changed = tonumber(ARGV[3]), 0, {}
 while #changed < limit do
@@ -73,8 +73,8 @@ return #changed > 0 and { call('INCR', P .. 'changes'), changed }
 `);
 
 /**
- * Threads that were left, each from its end up to where another goes on: whatever a turn that goes has followed is an end then. To look
- * at one costs so much less than to delete it. Tells how many were looked at, how many went, and the ids of all that changed.
+ * Abandoned threads, each from its end up to where another branches off: a deleted turn's parent may then be an end.
+ * Examining `looks` of them costs one deletion. Returns how many were examined and how many went, and all changed ids.
  */
 export const removeLeft = release(String.raw`
 local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -113,7 +113,7 @@ end
 return looked > 0 and { looked, gone, call(gone > 0 and 'INCR' or 'GET', P .. 'changes'), changed }
 `);
 
-/** How many turns and sessions have come; and what those turns follow that came outside of sessions behind a number, unless they are many. */
+/** How many turns and sessions have come; and the parents of turns outside of sessions after a number, if few came. */
 export const parentsBehind = look(String.raw`
 local last, count, parents = tonumber(ARGV[1]), tonumber(call('GET', P .. 'count') or 0), {}
 if count - last > 1000 then return { count } end
@@ -125,7 +125,7 @@ end
 return { count, parents }
 `);
 
-/** Deletes turns outside of sessions, leaves first, up to one that another still follows. Tells how many are gone, and how many of them went now. */
+/** Deletes turns outside of sessions, leaves first, up to one still followed. Returns how many are gone, and went. */
 export const removeLeaves = release(String.raw`
 local gone, removed = 0, 0
 local function isFollowed(id)

@@ -1,22 +1,22 @@
 /**
- * The Lua that all scripts share: how turns and sessions lie in Redis, and how a turn comes to its place in the tree.
+ * The Lua that all scripts share: how turns and sessions are kept in Redis, and how a turn gets its place in the tree.
  *
- * Every key begins with the store's prefix in braces, so that all of them lie in one slot of a cluster.
+ * Every key begins with the store's prefix in braces, so that all of them are in one slot of a cluster.
  *
- * - `t:<turn>`: a hash. `m` what scripts must know of the turn, as a JSON array; `i`, `o` input and output; `t` what was told,
- *   `n` the memo, `p` the pieces; `c` the numbers of the turns that follow it, `f` of those that came to nothing; `k` its keys.
- * - `o:<n>`: a hash of a hundred numbers of arrival to ids. Numbers are a tenth as long, so lists of turns are made of them.
- * - `s:<session>`: a hash. `st:<session>`: its turns, sorted; `sb:<session>`: those that came to nothing or still run.
- *   `sd:<session>`: a hash of digests, with a `d` before each, and of exchanges, with an `x`, to the numbers of its turns.
+ * - `t:<turn>`: a hash. `m` what scripts must know of the turn, as a JSON array; `i`, `o` input and output; `t` what
+ *   was told, `n` the memo, `p` the pieces; `c` the numbers of its children, `f` of those not followable; `k` its keys.
+ * - `o:<n>`: a hash of a hundred arrival numbers to ids. Numbers are a tenth as long, so lists of turns use them.
+ * - `s:<session>`: a hash. `st:<session>`: its turns, sorted; `sb:<session>`: those failed, cancelled or running.
+ *   `sd:<session>`: a hash of digests, each with a `d` before it, and exchanges, with an `x`, to its turns' numbers.
  * - `hints`, `active`, `active:<owner>`, `owners`: sessions by hint, and by the time of their last turn.
  * - `k:<hash>`, `keys`: what is known of an idempotency key, and all of them by age.
- * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and the numbers of turns with pieces by their end.
- * - `failed`: the numbers of turns that came to nothing, by the time at which they were made.
- * - `ends`: the numbers of turns with which a thread may end beside the tip of its session, by the time at which they were made. Whatever
- *   may make an end of a turn notes it; one that something follows by now is found out when it is old.
+ * - `loose`, `running`, `pieces`: roots outside of sessions, running turns, and numbers of turns with pieces by end.
+ * - `failed`: the numbers of failed and cancelled turns, by the time of their creation.
+ * - `ends`: the numbers of turns with which a thread may end besides its session's tip, by the time of their creation.
+ *   Whatever may turn a turn into an end notes it; whether something follows by now is checked when it is old.
  * - `doomed`: sessions that are deleted already, but some of their turns are not.
- * - `lease:<gateway>`: that it is there. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
- * - `count` numbers turns and sessions; `changes` counts whatever makes wrong what someone remembers of a turn.
+ * - `lease:<gateway>`: it is alive. `held:<name>`, `line:<name>`, `seen:<name>`, `told:<name>`: see `names.ts`.
+ * - `count` numbers turns and sessions; `changes` counts whatever invalidates a cached turn.
  */
 import { maxReadBytes } from "../../beginning.ts";
 
@@ -75,7 +75,7 @@ local function tellTurn(id)
 end
 `;
 
-/** What was said first in a turn, as far as a list has room for it. */
+/** What was said first in a turn, as far as a list shows it. */
 export const firstWords = String.raw`
 local function firstWords(turnId)
   local input = turnId and call('HSTRLEN', turnKey(turnId), 'i') < ${maxReadBytes} and call('HGET', turnKey(turnId), 'i')
@@ -94,7 +94,7 @@ local function firstWords(turnId)
 end
 `;
 
-/** How turns come, and how they change their places. */
+/** How turns are added, and how they move. */
 export const growth = String.raw`
 -- True: it is the first of its list.
 local function enlist(key, field, number)
@@ -252,7 +252,7 @@ local function addSession(id, owner, hint, tip, resends, metadata, created, upda
 end
 `;
 
-/** How turns and sessions leave. */
+/** How turns and sessions are deleted. */
 export const removal = String.raw`
 -- Whoever followed it follows the heir now, or nobody. The ids of all that changed are put into the list.
 local function removeTurn(id, heir, changed)
