@@ -1,7 +1,8 @@
 /** Whole gateways for tests: from the text of a config file to a listening socket, in this process. */
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -25,13 +26,16 @@ export function makeFolder(context: TestContext): string {
   return folder;
 }
 
-/** A port of the loopback address on which nobody listens. */
+/** A port of the loopback address that is free, and none that the system could give to a connection before it is used. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = randomInt(20_000, 32_000);
+  const server = createServer().listen(port, "127.0.0.1");
+  const isFree = await once(server, "listening").then(
+    () => true,
+    () => false,
+  );
   server.close();
-  return port;
+  return isFree ? port : findFreePort();
 }
 
 export interface Gateway extends Portico {
