@@ -31,7 +31,7 @@ export const answerTimeouts = {
   first_byte_timeout_ms: milliseconds("The longest wait for the first byte of a streamed answer.", 120_000),
   idle_timeout_ms: milliseconds("The longest silence within a streamed answer.", 120_000),
   total_timeout_ms: milliseconds(
-    "The longest that a whole answer may take, silent or not. Streams have no such limit.",
+    "The longest that a non-streamed answer may take, silent or not. Streams and background turns have no such limit.",
     600_000,
   ),
 } as const;

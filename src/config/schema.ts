@@ -22,24 +22,21 @@ export const gatewaySchema = section("The gateway.", {
     type: "string",
     minLength: 1,
     default: ".portico",
-    description: "Folder of the database and of the generated token.",
+    description: "Folder for the database and the generated token.",
   },
   http,
   adapters: byName({}, "What answers, by a name of your choice; when empty, what the environment offers."),
   default_adapter: {
     type: "string",
-    description: "The name of the adapter to which turns go; needed when there are several.",
+    description: "The adapter that turns go to; needed if there are several.",
   },
-  models: byName(
-    { type: "string" },
-    "Which adapter answers for a model: a name, or the beginning of names like `gpt-*`.",
-  ),
+  models: byName({ type: "string" }, "Which adapter answers for a model: an exact name, or a prefix like `gpt-*`."),
   sessions,
-  log: section("What the gateway tells about itself.", {
+  log: section("What the gateway logs.", {
     level: {
       enum: ["silent", "error", "info"],
       default: "info",
-      description: "Which lines are written: those of requests, turns and failures, of failures alone, or none.",
+      description: "Which lines are written: requests, turns and failures; failures only; or none.",
     },
   }),
 });

@@ -63,7 +63,7 @@ test("A URL of an adapter that is none is answered with one that would do.", asy
     {
       path: "gateway.adapters.main.base_url",
       message:
-        'found the string "api.example.com/v1"; allowed: a URL like "https://api.example.com/v1", without user and password, or "unix:/path"',
+        'found the string "api.example.com/v1"; allowed: a URL like "https://api.example.com/v1", without user or password, or "unix:/path"',
     },
     {
       path: "gateway.adapters.main.proxy",

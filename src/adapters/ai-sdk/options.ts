@@ -10,43 +10,56 @@ export const options = {
       type: "string",
       minLength: 1,
       description:
-        "The provider's package, e.g. @ai-sdk/anthropic. Install it where the gateway runs: npm i <package>.",
+        "The provider's package, e.g. @ai-sdk/anthropic, installed beside the config file or the gateway: npm i <package>.",
     },
     provider: {
       type: "string",
       minLength: 1,
-      description: "The package's export that makes the provider. Absent: the only one whose name begins with create.",
+      description: "The package's export that creates the provider; if absent, its only `create…` function.",
     },
     options: {
       type: "object",
       patternProperties: { "^.*$": {} },
-      description: "What that function is given: apiKey, baseURL, headers, name and what else the package knows.",
+      description:
+        "The arguments of that function: apiKey, baseURL, headers, name and whatever else the package accepts.",
     },
     provider_options: {
       type: "object",
       patternProperties: { "^.*$": { type: "object", patternProperties: { "^.*$": {} } } },
-      description: 'Given with every turn, by the provider\'s name, e.g. {"anthropic": {"thinking": {…}}}.',
+      description:
+        'Provider options sent with every request, by the provider\'s name, e.g. {"anthropic": {"thinking": {…}}}.',
     },
     fetch_media: {
       type: "object",
       additionalProperties: false,
       default: {},
-      description: "Images and files that callers name by their URLs.",
+      description: "Images and files that callers reference by URL.",
       properties: {
-        enabled: { type: "boolean", default: true, description: "Fetch what the model does not take by its URL." },
-        max_count: { type: "integer", minimum: 0, maximum: 1_000, default: 16, description: "How many for one turn." },
+        enabled: {
+          type: "boolean",
+          default: true,
+          description:
+            "Fetch images and files that the model does not accept by URL. Only public internet addresses are reached.",
+        },
+        max_count: {
+          type: "integer",
+          minimum: 0,
+          maximum: 1_000,
+          default: 16,
+          description: "How many are fetched for one turn.",
+        },
         max_bytes: {
           type: "integer",
           minimum: 1,
           default: defaultMaxBytes,
-          description: "The largest one, also of those that come as data: URLs.",
+          description: "The largest one, including those that come as data: URLs.",
         },
         timeout_ms: milliseconds("The longest that fetching one may take.", 10_000),
         allow_private: {
           anyOf: [{ type: "boolean" }, { type: "array", items: { type: "string" } }],
           default: false,
           description:
-            "Addresses and networks (10.1.0.0/16) beside those of the public internet that may be reached; true: all.",
+            "Addresses and networks (10.1.0.0/16) outside the public internet that may be reached; true: all.",
         },
       },
     },

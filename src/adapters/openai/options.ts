@@ -8,11 +8,11 @@ export const options = {
     base_url: {
       type: "string",
       pattern: baseUrlPattern,
-      title: 'a URL like "https://api.example.com/v1", without user and password, or "unix:/path"',
+      title: 'a URL like "https://api.example.com/v1", without user or password, or "unix:/path"',
       default: "https://api.openai.com/v1",
       description:
-        "Where the server is, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
-        "which may go on with a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
+        "The server's URL, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
+        "optionally followed by a colon and a path (unix:/run/model.sock:/v1). No user or password: use api_key or headers.",
     },
     wire: {
       anyOf: [
@@ -21,15 +21,15 @@ export const options = {
       ],
       default: "chat",
       description:
-        "What the server is spoken to in: chat (POST /chat/completions) or responses (POST /responses). " +
-        "Only the latter carries reasoning from turn to turn and knows hosted tools.",
+        "The wire protocol of the server: chat (POST /chat/completions) or responses (POST /responses). " +
+        "Only the latter carries reasoning from turn to turn and supports hosted tools.",
     },
     send_reasoning: {
       type: "boolean",
       default: false,
       description:
-        "Send the model its reasoning of earlier answers again, as reasoning_content, on the wire chat. " +
-        "Some models that call tools demand it; most servers refuse the field.",
+        "Send the model its reasoning from earlier answers, as reasoning_content, on the chat wire. " +
+        "Some models that call tools require it; most servers reject the field.",
     },
     custom_tools: {
       anyOf: [
@@ -38,8 +38,8 @@ export const options = {
       ],
       default: "custom",
       description:
-        "How tools that take free text are offered on the wire chat: as what they are (custom), or as functions with one string " +
-        "(function), for the many servers that know no custom tools. Callers see no difference.",
+        "How tools that take free text are offered on the chat wire: unchanged (custom), or as functions with one string " +
+        "(function), for servers without custom tools. Callers see no difference.",
     },
     max_tokens_field: {
       anyOf: [
@@ -47,8 +47,8 @@ export const options = {
         { type: "string", const: "max_tokens" },
       ],
       description:
-        "The name under which the longest answer is asked for on the wire chat, whatever the caller calls it. Many servers know " +
-        "max_tokens only and ignore the other. Absent: a chat caller's own name, and max_completion_tokens for other callers.",
+        "The field for the output limit on the chat wire, for servers that know only one of them; many know only max_tokens, " +
+        "and ignore the other. Absent: a chat caller's own, and max_completion_tokens for other callers.",
     },
     developer_role: {
       anyOf: [
@@ -56,8 +56,8 @@ export const options = {
         { type: "string", const: "system" },
       ],
       description:
-        "What developer messages are sent as on the wire chat. Many servers refuse or overlook the role developer. " +
-        "Absent: those of chat callers as they are, those of other callers as system.",
+        "The role of developer messages on the chat wire, for servers that do not know developer. " +
+        "Absent: those of chat callers unchanged, those of other callers as system.",
     },
     api_key: {
       type: "string",
@@ -67,7 +67,7 @@ export const options = {
     headers: {
       type: "object",
       patternProperties: { "^.*$": { type: "string" } },
-      description: "More headers for every request; they win over ours.",
+      description: "Additional headers for every request; they override Portico's own.",
     },
     organization: { type: "string", format: "header", description: "Sent as OpenAI-Organization." },
     project: { type: "string", format: "header", description: "Sent as OpenAI-Project." },
@@ -86,7 +86,7 @@ export const options = {
       type: "integer",
       minimum: 1024,
       default: 64 * 1024 * 1024,
-      description: "The largest whole answer that is read.",
+      description: "The largest non-streamed answer that is read.",
     },
   },
 } as const;

@@ -18,31 +18,31 @@ export function adapterSchema(type: string, options: ObjectSchema): Schema {
 
 /** The keys common to all adapters. */
 export const adapterKeys = {
-  model: { type: "string", minLength: 1, description: "The model that is asked whatever name a caller sends." },
+  model: { type: "string", minLength: 1, description: "The model to ask, whatever name a caller sends." },
   models: byName(
     { type: "string", minLength: 1 },
     "Names that callers may send, each with the adapter's own name for it.",
   ),
   context_window: optionalInteger(
-    "Tokens that the model takes, question and answer together; longer conversations lose their middle.",
+    "Tokens the model takes, question and answer together; longer conversations lose their middle.",
   ),
-  max_answer_characters: integer(64 * 1024 * 1024, "The most that it may say in one answer, in characters, about."),
+  max_answer_characters: integer(64 * 1024 * 1024, "The longest answer, in characters, approximately."),
   fallback: list(
     { type: "string" },
     "Adapters to ask when this one cannot answer, in this order; only before its first word.",
   ),
-  retry: section("Asking again where that is safe.", {
-    times: integer(2, "How often this adapter is asked again when it fails before its first word.", 0),
-    base_ms: integer(200, "About how long to wait before the first time; then twice as long each time."),
-    max_wait_ms: integer(1_000, "How long a turn may wait in all; what would take longer is told at once.", 0),
-  }),
-  breaker: section("Keeps turns away from an adapter that is down.", {
-    failures: integer(
-      5,
-      "Turns in a row that failed, after which nobody is let through for a while; 0 switches it off.",
+  retry: section("Retries, where they are safe.", {
+    times: integer(2, "How often this adapter is retried when it fails before its first word.", 0),
+    base_ms: integer(200, "Approximate wait before the first retry; it doubles each time."),
+    max_wait_ms: integer(
+      1_000,
+      "How long after the first attempt a retry may start; if it would be later, the error is returned at once.",
       0,
     ),
-    open_ms: integer(10_000, "For how long."),
+  }),
+  breaker: section("The circuit breaker: keeps turns away from an adapter that is down.", {
+    failures: integer(5, "Consecutive failed turns after which the circuit breaker opens; 0 disables it.", 0),
+    open_ms: integer(10_000, "How long it stays open."),
   }),
 } as const;
 

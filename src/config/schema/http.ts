@@ -11,42 +11,42 @@ const mostRequests = 1_000_000_000;
 
 const rateKeys = {
   requests_per_minute: optionalInteger(
-    "Requests to the endpoints that the tokens of one name may send in a minute.",
+    "Requests to the endpoints that the tokens of one name may send in a minute; operator requests do not count.",
     mostRequests,
   ),
-  burst: optionalInteger("Requests that may come at once; as many as requests_per_minute when absent.", mostRequests),
+  burst: optionalInteger("Requests that may come at once; if absent, as many as requests_per_minute.", mostRequests),
 };
 
-const limits = section("Bounds on size, number, rate and time.", {
+const limits = section("Limits on size, number, rate and time.", {
   max_body_bytes: integer(20 * 1024 * 1024, "The largest request body, in bytes.", 1, 512 * 1024 * 1024),
   max_json_depth: integer(64, "How deeply the JSON of a body may be nested."),
   max_messages: integer(4096, "The most messages or items in one request."),
-  max_tools: integer(4096, "The most tools in one request, those of namespaces and those that items bring included."),
+  max_tools: integer(4096, "The most tools in one request, including those in namespaces and in items."),
   max_concurrent_turns: integer(1000, "Turns that may run at the same time; more are refused with 503."),
   max_arriving_bytes: integer(
     256 * 1024 * 1024,
-    "Bytes of request bodies that may be on their way together; the slowest is refused with 503.",
+    "Total bytes of request bodies still arriving; beyond it the slowest is refused with 503.",
     1,
     Number.MAX_SAFE_INTEGER,
   ),
   max_held_bytes: integer(
     512 * 1024 * 1024,
-    "Bytes of memory that requests which are worked on, and answers that are not read yet, may take together; one token's name as much as it leaves to the others; more is refused with 503. What WebSockets remember may take a quarter as much beside.",
+    "Total bytes of memory for requests in progress and unread answers; one token's name may take as much as it leaves to the others; more is refused with 503. What WebSockets remember may take another quarter of this.",
     1,
     Number.MAX_SAFE_INTEGER,
   ),
   max_queued_per_thread: integer(16, "Requests that may wait for a busy session; more are refused with 429.", 0),
   headers_timeout_ms: integer(10_000, "How long a client may take to send the headers."),
   body_idle_timeout_ms: integer(30_000, "How long a body may make no progress."),
-  heartbeat_ms: integer(10_000, "A comment is sent on a stream that has been silent for so long."),
+  heartbeat_ms: integer(10_000, "How long a stream may be silent before a comment is sent on it."),
   max_unsent_bytes: integer(
     1024 * 1024,
     "Bytes that a slow reader may leave unread before the adapter is paused; less than 65536 counts as that.",
   ),
-  stalled_client_timeout_ms: integer(60_000, "A stream whose reader takes nothing for so long is cut."),
+  stalled_client_timeout_ms: integer(60_000, "How long a stream's reader may read nothing before the stream is cut."),
   ...rateKeys,
   max_auth_failures_per_minute: integer(10, "Wrong tokens from one address before further ones are refused with 429."),
-  drain_timeout_ms: integer(30_000, "How long running turns may go on when the gateway stops.", 0),
+  drain_timeout_ms: integer(30_000, "How long running turns may continue when the gateway stops.", 0),
 });
 
 const token = {
@@ -57,7 +57,7 @@ const token = {
     name: {
       type: "string",
       minLength: 1,
-      description: "The owner of what is made with this token, not `default`. Tokens of one name share everything.",
+      description: "The owner of what this token creates, not `default`. Tokens of one name share everything.",
     },
     token: { type: "string", description: "The token itself. Either this or sha256." },
     sha256: {
@@ -70,17 +70,17 @@ const token = {
       type: "string",
       pattern: "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(:\\d{2}(\\.\\d+)?)?(Z|[+-]\\d{2}:\\d{2})$",
       title: 'a date and time like "2030-01-31T00:00:00Z"',
-      description: "From then on the token opens nothing.",
+      description: "When the token stops working.",
     },
     endpoints: {
       type: "array",
       items: { enum: opened },
-      description: "The endpoints that this token opens; both when absent. `metrics` opens GET /metrics.",
+      description: "The endpoints that this token opens; if absent, both. `metrics` opens `GET /metrics`.",
     },
-    limits: section("This token's own rate, in place of the general one, and its share of the turns.", {
+    limits: section("This token's own rate, instead of the general one, and its share of the turns.", {
       ...rateKeys,
       max_concurrent_turns: optionalInteger(
-        "Turns, also in the background, and work on conversations that this token's name may have at the same time; more are refused with 429. As many may be listened to, and as many WebSockets be open, four at least.",
+        "Turns, including background turns, and work on conversations that this token's name may have at the same time; more are refused with 429. It may also follow that many turns and open that many WebSockets, but at least four.",
       ),
     }),
   },
@@ -97,25 +97,25 @@ export const http = section("The front door.", {
     enum: ["600", "660", "666"],
     default: "600",
     description:
-      "Who may connect to a unix socket: the gateway's user, its group too, or everybody on the machine. A token is needed in any case.",
+      "Who may connect to a unix socket: the gateway's user, also its group, or everybody on the machine. A token is always needed.",
   },
   auth_token: {
     type: "string",
     description: "Token that opens the endpoints. When set, the general token no longer opens them.",
   },
-  endpoints: section("What is open to whoever holds a token. With both off there is no listener.", {
+  endpoints: section("The endpoints that anyone with a token may use. With both off there is no listener.", {
     compat_chat: flag(false, "Enables `POST /v1/chat/completions`."),
     compat_responses: flag(false, "Enables `POST /v1/responses` and what belongs to it."),
   }),
   console: flag(false, "Serves the console, a page for the browser, at `/console`. What it shows needs a token."),
-  tokens: list(token, "Named tokens: one for each app, or an old and a new one side by side."),
+  tokens: list(token, "Named tokens: one per app, or an old and a new one side by side."),
   limits,
   cors: section("Which web pages may call the endpoints.", {
     origins: list({ type: "string" }, 'Exact origins like "https://app.example.com"; none sends no CORS headers.'),
   }),
   websocket: section("The WebSocket form of the responses endpoint.", {
-    enabled: flag(true, "`/v1/responses` may be spoken to over WebSocket; otherwise an upgrade is answered with 426."),
-    max_connections: integer(1000, "WebSocket connections at the same time; more are refused with 503."),
+    enabled: flag(true, "Accepts WebSocket connections on `/v1/responses`; otherwise an upgrade is answered with 426."),
+    max_connections: integer(1000, "Concurrent WebSocket connections; more are refused with 503."),
     max_minutes: integer(60, "How many minutes a connection may last."),
   }),
   expose_reasoning: flag(false, "Chat answers carry the model's reasoning in `reasoning_content`."),
