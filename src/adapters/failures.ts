@@ -14,7 +14,7 @@ export function brokenOff(): GatewayError {
 export function refusePart(part: Extract<Part, { type: "other" }>): never {
   throw new GatewayError(
     "unsupported_parameter",
-    `This gateway's adapter takes no content of type '${typeOf(part.extra)}'. Leave that part out, or send it as text, an image, audio or a file.`,
+    `This gateway's adapter does not accept content of type '${typeOf(part.extra)}'. Leave that part out, or send it as text, an image, audio or a file.`,
     { part },
   );
 }
@@ -23,7 +23,7 @@ export function refusePart(part: Extract<Part, { type: "other" }>): never {
 export function refuseChoice(why: string): never {
   throw new GatewayError(
     "unsupported_parameter",
-    `Unsupported parameter: 'tool_choice'. ${why} that this gateway's adapter can offer to its model. Use function or custom tools, or the choice 'auto'.`,
+    `Unsupported parameter: 'tool_choice'. ${why} that this gateway's adapter can offer its model. Use function or custom tools, or the choice 'auto'.`,
     { param: "tool_choice" },
   );
 }

@@ -76,7 +76,7 @@ for (const on of ["chat", "responses"] as const) {
       refused.error?.["param"],
       on === "chat" ? "messages[0].content[1].image_url.url" : "input[0].content[1].image_url",
     );
-    assert.match(String(refused.error?.["message"]), /no address of the public internet/);
+    assert.match(String(refused.error?.["message"]), /not a public internet address/);
     assert.equal(gallery.received.length, 1);
     assert.equal(model.received.length, 1);
   });
@@ -107,10 +107,10 @@ test("a picture of an earlier turn that is gone, or one too many, is left out an
   const old = user({ type: "image", url: `${gallery.url}/old` });
   const fresh = user({ type: "image", url: `${gallery.url}/new` });
   const { host } = new URL(gallery.url);
-  assert.deepEqual(await ask([old, answer, fresh]), [`file of ${host}`]);
+  assert.deepEqual(await ask([old, answer, fresh]), [`file from ${host}`]);
   assert.match(shown()[0]?.parts[0]?.text ?? "", /can no longer be fetched/);
   assert.equal(shown()[2]?.parts[0]?.inlineData?.mimeType, "image/png");
-  assert.deepEqual(await ask([old, answer, fresh], { ...allowed, max_count: 1 }), [`file of ${host}`]);
+  assert.deepEqual(await ask([old, answer, fresh], { ...allowed, max_count: 1 }), [`file from ${host}`]);
   assert.match((await refusalOf(ask([fresh, answer, old]))).message, /status 404/);
 });
 
@@ -122,7 +122,7 @@ test("data: URLs are held against the same rules", async (context) => {
   for (const [url, why] of [
     ["data:image/png;base64,AAAAAA", /larger than 3 bytes/],
     ["data:application/zip;base64,AAAA", /type application\/zip/],
-    ["data:image/png;base64,!!!", /not written in base64/],
+    ["data:image/png;base64,!!!", /claims to be base64, but is not/],
   ] as const) {
     assert.match((await refusalOf(ask([user({ type: "image", url })], rules))).message, why);
   }

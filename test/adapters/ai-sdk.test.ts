@@ -108,7 +108,7 @@ test("a package from the operator's folder is loaded at the first turn, whatever
   assert.deepEqual(await tell("v4", nested), [data, ...nestedEnding]);
   const folder = installPackage(context, "house", source("v9", nested));
   const failure = await failureOf(createAiSdk({ package: "house" }, {}, folder), [], asked);
-  assert.match(failure.message, /'house' speaks version v9 .*we know v2, v3, v4/);
+  assert.match(failure.message, /'house' implements version v9 .*the gateway supports v2, v3, v4/);
 });
 
 test("a package that could not be used once is tried again at the next turn", async (context) => {
@@ -393,7 +393,7 @@ test("files that a model makes and sources that it names are remarked, for no wi
     reader.hear(part, deltas);
   }
   assert.deepEqual(deltas, []);
-  assert.deepEqual(remarks, ["sources that the model names", "file of type image/png that the model made"]);
+  assert.deepEqual(remarks, ["sources that the model cited", "file of type image/png that the model generated"]);
 });
 
 test("a gateway finds packages beside its config file", async (context) => {

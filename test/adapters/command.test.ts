@@ -152,7 +152,7 @@ test("of the standard error the last 2 KB are kept", async () => {
 });
 
 test("a program that a signal ends fails the answer", async () => {
-  assert.match((await failureOf(answerOf("kill -SEGV $$"))).message, /was ended by SIGSEGV/);
+  assert.match((await failureOf(answerOf("kill -SEGV $$"))).message, /was terminated by SIGSEGV/);
 });
 
 test("a program that has gone meanwhile is told by its name", async (context) => {
@@ -169,8 +169,8 @@ test("a program that has gone meanwhile is told by its name", async (context) =>
 test("what can be known to fail fails when the adapter is made", (context) => {
   const folder = makeFolder(context);
   const make = (options: Options) => () => createCommand({ cwd: folder, ...options }, environment);
-  assert.throws(make({ argv: ["/nowhere/agent"] }), /no program \/nowhere\/agent/);
-  assert.throws(make({ argv: ["./agent"] }), /no program .*agent/);
+  assert.throws(make({ argv: ["/nowhere/agent"] }), /no executable program \/nowhere\/agent/);
+  assert.throws(make({ argv: ["./agent"] }), /no executable program .*agent/);
   assert.throws(make({ argv: ["{model}"] }), /without placeholders/);
   assert.throws(make({ argv: ["cat"], cwd: join(folder, "nowhere") }), /no folder/);
   assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
@@ -183,19 +183,19 @@ test("a program without a path is looked for on the PATH that it will have, when
   const file = join(folder, "portico-agent");
   const paths = `/nowhere:${folder}`;
   assert.throws(make({}, paths), {
-    message: `argv[0]: there is no program portico-agent that may be run on its PATH (${paths}). Install it, or give its path.`,
+    message: `argv[0]: there is no executable program portico-agent on its PATH (${paths}). Install it, or give its path.`,
   });
   mkdirSync(file);
-  assert.throws(make({}, paths), /no program portico-agent/);
+  assert.throws(make({}, paths), /no executable program portico-agent/);
   rmdirSync(file);
   writeFileSync(file, "#!/bin/sh\n", { mode: 0o644 });
-  assert.throws(make({}, paths), /no program portico-agent/);
+  assert.throws(make({}, paths), /no executable program portico-agent/);
   chmodSync(file, 0o755);
   assert.doesNotThrow(make({}, paths));
   assert.doesNotThrow(make({}, ""));
   assert.doesNotThrow(make({ env: [], set_env: { PATH: "." } }, "/nowhere"));
   assert.throws(make({ set_env: { PATH: "/nowhere" } }, paths), /on its PATH \(\/nowhere\)/);
-  assert.throws(make({ env: [] }, paths), /and it is given no PATH\. Install it/);
+  assert.throws(make({ env: [] }, paths), /in the default folders, as it is given no PATH\. Install it/);
   assert.doesNotThrow(make({ argv: ["sh"], env: [] }));
 });
 

@@ -17,12 +17,15 @@ test("a certificate for other names is told with them, and one that is out of ti
   assert.ok(error !== undefined);
   assert.equal(
     toNetworkFailure(error, "models.example:443").message,
-    "The upstream at models.example:443 offers no TLS that we accept (ERR_TLS_CERT_ALTNAME_INVALID). " +
-      "Its certificate is for DNS:localhost, IP Address:127.0.0.1; its URL must have such a name.",
+    "TLS with the upstream at models.example:443 failed (ERR_TLS_CERT_ALTNAME_INVALID). " +
+      "Its certificate is for DNS:localhost, IP Address:127.0.0.1; its URL must use a name from its certificate.",
   );
   const late = Object.assign(new Error("expired"), { code: "CERT_HAS_EXPIRED" });
   assert.equal(toNetworkFailure(late, "models.example:443").isLasting, true);
-  assert.match(toNetworkFailure(late, "models.example:443").message, /\(CERT_HAS_EXPIRED\)\. .*must be renewed, or/);
+  assert.match(
+    toNetworkFailure(late, "models.example:443").message,
+    /\(CERT_HAS_EXPIRED\)\. Renew its certificate, or/,
+  );
 });
 
 test("an answer may arrive in more pieces at once than a call can have arguments", async () => {

@@ -302,7 +302,7 @@ test("a refused connection, a lost one and an unknown name say so, and where", a
     failsWith(
       "adapter_error",
       "adapter_error",
-      /^Connection lost: the upstream at .* ended before its answer was whole/,
+      /^Connection lost: the upstream at .* disconnected before its answer was complete/,
     ),
   );
 
@@ -370,7 +370,7 @@ test("a server without a certificate that we trust, or without TLS, is named as 
   await using upstream = connectTo(server.url.replace("http:", "https:"));
   await assert.rejects(
     upstream.send(get, never),
-    failsWith("adapter_error", "adapter_error", /no TLS that we accept .* write http:\/\/ in its URL\.$/),
+    failsWith("adapter_error", "adapter_error", /TLS with the upstream at .* failed .* write http:\/\/ in its URL\.$/),
   );
 });
 

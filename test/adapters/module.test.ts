@@ -116,7 +116,7 @@ for (const [what, text, expected] of [
   [
     "an adapter without stream",
     `export default () => ({ models() {} });`,
-    /must give an adapter: an object with the method stream/,
+    /must return an adapter: an object with the method stream/,
   ],
   ["a promise", `export default async () => ({ async *stream() {} });`, /not a promise/],
   [
@@ -130,13 +130,9 @@ for (const [what, text, expected] of [
     `import "no-such-package"; export default {};`,
     /Cannot find package 'no-such-package'/,
   ],
-  [
-    "a dialect that nobody speaks",
-    `export default { async *stream() {}, speaks: "chat" };`,
-    /must have a list in speaks/,
-  ],
-  ["a method that is none", `export default { async *stream() {}, close: 5 };`, /must have a function in close/],
-  ["an await outside of functions", `await 0; export default {};`, /has an await outside of any function/],
+  ["a dialect that nobody speaks", `export default { async *stream() {}, speaks: "chat" };`, /speaks must be a list/],
+  ["a method that is none", `export default { async *stream() {}, close: 5 };`, /close must be a function/],
+  ["an await outside of functions", `await 0; export default {};`, /has a top-level await/],
 ] as const) {
   test(`a file with ${what} is told of when the gateway starts`, (context) => {
     const path = write(context, "broken.ts", text);
@@ -155,7 +151,7 @@ for (const [name, text, remedy] of [
     assert.throws(
       () => createModule({ path }),
       ({ message }: Error) =>
-        message.endsWith(`${path} is an ES module but is read as CommonJS: let its name end with ${remedy}`),
+        message.endsWith(`${path} is an ES module but is read as CommonJS: rename it to end in ${remedy}`),
     );
   });
 }
@@ -264,9 +260,9 @@ test("a module that tidies up badly changes nothing of how its answer ended", as
 });
 
 const lateAnswers = [
-  { limit: "first_byte", stream: true, told: [], says: /said nothing within 30 ms \(first_byte_timeout_ms\)/ },
-  { limit: "idle", stream: true, told: ["one"], says: /said nothing within 40 ms \(idle_timeout_ms\)/ },
-  { limit: "total", stream: false, told: ["one"], says: /did not end its answer within 50 ms \(total_timeout_ms\)/ },
+  { limit: "first_byte", stream: true, told: [], says: /produced nothing within 30 ms \(first_byte_timeout_ms\)/ },
+  { limit: "idle", stream: true, told: ["one"], says: /produced nothing within 40 ms \(idle_timeout_ms\)/ },
+  { limit: "total", stream: false, told: ["one"], says: /did not finish its answer within 50 ms \(total_timeout_ms\)/ },
 ] as const;
 
 for (const { limit, stream, told, says } of lateAnswers) {

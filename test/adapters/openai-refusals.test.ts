@@ -39,12 +39,12 @@ test("of a wrong key callers learn no more than that it is the operator's to che
   const wrong = toRefusalError({ status: 401, message }, scrub);
   assert.equal(
     wrong.message,
-    "The upstream refused the gateway's credentials (status 401). Its operator must check the adapter's key.",
+    "The upstream refused the gateway's credentials (status 401). The gateway's operator must check the adapter's key.",
   );
   const told = toReportedFailure({ code: "invalid_api_key", message }, scrub);
   assert.equal(
     told.message,
-    "The upstream refused the gateway's credentials. Its operator must check the adapter's key.",
+    "The upstream refused the gateway's credentials. The gateway's operator must check the adapter's key.",
   );
 });
 

@@ -150,6 +150,6 @@ test("An upstream cannot go on for ever with events that tell nothing.", () => {
       assert.deepEqual(reader.read([event]), []);
       reader.check();
     }
-  }, /more than 268435456 characters of events that tell nothing/);
+  }, /more than 268435456 characters of events without content/);
   assert.equal(rounds, 67);
 });

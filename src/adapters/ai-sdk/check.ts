@@ -35,7 +35,7 @@ const textsOf: ReadonlyMap<unknown, readonly string[]> = new Map<unknown, readon
 
 /** What was found may be anything, so it goes only to the log. */
 function unfit(wanted: string, found: unknown): GatewayError {
-  return new GatewayError("adapter_protocol", `The upstream's package gave something that is not ${wanted}.`, {
+  return new GatewayError("adapter_protocol", `The upstream's package returned something that is not ${wanted}.`, {
     cause: new Error(`It is not ${wanted}: ${inspect(found, { depth: 0 }).slice(0, 200)}`),
   });
 }

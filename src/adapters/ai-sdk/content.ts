@@ -77,7 +77,7 @@ const typeOfEnding: ReadonlyMap<string, string> = new Map([
 function refuseId(part: Part): never {
   throw new GatewayError(
     "unsupported_parameter",
-    `This gateway's adapter knows no uploaded files, so it cannot take the ${part.type} by its file id. Send its content, or a URL.`,
+    `This gateway's adapter does not support uploaded files, so it cannot use the ${part.type} by its file id. Send its content, or a URL.`,
     { part },
   );
 }

@@ -14,7 +14,7 @@ export function toFailure(thrown: unknown, address: string, scrub: Scrub): Gatew
   if (known !== undefined) return new GatewayError(known, excerpt(thrown.message, 2000, scrub), { cause });
   if (garbled.has(thrown.name)) {
     // Their messages quote what came, so they go only to the log.
-    return new GatewayError("adapter_protocol", "The upstream's answer is none that its package understands.", {
+    return new GatewayError("adapter_protocol", "The upstream sent an answer that its package does not understand.", {
       cause,
     });
   }

@@ -34,7 +34,10 @@ export async function fetchFiles(
   const [excess] = [...newer].slice(rules.maxCount);
   if (excess !== undefined) {
     const part = parts.get(excess);
-    throw refuseMedia("the request", `names more than ${rules.maxCount} URLs`, { ...rules, part });
+    throw refuseMedia("the request", `has more than ${rules.maxCount} URLs to fetch (fetch_media.max_count)`, {
+      ...rules,
+      part,
+    });
   }
 
   const inner = new AbortController();
@@ -91,7 +94,7 @@ async function fetchUrl(url: string, part: Part | undefined, rules: MediaRules, 
   if (rules.isEnabled) return fetchMedia(url, { ...rules, part }, signal);
   throw new GatewayError(
     "invalid_value",
-    "The model behind this gateway takes no image or file by this URL. Send its content instead, as a data: URL.",
+    "The model behind this gateway does not accept an image or file by this URL. Send its content instead, as a data: URL.",
     { part },
   );
 }
@@ -107,8 +110,8 @@ function withMedia(
     if (!isNeeded(part)) return part;
     const media = found.get(part.data.href);
     if (media !== undefined) return { ...part, mediaType: media.type, data: media.bytes };
-    leaveOut(`file of ${part.data.host}`);
-    return { type: "text", text: "[A file stood here that can no longer be fetched.]" } as const;
+    leaveOut(`file from ${part.data.host}`);
+    return { type: "text", text: "[The file that was here can no longer be fetched.]" } as const;
   });
   return { ...message, content };
 }

@@ -41,7 +41,7 @@ async function loadProvider(file: string, choice: ProviderChoice): Promise<(name
   if (isFunction(provider)) return provider;
   const languageModel = isObject(provider) ? provider["languageModel"] : undefined;
   if (isFunction(languageModel)) return (name) => languageModel.call(provider, name);
-  throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
+  throw new GatewayError("adapter_error", `The package '${packageName}' does not provide language models.`);
 }
 
 async function makeProvider(file: string, choice: ProviderChoice): Promise<unknown> {
@@ -62,12 +62,12 @@ function findMaker(exported: Readonly<Record<string, unknown>>, { packageName, m
   const functions = new Set(maker === undefined ? names.map((name) => exported[name]) : [exported[maker]]);
   const [only] = functions;
   if (functions.size === 1 && isFunction(only)) return only;
-  const choices = names.length === 0 ? "It has none" : `Choose one of ${names.join(", ")}`;
+  const choices = names.length === 0 ? "No function's name begins with 'create'" : `Choose one of ${names.join(", ")}`;
   throw new GatewayError(
     "adapter_error",
     maker === undefined
-      ? `The package '${packageName}' has no single export that makes a provider. ${choices} (the adapter's 'provider').`
-      : `The package '${packageName}' has no export '${maker}' that makes a provider. ${choices}.`,
+      ? `The package '${packageName}' has no single export that creates a provider. ${choices} (the adapter's 'provider').`
+      : `The package '${packageName}' has no export '${maker}' that creates a provider. ${choices}.`,
   );
 }
 

@@ -80,9 +80,9 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
         case "finish":
           return finish(part, deltas);
         case "file":
-          return leaveOut(`file of type ${part.mediaType} that the model made`);
+          return leaveOut(`file of type ${part.mediaType} that the model generated`);
         case "source":
-          if (!hasSources) leaveOut("sources that the model names");
+          if (!hasSources) leaveOut("sources that the model cited");
           hasSources = true;
           return;
         default:

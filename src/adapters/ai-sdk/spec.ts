@@ -35,15 +35,15 @@ export interface Call extends LanguageModelV3CallOptions {
 /** Checks what a provider returned. */
 export function toLanguageModel(made: unknown, packageName: string): LanguageModel {
   if (typeof made !== "object" || made === null || !("doStream" in made) || typeof made.doStream !== "function") {
-    throw new GatewayError("adapter_error", `The package '${packageName}' makes no language models.`);
+    throw new GatewayError("adapter_error", `The package '${packageName}' does not provide language models.`);
   }
   const version = "specificationVersion" in made ? made.specificationVersion : undefined;
   if (!versions.some((known) => known === version)) {
     const known = versions.join(", ");
     throw new GatewayError(
       "adapter_error",
-      `The package '${packageName}' speaks version ${String(version)} of the AI SDK's specification; we know ${known}. ` +
-        "Install another version of it, or a newer gateway.",
+      `The package '${packageName}' implements version ${String(version)} of the AI SDK's specification; the gateway supports ${known}. ` +
+        "Install another version of the package, or a newer gateway.",
     );
   }
   return made as LanguageModel;

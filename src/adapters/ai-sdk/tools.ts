@@ -50,15 +50,15 @@ function writeChoice(
     case "none":
       return { type: choice.type };
     case "required":
-      return tools.length > 0 ? { type: "required" } : refuseChoice("It requires a call, but none of the tools is one");
+      return tools.length > 0 ? { type: "required" } : refuseChoice("It requires a call, but there is no tool");
     case "tool":
       return tools.some((tool) => tool.name === choice.name)
         ? { type: "tool", toolName: choice.name }
-        : refuseChoice(`'${choice.name}' is no tool`);
+        : refuseChoice(`'${choice.name}' is not a tool`);
     case "allowed":
       if (tools.length > 0) return { type: choice.mode };
       return choice.mode === "required" ? refuseChoice("It requires a call, but allows no tool") : undefined;
     case "other":
-      return refuseChoice(`A tool of type '${typeOf(choice.extra)}' is none`);
+      return refuseChoice(`'${typeOf(choice.extra)}' is not a type of tool`);
   }
 }

@@ -91,7 +91,7 @@ function checkCommand(
     const script = rest.find((_, index) => /^-\w*c$/.test(rest[index - 1] ?? ""));
     if (script !== undefined && hasPlaceholder(script)) {
       throw new Error(
-        `argv: ${program} would run a caller's words as commands. Pass them as arguments of their own ("$1"), or on the standard input.`,
+        `argv: ${program} would run a caller's words as commands. Pass them as separate arguments ("$1"), or on standard input.`,
       );
     }
   }
@@ -102,7 +102,7 @@ function checkCommand(
     return [program, ...rest];
   }
   const file = resolve(cwd, program);
-  if (!isProgram(file)) throw new Error(`argv[0]: there is no program ${file} that may be run.`);
+  if (!isProgram(file)) throw new Error(`argv[0]: there is no executable program ${file}.`);
   return [file, ...rest];
 }
 
@@ -110,8 +110,8 @@ function checkCommand(
 function checkPath(program: string, cwd: string, path: string | undefined): void {
   const folders = path?.split(delimiter) ?? foldersWithoutPath;
   if (folders.some((folder) => isProgram(resolve(cwd, folder, program)))) return;
-  const where = path === undefined ? "and it is given no PATH" : `on its PATH (${path})`;
-  throw new Error(`argv[0]: there is no program ${program} that may be run ${where}. Install it, or give its path.`);
+  const where = path === undefined ? "in the default folders, as it is given no PATH" : `on its PATH (${path})`;
+  throw new Error(`argv[0]: there is no executable program ${program} ${where}. Install it, or give its path.`);
 }
 
 /** The C libraries' defaults, combined. */

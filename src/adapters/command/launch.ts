@@ -68,6 +68,6 @@ export function toLaunchFailure(thrown: unknown, { argv: [program] }: Launch): G
 const busy: ReadonlySet<string> = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);
 const reasons: ReadonlyMap<string, string> = new Map([
   ["ENOENT", "was not found"],
-  ["EACCES", "may not be run"],
-  ["ENOEXEC", "is no program"],
+  ["EACCES", "could not be run: permission was denied"],
+  ["ENOEXEC", "is not an executable program"],
 ]);

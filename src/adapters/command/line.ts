@@ -10,7 +10,7 @@ export function createLineReader(): (line: string, deltas: Delta[]) => void {
   return (line, deltas) => {
     const fields = parseJson(line);
     const read = findReader(fields);
-    if (read === undefined || !isObject(fields)) throw garbage(line, "it is no JSON object of a known type");
+    if (read === undefined || !isObject(fields)) throw garbage(line, "it is not a JSON object of a known type");
     read(fields, deltas, calls);
   };
 }
@@ -107,7 +107,7 @@ function misfit(fields: Fields, key: string, expected: string): GatewayError {
 
 /** The line may say anything, so it goes to the log, not onto the wire. */
 function garbage(line: string, why: string): GatewayError {
-  return new GatewayError("adapter_protocol", "The adapter's program wrote a line that is no part of an answer.", {
+  return new GatewayError("adapter_protocol", "The adapter's program wrote a line that is not part of an answer.", {
     cause: new Error(`${why}; the line begins: ${line.slice(0, 200)}`),
   });
 }

@@ -110,7 +110,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   function count(bytes: Buffer): Buffer {
     saidBytes += bytes.length;
     if (saidBytes <= limits.maxOutputBytes) return bytes;
-    const message = `The adapter's program said more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
+    const message = `The adapter's program wrote more than ${limits.maxOutputBytes} bytes (max_output_bytes).`;
     const excess = new GatewayError("adapter_protocol", message, toDetails());
     stop(excess);
     throw excess;
@@ -161,7 +161,7 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
       await waitUntil(() => closed);
       if (child.exitCode === 0) return;
       const how =
-        child.exitCode === null ? `was ended by ${child.signalCode}` : `failed with exit code ${child.exitCode}`;
+        child.exitCode === null ? `was terminated by ${child.signalCode}` : `failed with exit code ${child.exitCode}`;
       throw new GatewayError("adapter_error", `The adapter's program ${how}.`, toDetails());
     },
     dismiss: () => stop(callerLeft()),
@@ -176,10 +176,10 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
 function toLateness(limit: Limit, limitMs: number): string {
   const what = {
     connect: "did not start",
-    first_byte: "said nothing",
-    idle: "fell silent: it neither said anything nor ended",
-    total: "did not end",
-    leave: "did not end",
+    first_byte: "wrote nothing",
+    idle: "went silent: it neither wrote anything nor exited",
+    total: "did not finish",
+    leave: "did not finish",
   }[limit];
-  return `The adapter's program ${what} within ${limitMs} ms.`;
+  return `The adapter's program ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
 }

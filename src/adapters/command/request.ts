@@ -19,7 +19,7 @@ export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined)
 /** A text alone carries no tools, no answer format, and nothing that stands beside the text. */
 function leaveAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
   for (const tool of settings.tools) leaveOut(nameTool(tool));
-  if (demandsCall(settings.toolChoice)) refuseChoice("It requires a call, but none of the tools is one");
+  if (demandsCall(settings.toolChoice)) refuseChoice("It requires a call, but there is no tool");
   if (settings.format !== undefined && settings.format.type !== "text") leaveOut("response format");
   const content = lastFromUser(items)?.content ?? "";
   const parts = typeof content === "string" ? [] : content.filter(({ type }) => type !== "text" && type !== "refusal");
@@ -38,7 +38,7 @@ export function fillArguments(argv: readonly string[], turn: Turn): string[] {
   return argv.map((argument, place) => {
     // One pass: placeholders within the text are not replaced.
     const filled = argument.replace(/\{(model|prompt)\}/g, (_, word) => (word === "model" ? turn.model : prompt));
-    if (filled.includes("\0")) throw unfit("holds a NUL character");
+    if (filled.includes("\0")) throw unfit("contains a NUL character");
     const isOption = filled.startsWith("-") && !argument.startsWith("-");
     if (!isOption || (afterOptions !== -1 && place > afterOptions)) return filled;
     if (argument.startsWith("{model}")) throw unfit("names a model that begins with a dash");
@@ -52,7 +52,10 @@ export function hasPlaceholder(argument: string): boolean {
 }
 
 function unfit(why: string): GatewayError {
-  return new GatewayError("adapter_bad_request", `The request ${why}, which this adapter's program cannot be told.`);
+  return new GatewayError(
+    "adapter_bad_request",
+    `The request ${why}, which cannot be passed to this adapter's program.`,
+  );
 }
 
 function promptOf({ items }: Turn): string {

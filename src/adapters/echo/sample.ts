@@ -18,7 +18,7 @@ export function makeSample(schema: JsonSchema, wish: Wish): unknown {
   if (!isReadable(schema)) refuse();
   const root = quieten(schema);
   for (const value of createMaker(root, wish)(root, [], 0)) return value;
-  throw new GatewayError("adapter_bad_request", "The echo adapter finds no value that satisfies the JSON Schema.");
+  throw new GatewayError("adapter_bad_request", "The echo adapter found no value that satisfies the JSON Schema.");
 }
 
 /** Values that satisfy part of the schema; `nth` asks for different ones, `told` is what the caller said of it. */

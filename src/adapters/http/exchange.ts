@@ -97,7 +97,8 @@ export function startExchange(
       if (over) return;
       queuedBytes += chunk.length + chunkBytes;
       if (left) {
-        if (queuedBytes > maxLeftBytes) cut(new GatewayError("adapter_protocol", "The answer went on after its end."));
+        if (queuedBytes > maxLeftBytes)
+          cut(new GatewayError("adapter_protocol", "The answer continued after its end."));
         return;
       }
       if (heardBody) watch.touch();

@@ -7,20 +7,20 @@ export function toNetworkFailure(error: Error, address: string): GatewayError {
   const code = "code" in error && typeof error.code === "string" ? error.code : "unknown cause";
   const cause = error;
   if (code === "UND_ERR_CONNECT_TIMEOUT" || (code === "ETIMEDOUT" && !wasConnected(error))) {
-    const message = `No connection to the upstream at ${address} came about in time (connect_timeout_ms).`;
+    const message = `No connection to the upstream at ${address} was established in time (connect_timeout_ms).`;
     return new GatewayError("adapter_timeout", message, { wireCode: "adapter_connect_timeout", cause });
   }
   if (error.name === "HTTPParserError" || garbled.test(code)) {
-    return new GatewayError("adapter_protocol", `The upstream at ${address} does not speak proper HTTP.`, {
+    return new GatewayError("adapter_protocol", `The upstream at ${address} does not speak valid HTTP.`, {
       cause,
     });
   }
   if (lost.has(code)) {
-    const message = `Connection lost: the upstream at ${address} ended before its answer was whole (${code}).`;
+    const message = `Connection lost: the upstream at ${address} disconnected before its answer was complete (${code}).`;
     return new GatewayError("adapter_error", message, { cause });
   }
   if (isTlsFault(error)) {
-    const message = `The upstream at ${address} offers no TLS that we accept (${code}). ${toTlsRemedy(error, code)}`;
+    const message = `TLS with the upstream at ${address} failed (${code}). ${toTlsRemedy(error, code)}`;
     return new GatewayError("adapter_error", message, { isLasting: true, cause });
   }
   const what = reasons.get(code) ?? "cannot be reached";
@@ -40,10 +40,10 @@ function toTlsRemedy(error: Error, code: string): string {
 /** The first match applies. */
 const tlsRemedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/^EPROTO$|WRONG_VERSION_NUMBER|PACKET_LENGTH/, "If it speaks plain HTTP, write http:// in its URL."],
-  [/ALTNAME|HOSTNAME_MISMATCH/, "Its certificate is for NAMES; its URL must have such a name."],
-  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "Its certificate must be renewed, or this machine's clock be set."],
-  [/^ERR_(SSL|TLS)_/, "Check which versions of TLS it speaks, and whether it asks for a client's certificate."],
-  [/./, "If it is yours, name a file with its authority in the environment variable NODE_EXTRA_CA_CERTS."],
+  [/ALTNAME|HOSTNAME_MISMATCH/, "Its certificate is for NAMES; its URL must use a name from its certificate."],
+  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "Renew its certificate, or correct this machine's clock."],
+  [/^ERR_(SSL|TLS)_/, "Check which TLS versions it supports, and whether it requires a client certificate."],
+  [/./, "If it is yours, set the environment variable NODE_EXTRA_CA_CERTS to a file with its certificate authority."],
 ];
 
 /** Node keeps the certificate with the error. */
@@ -61,9 +61,9 @@ export function toLateness(limit: Limit, limitMs: number, address: string): Gate
 
 /** By limit. Each is an option of the adapter, except the last, which is internal and never reported. */
 const missed: Record<Limit, string> = {
-  connect: "took no connection",
+  connect: "accepted no connection",
   first_byte: "sent no byte of its answer",
-  idle: "fell silent in the middle of its answer: nothing came",
+  idle: "went silent midway through its answer: nothing arrived",
   total: "did not finish its answer",
   leave: "did not end its answer",
 };
@@ -83,13 +83,13 @@ const reasons: ReadonlyMap<string, string> = new Map(
     ECONNREFUSED: "refuses connections",
     ENOTFOUND: "has a name that cannot be resolved",
     EAI_AGAIN: "has a name that cannot be resolved now",
-    ENOENT: "is not there: no such socket",
-    EACCES: "is a socket that we may not open",
-    UND_ERR_INVALID_ARG: "cannot be sent this request: a header of it is none that HTTP can carry",
-    UND_ERR_DESTROYED: "was left because the gateway closes",
-    UND_ERR_CLOSED: "was left because the gateway closes",
-    UND_ERR_PRX_TLS: "is behind a proxy whose TLS we do not accept",
-    UND_ERR_ABORTED: "is behind a proxy that opens no tunnel",
+    ENOENT: "does not exist: no such socket",
+    EACCES: "is a socket that the gateway may not open",
+    UND_ERR_INVALID_ARG: "cannot be sent this request: one of its headers is not valid in HTTP",
+    UND_ERR_DESTROYED: "was disconnected because the gateway is closing",
+    UND_ERR_CLOSED: "was disconnected because the gateway is closing",
+    UND_ERR_PRX_TLS: "is behind a proxy whose TLS is not accepted",
+    UND_ERR_ABORTED: "is behind a proxy that refuses to open a tunnel",
     UND_ERR_PRX_CONN: "is behind a proxy that closes the connection",
   }),
 );

@@ -147,14 +147,14 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
     case "adapter_refused":
       if (!isAboutKey(refusal)) return `The upstream refuses to answer${inBrackets}${said === "" ? "." : `: ${said}`}`;
       // Its own message may quote the key, as far as it knows it.
-      return `The upstream refused the gateway's credentials${inBrackets}. Its operator must check the adapter's key.`;
+      return `The upstream refused the gateway's credentials${inBrackets}. The gateway's operator must check the adapter's key.`;
     case "adapter_bad_request":
     case "adapter_not_found":
     case "adapter_rate_limit":
     case "body_too_large":
       return said !== "" ? said : `The upstream refused the request without a message${inBrackets}.`;
     case "adapter_protocol":
-      return `The upstream answered with ${isRedirect(status) ? "a redirect" : "something that is no answer"}${inBrackets}. Check the adapter's base URL.`;
+      return `The upstream answered with ${isRedirect(status) ? "a redirect" : "something that is not an answer"}${inBrackets}. Check the adapter's base URL.`;
     default:
       return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
   }

@@ -21,7 +21,7 @@ function readBase64(url: string, from: number, limits: MediaLimits): Buffer {
   // Checked before it is copied; four characters encode three bytes, and each may be escaped as three.
   if ((url.length - from) / 4 > maxBytesOf(limits)) throw tooLarge(where, limits);
   const written = unescapePercent(url.slice(from), limits).replaceAll(/[\t\n\f\r ]/g, "");
-  if (!/^[\w+/-]*={0,2}$/.test(written)) throw refuseMedia(where, "is not written in base64 as it says", limits);
+  if (!/^[\w+/-]*={0,2}$/.test(written)) throw refuseMedia(where, "claims to be base64, but is not", limits);
   if ((written.length * 3) / 4 - 2 > maxBytesOf(limits)) throw tooLarge(where, limits);
   return Buffer.from(written, "base64");
 }
@@ -31,7 +31,7 @@ function unescapePercent(text: string, limits: MediaLimits): string {
   try {
     return decodeURIComponent(text);
   } catch (cause) {
-    throw refuseMedia(where, "is badly escaped", limits, cause);
+    throw refuseMedia(where, "has invalid percent-encoding", limits, cause);
   }
 }
 

@@ -48,14 +48,14 @@ export async function fetchMedia(
 }
 
 function readUrl(text: string, limits: MediaLimits, from?: string): URL {
-  if (!URL.canParse(text, from)) throw refuseMedia("it", "is no URL", limits);
+  if (!URL.canParse(text, from)) throw refuseMedia("it", "is not a URL", limits);
   const url = new URL(text, from);
   const where = url.host === "" ? "its URL" : url.host;
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw refuseMedia(where, "is to be fetched over http or https only", limits);
+    throw refuseMedia(where, "must be fetched over http or https", limits);
   }
   if (url.username !== "" || url.password !== "") {
-    throw refuseMedia(where, "must be named without a user and a password", limits);
+    throw refuseMedia(where, "must be given without a user or password", limits);
   }
   return url;
 }
@@ -63,7 +63,7 @@ function readUrl(text: string, limits: MediaLimits, from?: string): URL {
 /** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
 function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: number): Agent {
   const reaches = createReach(limits.allowPrivate ?? false);
-  const refuse = (host: string) => refuseMedia(host, "is no address of the public internet", limits);
+  const refuse = (host: string) => refuseMedia(host, "is not a public internet address", limits);
 
   /** Its result is what is connected to: the name is not resolved a second time. */
   const guarded: LookupFunction = (hostname, options, callback) => {
@@ -106,7 +106,7 @@ async function readMedia(answer: Dispatcher.ResponseData, where: string, limits:
   if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`, limits);
   const type = readType(headerOf(answer, "content-type") ?? "", where, limits);
   if ((headerOf(answer, "content-encoding") ?? "identity") !== "identity") {
-    throw refuseMedia(where, "sends it compressed, though it was not asked to", limits);
+    throw refuseMedia(where, "sends it compressed, although that was not requested", limits);
   }
   if (Number(headerOf(answer, "content-length") ?? 0) > maxBytes) throw tooLarge(where, limits);
   const gathered = createGathering();

@@ -32,7 +32,7 @@ export function readType(header: string, where: string, limits: MediaLimits): st
   const [essence = ""] = header.split(";", 1);
   const type = essence.trim().toLowerCase();
   if (/^(image|audio|video|text)\/(\*|[\w.+-]{1,100})$/.test(type) || type === "application/pdf") return type;
-  const found = /^[\w.+/-]{1,100}$/.test(type) ? `is of the type ${type}` : "does not say of which type it is";
+  const found = /^[\w.+/-]{1,100}$/.test(type) ? `is of type ${type}` : "does not say what type it is";
   throw refuseMedia(where, `${found}; allowed are images, audio, video, text and PDF`, limits);
 }
 

@@ -21,8 +21,8 @@ export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
     stream: (turn, signal, tell) => guardStream(adapter, turn, signal, tell, limits),
     speaks: adapter.speaks,
     contextWindow: adapter.contextWindow && ((model) => readWindow(adapter, model)),
-    countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must give a number of tokens"),
-    models: guardCall(adapter.models?.bind(adapter), isNames, "models must give a list of names"),
+    countTokens: guardCall(adapter.countTokens?.bind(adapter), isCount, "countTokens must return a number of tokens"),
+    models: guardCall(adapter.models?.bind(adapter), isNames, "models must return a list of names"),
     close: adapter.close && (async () => inTime(adapter.close?.(), "close")),
   };
 }
@@ -49,7 +49,7 @@ function readWindow(adapter: Adapter, model: string): number | undefined {
     const found: unknown = adapter.contextWindow?.(model);
     if (isAbsent(found)) return undefined;
     if (isCount(found)) return found;
-    throw unfit("contextWindow must give a number of tokens, or nothing", found);
+    throw unfit("contextWindow must return a number of tokens, or nothing", found);
   } catch (thrown) {
     throw toFailure(thrown);
   }
@@ -111,7 +111,7 @@ async function* guardStream(
 }
 
 function toLateness(limit: Limit, limitMs: number): GatewayError {
-  const what = limit === "total" ? "did not end its answer" : "said nothing";
+  const what = limit === "total" ? "did not finish its answer" : "produced nothing";
   const message = `Timed out: the adapter's module ${what} within ${limitMs} ms (${limit}_timeout_ms).`;
   return new GatewayError("adapter_timeout", message, { wireCode: `adapter_${limit}_timeout` });
 }
@@ -151,9 +151,9 @@ function guardCall<Arguments extends unknown[], Result>(
 function checkBatch(batch: unknown, choices = 1): readonly Delta[] {
   if (!Array.isArray(batch)) throw unfit("stream must yield lists of deltas", batch);
   for (const delta of batch) {
-    if (!isDelta(delta)) throw unfit("stream yielded something that is no delta", delta);
+    if (!isDelta(delta)) throw unfit("stream yielded something that is not a delta", delta);
     if (!isChoice(delta["choice"], choices))
-      throw unfit("stream yielded a delta of a choice that was not asked for", delta);
+      throw unfit("stream yielded a delta for a choice that was not requested", delta);
   }
   return (batch.some(hasNull) ? batch.map(withoutNulls) : batch) as readonly Delta[];
 }
@@ -234,7 +234,7 @@ const sides: ReadonlySet<unknown> = new Set(["model", "tools"]);
 const counts: readonly (keyof Usage)[] = ["inputTokens", "cachedTokens", "outputTokens", "reasoningTokens"];
 
 function unfit(what: string, found: unknown): GatewayError {
-  return new GatewayError("adapter_protocol", "The adapter's module said something that is no answer.", {
+  return new GatewayError("adapter_protocol", "The adapter's module produced something that is not an answer.", {
     cause: new Error(`${what}; found: ${inspect(found).slice(0, 200)}`),
   });
 }

@@ -15,16 +15,16 @@ export function loadAdapter(path: string, options: Readonly<Record<string, unkno
   const exported = readDefault(file);
   const made = typeof exported === "function" ? callExported(file, exported, options) : exported;
   if (made instanceof Promise) {
-    throw new Error(`${file} must give its adapter at once, not a promise: open what takes time at the first turn.`);
+    throw new Error(`${file} must return its adapter at once, not a promise: defer slow work to the first turn.`);
   }
   if (isAdapter(made)) return checkAdapter(file, made);
   if (typeof exported === "function") {
-    throw new Error(`The function that ${file} exports must give an adapter: an object with the method stream.`);
+    throw new Error(`The function that ${file} exports must return an adapter: an object with the method stream.`);
   }
   throw new Error(
     exported === undefined
       ? `${file} has no default export. Export a function: export default (options) => ({ async *stream(turn, signal) { … } }).`
-      : `The default export of ${file} must be a function that gives an adapter, or an object with the method stream.`,
+      : `The default export of ${file} must be a function that returns an adapter, or an object with the method stream.`,
   );
 }
 
@@ -40,7 +40,7 @@ function load(file: string): unknown {
   } catch (cause) {
     const why =
       codeOf(cause) === "ERR_REQUIRE_ASYNC_MODULE"
-        ? "it, or what it imports, has an await outside of any function. Move it into the function or into stream."
+        ? "it, or something it imports, has a top-level await. Move that into the exported function or into stream."
         : (describeCommonJs(cause) ?? describe(cause));
     throw new Error(`${file} cannot be loaded: ${why}`, { cause });
   }
@@ -68,12 +68,12 @@ function isAdapter(value: unknown): value is Adapter {
 function checkAdapter(file: string, adapter: Adapter): Adapter {
   const speaks: unknown = adapter.speaks ?? [];
   if (!Array.isArray(speaks) || !speaks.every((dialect) => dialect === "chat" || dialect === "responses")) {
-    throw new Error(`The adapter of ${file} must have a list in speaks, of "chat" and "responses".`);
+    throw new Error(`In the adapter of ${file}, speaks must be a list of "chat" and "responses".`);
   }
   for (const name of ["contextWindow", "countTokens", "models", "close"] as const) {
     const method: unknown = adapter[name] ?? undefined;
     if (method !== undefined && typeof method !== "function") {
-      throw new Error(`The adapter of ${file} must have a function in ${name}, or nothing.`);
+      throw new Error(`In the adapter of ${file}, ${name} must be a function, or absent.`);
     }
   }
   return adapter;
@@ -92,7 +92,7 @@ function describeCommonJs(thrown: unknown): string | undefined {
   const [, file = "", kind = ""] = /^(?!file:)(.+\.(c?[jt])s):\d+$/.exec(headOf(thrown)) ?? [];
   if (file === "") return undefined;
   const setting = kind.startsWith("c") ? "" : ', or set "type": "module" in its package.json';
-  return `${thrown.message}. ${file} is an ES module but is read as CommonJS: let its name end with .m${kind.at(-1)}s${setting}.`;
+  return `${thrown.message}. ${file} is an ES module but is read as CommonJS: rename it to end in .m${kind.at(-1)}s${setting}.`;
 }
 
 const foreignToCommonJs = /^(Unexpected token 'export'|Cannot use .* outside a module|await is only valid)/;

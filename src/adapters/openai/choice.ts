@@ -23,17 +23,17 @@ export function writeToolChoice(settings: Settings, offered: boolean, spelling: 
     case "none":
       return offered ? choice.type : undefined;
     case "required":
-      return offered ? "required" : refuseChoice("It requires a call, but none of the tools is one");
+      return offered ? "required" : refuseChoice("It requires a call, but there is no tool");
     case "tool":
       return spell(choice.name);
     case "allowed":
       if (choice.names.length === 0 && choice.mode === "required") {
-        return refuseChoice("It requires a call, but none of the tools that it allows is one");
+        return refuseChoice("It requires a call, but allows no tool");
       }
       return offered ? spelling.allow(choice.mode, choice.names.map(spell)) : undefined;
     case "other":
       return (
-        fieldsOf(choice.extra, spelling.dialect) ?? refuseChoice(`A tool of type '${typeOf(choice.extra)}' is none`)
+        fieldsOf(choice.extra, spelling.dialect) ?? refuseChoice(`'${typeOf(choice.extra)}' is not a type of tool`)
       );
   }
 }

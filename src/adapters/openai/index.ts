@@ -154,7 +154,8 @@ async function readModels(
   try {
     if (response.status !== 200) throw await toRefusal(response, scrub);
     const names = readModelNames(requireJson(await readWhole(response, 4 * 1024 * 1024, scrub), scrub));
-    if (names === undefined) throw new GatewayError("adapter_protocol", "The upstream's list of models is none.");
+    if (names === undefined)
+      throw new GatewayError("adapter_protocol", "The upstream sent something that is not a list of models.");
     return names;
   } finally {
     response.leave();
@@ -169,7 +170,7 @@ function contentTypeOf(response: UpstreamResponse): string {
 async function checkContentType(response: UpstreamResponse, scrub: Scrub): Promise<void> {
   const type = contentTypeOf(response);
   if (type === "application/json" || type.endsWith("+json")) return;
-  const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "no content type that we know";
+  const found = /^[\w.+/-]{1,80}$/.test(type) ? type : "an unknown content type";
   throw new GatewayError(
     "adapter_protocol",
     `The upstream answered with ${found} instead of JSON or server-sent events. Check the adapter's base_url.`,

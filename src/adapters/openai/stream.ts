@@ -101,12 +101,12 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
 function saidNothing(): GatewayError {
   return new GatewayError(
     "adapter_protocol",
-    `The upstream sent more than ${maxUntoldSize} characters of events that tell nothing.`,
+    `The upstream sent more than ${maxUntoldSize} characters of events without content.`,
     { wireCode: "adapter_answer_too_large" },
   );
 }
 
 export function requireObject(value: unknown): JsonObject {
   if (isObject(value)) return value;
-  throw new GatewayError("adapter_protocol", "The upstream's answer is no JSON object.");
+  throw new GatewayError("adapter_protocol", "The upstream's answer is not a JSON object.");
 }

@@ -167,7 +167,7 @@ function writePart(part: Part): unknown {
       if (part.fileId === undefined && part.data === undefined) {
         throw new GatewayError(
           "unsupported_parameter",
-          "This gateway's adapter takes no file by its URL. Send the file's content, or the id of an uploaded one.",
+          "This gateway's adapter does not accept files by URL. Send the file's content, or the id of an uploaded one.",
           { part },
         );
       }

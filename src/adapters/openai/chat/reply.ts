@@ -22,7 +22,7 @@ export function readWholeReply(body: string, scrub: Scrub, isCustom = never, cho
   const deltas: Delta[] = [];
   const answer = createAnswerReader(scrub, "message", isCustom, choices);
   answer.hear(requireObject(requireJson(body, scrub)), deltas);
-  if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer holds no message.");
+  if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer contains no message.");
   answer.end(deltas);
   return deltas;
 }

@@ -239,7 +239,7 @@ function endOf(response: JsonObject): string {
   if (status === "failed" || errorIn(response) !== undefined) return "response.failed";
   if (status === "incomplete") return "response.incomplete";
   if (!unfinished.has(status) && listAt(response, "output") !== undefined) return "response.completed";
-  throw new GatewayError("adapter_protocol", "The upstream's answer holds no response that is over.");
+  throw new GatewayError("adapter_protocol", "The upstream's answer contains no finished response.");
 }
 
 const unfinished: ReadonlySet<unknown> = new Set(["queued", "in_progress", "cancelled"]);

@@ -99,7 +99,7 @@ const spelling: ChoiceSpelling = {
 function refuseStop(): never {
   throw new GatewayError(
     "unsupported_parameter",
-    "Unsupported parameter: 'stop'. This gateway's adapter speaks to its model on a wire that has no stop sequences. Leave it out.",
+    "Unsupported parameter: 'stop'. This gateway's adapter uses a wire protocol without stop sequences. Leave it out.",
     { param: "stop" },
   );
 }
