@@ -205,7 +205,8 @@ const unheardMs = 60_000;
 function once<Value>(value: Value): () => Value {
   let isTaken = false;
   return () => {
-    if (isTaken) throw new TypeError("An answer is heard once, as pieces or as one text. Keep what you have heard.");
+    if (isTaken)
+      throw new TypeError("An answer can be read only once, as pieces or as one text. Keep what you have read.");
     isTaken = true;
     return value;
   };

@@ -36,7 +36,7 @@ export function withGiven(settings: object, given: GivenAdapters): WithGiven {
 function* findProblems(given: Readonly<Record<string, unknown>>, written: Readonly<Record<string, unknown>>): Problems {
   for (const [name, adapter] of Object.entries(given)) {
     if (Object.hasOwn(written, name) && !isOfGiven(written[name])) {
-      const why = `an adapter of this name is given beside the settings too; choose another name for one of them, or write "type": "${givenType}" if this is how it is asked`;
+      const why = `an adapter of this name is also passed beside the settings; choose another name for one of them, or write "type": "${givenType}" to configure the passed one`;
       yield problem(["gateway", "adapters", name], why);
     } else if (!isObject(adapter) || typeof adapter["stream"] !== "function") {
       yield misfit(["adapters", name], adapter, "an adapter, that is, an object with the method stream");
@@ -44,7 +44,7 @@ function* findProblems(given: Readonly<Record<string, unknown>>, written: Readon
   }
   for (const [name, settings] of Object.entries(written)) {
     if (!isOfGiven(settings) || Object.hasOwn(given, name)) continue;
-    yield problem(["gateway", "adapters", name, "type"], "no adapter of this name is given beside the settings");
+    yield problem(["gateway", "adapters", name, "type"], "no adapter of this name is passed beside the settings");
   }
 }
 
@@ -55,7 +55,7 @@ function isOfGiven(settings: unknown): boolean {
 /** The named adapter, for a route: its output is checked, and closing the route (at a reload) does not close it. */
 export async function findGiven(name: string, given: GivenAdapters): Promise<Adapter> {
   const adapter = Object.hasOwn(given, name) ? given[name] : undefined;
-  if (adapter === undefined) throw new Error(`There is no adapter '${name}' among those that are given.`);
+  if (adapter === undefined) throw new Error(`There is no adapter '${name}' among those passed.`);
   const { guardAdapter } = await import("./adapters/module/guard.ts");
   return { ...guardAdapter(adapter), close: undefined };
 }

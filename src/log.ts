@@ -189,6 +189,6 @@ function isFull(failure: unknown): boolean {
 
 /** Our own line, in the library's format. */
 function tellLost(lost: number): string {
-  const fields = { level: 50, time: Date.now(), lost, msg: "Lines of the log were lost: its reader did not keep up." };
+  const fields = { level: 50, time: Date.now(), lost, msg: "Log lines were lost: the reader did not keep up." };
   return `${JSON.stringify(fields)}\n`;
 }

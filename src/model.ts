@@ -22,7 +22,7 @@ async function read(list: () => Promise<readonly string[]>, remedy: string): Pro
     const { code, message } = toGatewayError(cause);
     // Naming a model would not help against a refusal.
     if (code === "adapter_refused") throw cause;
-    const all = `No model is named, and the list of models cannot be had: ${message} ${remedy}`;
+    const all = `No model is named, and the list of models cannot be retrieved: ${message} ${remedy}`;
     throw new GatewayError(code, all, { cause });
   }
 }

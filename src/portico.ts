@@ -146,7 +146,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
 
   async function change(next: Config): Promise<void> {
     const fixed = findFixed(current, next);
-    if (fixed.length > 0) throw new Error(`Only a new start can change ${fixed.join(", ")}.`);
+    if (fixed.length > 0) throw new Error(`Only a restart can change ${fixed.join(", ")}.`);
     const route = await createAdapterRoute(next, now, witness, given);
     if (isClosed) {
       await route.close();
@@ -168,7 +168,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     address,
     gateway,
     note: witness.endedAlone,
-    noteStray: (err) => log.error({ err }, "Something failed that nobody waits for. The gateway goes on."),
+    noteStray: (err) => log.error({ err }, "Something failed that nobody was waiting for. The gateway continues."),
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),
     close(endOthers) {

@@ -54,7 +54,7 @@ export function createPruner(parts: PrunerParts): Pruner {
 
   function runAtItsTime(): void {
     run().catch((thrown: unknown) => {
-      log.error({ err: thrown }, "What is no longer kept could not be deleted; it is tried again at the next time.");
+      log.error({ err: thrown }, "Expired data could not be deleted; the next pruning tries again.");
     });
   }
 

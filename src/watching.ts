@@ -50,7 +50,7 @@ export function watchStore(store: SessionStore, log: DoorLog, committed: Metrics
         throw thrown;
       }
       // Requests that failed have logged why; nobody else would log that the trouble is over.
-      if (isInTrouble) log.info({}, "The session store can keep turns again.");
+      if (isInTrouble) log.info({}, "The session store can save turns again.");
       isInTrouble = false;
     },
     async commit(commit) {

@@ -167,7 +167,7 @@ test("A turn that could not be told again is refused by its line and field.", as
   ] as const) {
     await assert.rejects(read({ ...makeTurn({ input: everyItem, output, told }), ...change }), {
       code: "invalid_value",
-      message: new RegExp(`^Line 2 of the archive has a wrong field: '${place}[.\\w]*' .*Nothing was taken in`),
+      message: new RegExp(`^Line 2 of the archive has an invalid field: '${place}[.\\w]*' .*Nothing was imported`),
     });
   }
 });
@@ -195,6 +195,6 @@ test("Groups of tools within groups are judged too, and eight of them are deep e
   });
   await read(offer(8, { type: "custom", name: "run" }));
   for (const turn of [offer(8, { type: "custom", name: 5 }), offer(9, { type: "custom", name: "run" })]) {
-    await assert.rejects(read(turn), /^GatewayError: Line 2 .*'input.0.*is of no known form/);
+    await assert.rejects(read(turn), /^GatewayError: Line 2 .*'input.0.*has no known form/);
   }
 });

@@ -124,13 +124,17 @@ suite("an adapter of the program's own", () => {
       });
     const main = speaker("main");
     const both = { adapters: { main: { type: "echo", delay_ms: -1 } } } as const;
-    await refused({ main }, both, /^gateway\.adapters\.main: .*given .* too; .*\ngateway\.adapters\.main\.delay_ms: /);
+    await refused(
+      { main },
+      both,
+      /^gateway\.adapters\.main: .*also passed .*; .*\ngateway\.adapters\.main\.delay_ms: /,
+    );
     await refused({ main: {} as Adapter }, {}, /^adapters\.main: found an object; allowed: an adapter/);
     await refused({ main }, { default_adapter: "mian" }, /^gateway\.default_adapter: .*allowed: main$/);
     await refused({ main, other: main }, {}, /^gateway\.default_adapter: missing; .* main, other$/);
     await refused({ main }, { http: { ...http, port: -1 } }, /^gateway\.http\.port: found -1/);
     const missing = { adapters: { other: { type: "given" } }, default_adapter: "main" } as const;
-    await refused({ main }, missing, /^gateway\.adapters\.other\.type: no adapter of this name is given/);
+    await refused({ main }, missing, /^gateway\.adapters\.other\.type: no adapter of this name is passed/);
   });
 
   test("is asked as the settings say", async (context) => {

@@ -64,7 +64,7 @@ test("an answer is heard once, and a second hearer is told so", async (context) 
   const talk = await portico.talk({ content: "hi" });
   assert.equal(await talk.text(), "well");
   await assert.rejects(talk.text(), TypeError);
-  await assert.rejects(Array.fromAsync(talk), /^TypeError: An answer is heard once/);
+  await assert.rejects(Array.fromAsync(talk), /^TypeError: An answer can be read only once/);
 });
 
 test("a talk has a line in the log, with what it took", async (context) => {

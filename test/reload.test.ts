@@ -56,7 +56,7 @@ test("What a program cannot change in passing, or got wrong, is told by its key 
     [{ data_dir: "elsewhere" }, {}, "gateway.data_dir, gateway.sessions.store"],
   ] as const) {
     await assert.rejects(portico.reload(toSettings(gateway, { ...other, ...http })), {
-      message: `Only a new start can change ${keys}.`,
+      message: `Only a restart can change ${keys}.`,
     });
   }
   const missing = { agent: { type: "module", path: "nowhere.js" } };

@@ -70,7 +70,7 @@ test("a token that does not open a route is told which one does", async (context
   assert.match((await get("/operator/sessions", "app")).text, /send the general token, gateway\.auth\.token\./);
   assert.match(
     (await get("/v1/models", "general")).text,
-    /Send gateway\.http\.auth_token \(gateway\.auth\.token where there is none\), or a token of gateway\.http\.tokens/,
+    /Send gateway\.http\.auth_token \(gateway\.auth\.token if that is not set\), or a token from gateway\.http\.tokens/,
   );
 });
 
@@ -91,7 +91,7 @@ for (const [method, path, known] of misspelled) {
     assert.deepEqual([status, error.code], [400, "unsupported_parameter"]);
     assert.match(
       error.message,
-      known === undefined ? /none is taken here\.$/ : new RegExp(`those taken here are ${known}\\.$`),
+      known === undefined ? /none is accepted here\.$/ : new RegExp(`those accepted here are ${known}\\.$`),
     );
   });
 }

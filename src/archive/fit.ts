@@ -15,7 +15,7 @@ export function findMisfit({ output, told }: Pick<StoredTurn, "output" | "told">
   for (const [index, stretches] of pieces.entries()) {
     const item = output[index];
     if (item === undefined || suits(stretches, item)) continue;
-    return `'told.pieces.${index}' tells of more than its item has`;
+    return `'told.pieces.${index}' describes more than its item contains`;
   }
   return undefined;
 }
@@ -24,7 +24,7 @@ function judgeMemo(memo: string): string | undefined {
   const badShape = findBadShape(memo);
   if (badShape !== undefined) return badShape;
   try {
-    return memoForm.Check(JSON.parse(memo)) ? undefined : "is not what a gateway remembers of a request";
+    return memoForm.Check(JSON.parse(memo)) ? undefined : "is not what a gateway stores about a request";
   } catch {
     return "is not JSON";
   }

@@ -23,7 +23,7 @@ export async function* readArchive(bytes: AsyncIterable<Uint8Array>): AsyncGener
   }
   if (isFirst) throw refuse("The archive is empty.");
   if (!isWhole)
-    throw refuse("The archive was cut off: its last line, which tells its end, is missing. Export it again.");
+    throw refuse("The archive was cut off: its last line, which marks its end, is missing. Export it again.");
 }
 
 interface Line {
@@ -99,8 +99,8 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
     case "portico": {
       const { version: written, hintKey, sealKeys } = rest as StoreLine;
       if (written === version) return { type: "store", hintKey, sealKeys };
-      const remedy = `this release reads version ${version}; use a newer one`;
-      throw wrongLine(number, `is of version ${written}, and ${remedy}`);
+      const remedy = `this release reads version ${version}; use a newer release`;
+      throw wrongLine(number, `has version ${written}, but ${remedy}`);
     }
     case "session": {
       const session = rest as Parsed<Extract<ArchiveRecord, { type: "session" }>>;
@@ -110,7 +110,7 @@ function toRecord(number: number, line: unknown): ArchiveRecord | "end" {
     case "turn": {
       const turn = toTurn(rest as Parsed<StoredTurn>);
       const misfit = findMisfit(turn);
-      if (misfit !== undefined) throw wrongLine(number, `has a wrong field: ${misfit}`);
+      if (misfit !== undefined) throw wrongLine(number, `has an invalid field: ${misfit}`);
       return { type: "turn", turn };
     }
     default:
@@ -122,7 +122,7 @@ function readType(number: number, line: unknown): { readonly type: string } {
   if (typeof line === "object" && line !== null && "type" in line && typeof line.type === "string") {
     return line as { readonly type: string };
   }
-  throw wrongLine(number, "is no object with a 'type'");
+  throw wrongLine(number, "is not an object with a 'type'");
 }
 
 type StoreLine = Omit<Extract<ArchiveRecord, { type: "store" }>, "type"> & { readonly version: number };
@@ -142,8 +142,8 @@ function describeMisfit(form: Validator, value: unknown): string {
   const path = misfit?.instancePath.slice(1).replaceAll("/", ".") ?? "";
   // Only the first errors are reported: those of the members may leave out that of the union itself.
   const isInUnion = misfit?.keyword === "anyOf" || misfit?.schemaPath.includes("/anyOf/") === true;
-  const what = isInUnion ? "is of no known form" : misfit?.message;
-  return path === "" ? String(what) : `has a wrong field: '${path}' ${what}`;
+  const what = isInUnion ? "has no known form" : misfit?.message;
+  return path === "" ? String(what) : `has an invalid field: '${path}' ${what}`;
 }
 
 function wrongLine(number: number, what: string): GatewayError {
@@ -151,5 +151,5 @@ function wrongLine(number: number, what: string): GatewayError {
 }
 
 function refuse(what: string): GatewayError {
-  return new GatewayError("invalid_value", `${what} Nothing was taken in.`);
+  return new GatewayError("invalid_value", `${what} Nothing was imported.`);
 }

@@ -122,7 +122,7 @@ const maxLength = 4_000;
 
 /** Why a turn whose caller left is cancelled. */
 export function callerLeft(cause?: unknown): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of the answer.", { cause });
+  return new GatewayError("client_closed", "The caller disconnected before the end of the answer.", { cause });
 }
 
 /** Why a closing gateway starts nothing new, and why it cancelled what took too long. */

@@ -165,7 +165,7 @@ export async function endFailed(
 
 /** What the turn continues is gone, or something else was said after it while the turn ran. */
 export async function whyNotKept(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
-  const meanwhile = "was deleted while this turn ran, so the turn was not kept";
+  const meanwhile = "was deleted while this turn ran, so the turn was not stored";
   if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
     return noConversation(session.id, meanwhile);
   }
@@ -175,7 +175,7 @@ export async function whyNotKept(store: SessionStore, { by, session, path }: Pla
   }
   return new GatewayError(
     "session_busy",
-    "The session changed while this turn ran, so the turn was not kept. Send it again.",
+    "The session changed while this turn ran, so the turn was not stored. Send it again.",
     { retryAfterSeconds: 1 },
   );
 }

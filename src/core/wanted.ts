@@ -15,10 +15,13 @@ export async function findWanted(store: Pick<SessionStore, "readSession" | "read
   if (session !== undefined) return { type: "session", id, owner: session.owner };
   const turn = (await store.readPath(id)).tip;
   if (turn === undefined) {
-    throw new GatewayError("not_found", `There is no session '${id}', and no turn outside of sessions either.`);
+    throw new GatewayError("not_found", `There is no session '${id}', and no turn with that id outside of sessions.`);
   }
   if (turn.session === undefined) return { type: "thread", id, owner: turn.owner };
-  throw new GatewayError("not_found", `'${id}' is a turn of the session '${turn.session}'. Name that.`);
+  throw new GatewayError(
+    "not_found",
+    `'${id}' is a turn of the session '${turn.session}'. Use the session's id instead.`,
+  );
 }
 
 /** The sessions under a hint, of every owner or of one. */

@@ -69,7 +69,7 @@ export function createArrivals(maxBytes: () => number): Arrivals {
 function crowdedOut(most: number): GatewayError {
   return new GatewayError(
     "overloaded",
-    `More than ${most} bytes of request bodies are on their way (gateway.http.limits.max_arriving_bytes), and this one was the slowest. Try again shortly.`,
+    `More than ${most} bytes of request bodies are still arriving (gateway.http.limits.max_arriving_bytes), and this one was the slowest. Try again shortly.`,
     { retryAfterSeconds: 1 },
   );
 }

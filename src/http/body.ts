@@ -69,7 +69,7 @@ function checkEncoding(headers: IncomingHttpHeaders): void {
   const encoding = isPlain ? transfer : content;
   throw new GatewayError(
     "unsupported_media_type",
-    `The encoding '${encoding}' is not supported; send the body as it is.`,
+    `The encoding '${encoding}' is not supported; send the body unencoded.`,
   );
 }
 
@@ -146,13 +146,13 @@ function createGathering(expected: number): Gathering {
 
 /** The rest of a body will never come. */
 export function leftUnsaid(cause?: unknown): GatewayError {
-  return new GatewayError("client_closed", "The caller left before the end of its body.", { cause });
+  return new GatewayError("client_closed", "The caller disconnected before the end of its body.", { cause });
 }
 
 function tooSlow(idleMs: number): GatewayError {
   return new GatewayError(
     "request_timeout",
-    `No byte of the body came for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms).`,
+    `No byte of the body arrived for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms).`,
   );
 }
 

@@ -29,10 +29,10 @@ export function createAdapterJournal(
       // Servers put varying numbers into their messages.
       if (isKnown(`${adapter}: ${code}`)) return;
       const fields = { adapter, code, ...(cause !== undefined && { err: cause }) };
-      log.error(fields, `The adapter '${adapter}' could not answer, and another was asked: ${message}`);
+      log.error(fields, `The adapter '${adapter}' could not answer, so another was asked: ${message}`);
     },
     rests(adapter, why) {
-      log.error({ adapter }, `The adapter '${adapter}' has failed too often, and rests for a moment: ${why}`);
+      log.error({ adapter }, `The adapter '${adapter}' has failed too often, so its circuit breaker is open: ${why}`);
     },
     isBack(adapter) {
       log.info({ adapter }, `The adapter '${adapter}' answers again.`);

@@ -57,10 +57,7 @@ const rememberedShare = 4;
 
 export function createDoor(parts: DoorParts): Door {
   const { settings, gateway, adapters, ready, now, newId, metrics, operator } = parts;
-  const held = createHoldings(
-    () => terms.limits.maxHeldBytes,
-    "Requests that are worked on and answers that are not read yet",
-  );
+  const held = createHoldings(() => terms.limits.maxHeldBytes, "Requests in progress and unread answers");
   const remembered = createHoldings(
     () => terms.limits.maxHeldBytes / rememberedShare,
     "What WebSocket connections remember",

@@ -48,7 +48,7 @@ const frameworkErrors = new Map<unknown, Words>([
   ],
   [
     "FST_ERR_CTP_EMPTY_TYPE",
-    ["unsupported_media_type", "The body has no type: send the header 'Content-Type: application/json'."],
+    ["unsupported_media_type", "The body has no content type: send the header 'Content-Type: application/json'."],
   ],
   ["FST_ERR_BAD_URL", ["malformed_http", "The URL is malformed."]],
   ["FST_ERR_MAX_PARAM_LENGTH", ["malformed_http", "A part of the URL is too long."]],
@@ -67,7 +67,7 @@ export function answerTunnel(socket: Socket, requestId: string): void {
   // Nobody else handles its errors now.
   socket.on("error", () => {});
   answerBare(
-    ["malformed_http", "This is no proxy, so CONNECT opens nothing here. Send the request itself."],
+    ["malformed_http", "The gateway is not a proxy, so it does not support CONNECT. Send the request itself."],
     socket,
     requestId,
   );

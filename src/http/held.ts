@@ -90,7 +90,7 @@ export function toHeldBytes(text: string, utf8Bytes = Buffer.byteLength(text)): 
 function tooMuch(what: string, most: number): GatewayError {
   return new GatewayError(
     "overloaded",
-    `${what} may take ${most} bytes together, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
+    `${what} may take ${most} bytes in total, and one token's name as much as it leaves to the others (gateway.http.limits.max_held_bytes). Try again shortly.`,
     { retryAfterSeconds: 1 },
   );
 }

@@ -49,15 +49,15 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
         ...readTurns(sources),
         toCounter(
           "portico_history_total",
-          "Turns by what became of their callers' history.",
+          "Turns by history outcome.",
           Object.entries(histories).map(([history, count]) => [{ history }, count]),
         ),
-        toHistogram("portico_commit_seconds", "How long it took to keep a turn.", [[{}, commits]]),
-        toGauge("portico_store_ready", "1: turns can be kept.", await readReady(sources)),
+        toHistogram("portico_commit_seconds", "How long the store took to commit a turn.", [[{}, commits]]),
+        toGauge("portico_store_ready", "1: turns can be stored; 0: they cannot.", await readReady(sources)),
         ...adapters.read(states.map(({ name }) => name)),
         toGauge(
           "portico_adapter_breaker_state",
-          "1 for the state that an adapter's breaker is in.",
+          "1 for the current state of the adapter's circuit breaker.",
           states.flatMap(({ name: adapter, state }) =>
             breakerStates.map((each) => [{ adapter, state: each }, each === state ? 1 : 0] as const),
           ),
@@ -71,11 +71,11 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
 function readTurns({ turns, heldBytes, load, connections }: MetricSources): readonly Family[] {
   const { waiting, live } = load();
   return [
-    toGauge("portico_turns_running", "Turns that run now.", turns()),
-    toGauge("portico_turns_waiting", "Turns that wait now for another one of their session.", waiting),
-    toGauge("portico_background_turns_running", "Turns that go on now without their callers.", live),
-    toGauge("portico_websocket_connections", "WebSockets that are open now.", connections()),
-    toGauge("portico_held_bytes", "Memory that requests and unread answers take now.", heldBytes()),
+    toGauge("portico_turns_running", "Turns that callers are waiting for.", turns()),
+    toGauge("portico_turns_waiting", "Of these, turns that wait for another turn of their session.", waiting),
+    toGauge("portico_background_turns_running", "Turns running in the background or with an Idempotency-Key.", live),
+    toGauge("portico_websocket_connections", "Open WebSockets.", connections()),
+    toGauge("portico_held_bytes", "Memory used by requests, unread answers and WebSockets.", heldBytes()),
   ];
 }
 

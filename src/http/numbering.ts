@@ -61,7 +61,7 @@ function toNumber(value: unknown, param: string): number {
   if (typeof value === "string" && /^\d{1,15}$/.test(value)) return Number(value);
   throw new GatewayError(
     "invalid_value",
-    `Invalid '${param}': expected the number of an event, a whole number from 0 on.`,
+    `Invalid '${param}': expected the number of an event: an integer, 0 or greater.`,
     { param },
   );
 }

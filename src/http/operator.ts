@@ -191,6 +191,6 @@ async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
 function tooLate(idleMs: number): GatewayError {
   return new GatewayError(
     "request_timeout",
-    `No byte of the body came for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms). Nothing was taken in.`,
+    `No byte of the body arrived for ${idleMs} ms (gateway.http.limits.body_idle_timeout_ms). Nothing was imported.`,
   );
 }

@@ -16,13 +16,13 @@ export function readQuery<Name extends string>({ query }: FastifyRequest, known:
     if (found === undefined) throw unknownName(name, known);
     // A repeated parameter arrives as a list.
     if (typeof value === "string") values[found] = value;
-    else throw new GatewayError("invalid_value", `Invalid '${name}': it may be there only once.`, { param: name });
+    else throw new GatewayError("invalid_value", `Invalid '${name}': it may be given only once.`, { param: name });
   }
   return values;
 }
 
 function unknownName(name: string, known: readonly string[]): GatewayError {
-  const allowed = known.length === 0 ? "none is taken here" : `those taken here are ${known.join(", ")}`;
+  const allowed = known.length === 0 ? "none is accepted here" : `those accepted here are ${known.join(", ")}`;
   return new GatewayError("unsupported_parameter", `Unknown query parameter '${name}'; ${allowed}.`, { param: name });
 }
 
@@ -55,7 +55,7 @@ export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[numbe
 
 /** For parameters that exclude each other. */
 export function exclusive(param: string, other: string): GatewayError {
-  return new GatewayError("mutually_exclusive", `'${param}' and '${other}' exclude each other.`, { param });
+  return new GatewayError("mutually_exclusive", `'${param}' and '${other}' cannot be used together.`, { param });
 }
 
 /** Whether it is about turns outside sessions. */
@@ -66,6 +66,6 @@ export function readOutside(text: string | undefined): boolean {
 
 /** A missing hint must not mean everybody's sessions. */
 export function missingHint(): GatewayError {
-  const message = "Say whose sessions: 'user' or 'hint' is missing.";
+  const message = "Specify whose sessions: 'user' or 'hint' is missing.";
   return new GatewayError("missing_required_parameter", message, { param: "user" });
 }

@@ -76,7 +76,7 @@ function toText({ about, state }: Recalled, voice: Voice): string {
 function eventsExpired({ about }: Recalled): GatewayError {
   return new GatewayError(
     "events_expired",
-    `The events of response '${about.id}' are no longer kept one by one. Retrieve it without 'starting_after'.`,
+    `The events of response '${about.id}' are no longer available one by one. Retrieve it without 'starting_after'.`,
     { param: "starting_after" },
   );
 }

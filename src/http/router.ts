@@ -126,13 +126,13 @@ function unknownUrl(method: string, path: string, find: FindRoute): GatewayError
   const meant = [clean, rest, `/v1${clean}`, `/openai${rest}`].find((guess) => find(guess) !== undefined);
   const place =
     meant === clean
-      ? "The URL has a slash too many."
+      ? "The URL has an extra slash."
       : meant?.startsWith("/openai/")
-        ? "An Azure-style client's endpoint has no path."
-        : "A client's base URL ends with /v1.";
+        ? "An Azure-style client's endpoint must have no path."
+        : "A client's base URL must end with /v1.";
   const remedy =
     meant === undefined
-      ? "Turns are sent to POST /v1/chat/completions or POST /v1/responses."
+      ? "Send turns to POST /v1/chat/completions or POST /v1/responses."
       : `Did you mean ${meant}? ${place}`;
   return new GatewayError("unknown_url", `Unknown request URL: ${method} ${path}. ${remedy}`);
 }
@@ -151,10 +151,10 @@ export function checkToken(
   { endpoints: enabled }: Pick<HttpSettings, "endpoints">,
 ): void {
   if (!opensAny(token, wanted)) {
-    const own = "a token of gateway.http.tokens whose endpoints have it";
+    const own = "a token from gateway.http.tokens whose endpoints include it";
     const remedy = wanted.includes("operator")
-      ? `It is the operator's: send the general token, gateway.auth.token${wanted.includes("metrics") ? `, or ${own}` : ""}.`
-      : `Send gateway.http.auth_token (gateway.auth.token where there is none), or ${own}.`;
+      ? `It is for the operator: send the general token, gateway.auth.token${wanted.includes("metrics") ? `, or ${own}` : ""}.`
+      : `Send gateway.http.auth_token (gateway.auth.token if that is not set), or ${own}.`;
     throw new GatewayError("endpoint_not_allowed", `This token is valid, but it does not open this route. ${remedy}`);
   }
   const [only, ...others] = wanted;

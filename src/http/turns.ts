@@ -122,7 +122,7 @@ function createShares() {
 function tooMany(most: number): GatewayError {
   return new GatewayError(
     "overloaded",
-    `The gateway already runs ${most} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`,
+    `The gateway is already running ${most} turns (gateway.http.limits.max_concurrent_turns). Try again shortly.`,
     { retryAfterSeconds: 1 },
   );
 }

@@ -121,7 +121,7 @@ export function readOthers({ path, values }: Fields, known: ReadonlySet<string>)
   const keys = Object.keys(values).filter((key) => values[key] !== null && !known.has(key));
   if (keys.length === 0) return undefined;
   if (keys.length > maxOthers) {
-    throw tooLong(path || "body", "too many properties", `at most ${maxOthers} that are not known here`, keys.length);
+    throw tooLong(path || "body", "too many properties", `at most ${maxOthers} unknown properties`, keys.length);
   }
   // As entries, because a key may be called `__proto__`.
   return Object.fromEntries(keys.map((key) => [key, values[key]]));

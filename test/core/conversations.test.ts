@@ -193,7 +193,7 @@ test("a turn is told that what it goes on from was deleted while it ran", async 
   });
   const { id } = await gateway.conversations.create("a", {}, add(said("one")));
   const previousId = await ask(gateway, id, said("two"));
-  const missing = "was deleted while this turn ran, so the turn was not kept.";
+  const missing = "was deleted while this turn ran, so the turn was not stored.";
   whileRunning.push(() => gateway.forget("a", previousId));
   await assert.rejects(goOn(gateway, { previousId }, said("three")), {
     code: "previous_response_not_found",

@@ -69,7 +69,7 @@ test("a lane that is named and is not there, or there twice, is told when the ro
   assert.throws(() => open([lane("a")], { defaultLane: "b" }), /no lane 'b', which the default names/);
   assert.throws(() => open([lane("a")], { byModel: { m: "b" } }), /no lane 'b', which the model 'm' names/);
   assert.throws(() => open([lane("a", {}, { fallback: ["b"] })]), /no lane 'b', which the fallback of 'a' names/);
-  assert.throws(() => open([lane("a"), lane("a")]), /two lanes of the name 'a'/);
+  assert.throws(() => open([lane("a"), lane("a")]), /two lanes named 'a'/);
 });
 
 test("the models are those that the operator has named, and what the other lanes offer and are asked for", async () => {

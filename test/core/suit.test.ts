@@ -65,7 +65,7 @@ test("a request of which nothing is left for the model is refused, unless it has
   assert.throws(() => fit(toTurn({}, [listed]), "chat"), {
     code: "unsupported_parameter",
     param: "input",
-    message: /holds no item that the adapter behind this model can read. Add a message.$/,
+    message: /contains no item that the adapter behind this model can read. Add a message.$/,
   });
   assert.deepEqual(fit(toTurn({ instructions: "Greet." }, [listed]), "chat").turn.items, []);
   assert.deepEqual(fit(toTurn({ instructions: "Greet." }, []), "chat").turn.items, []);
@@ -144,7 +144,7 @@ test("a call that is required cannot be left out", () => {
   assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
   const tools = [weather, search];
   assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "web_search") })), refusal);
-  const none = { ...refusal, message: /\(none that is given\)/ };
+  const none = { ...refusal, message: /\(none is given\)/ };
   assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "other") })), none);
 });
 

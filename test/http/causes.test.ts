@@ -53,13 +53,13 @@ test("an adapter that others stand in for has its cause told, that it rests, and
   const cause = new Error("the key is wrong");
   fault = new GatewayError("adapter_refused", "The upstream refused the key (401).", { cause });
   assert.deepEqual([await ask(), await ask()], ["second", "second"]);
-  const refused = "The adapter 'first' could not answer, and another was asked: The upstream refused the key (401).";
+  const refused = "The adapter 'first' could not answer, so another was asked: The upstream refused the key (401).";
   assert.deepEqual(about(), [["error", refused, { adapter: "first", code: "adapter_refused", err: cause }]]);
 
   fault = new GatewayError("adapter_error", "The upstream is down.");
   assert.deepEqual([await ask(), await ask()], ["second", "second"]);
-  const down = "The adapter 'first' could not answer, and another was asked: The upstream is down.";
-  const rests = "The adapter 'first' has failed too often, and rests for a moment: The upstream is down.";
+  const down = "The adapter 'first' could not answer, so another was asked: The upstream is down.";
+  const rests = "The adapter 'first' has failed too often, so its circuit breaker is open: The upstream is down.";
   assert.deepEqual(
     about().map(([level, message]) => [level, message]),
     [

@@ -88,7 +88,7 @@ const cases: readonly Case[] = [
     error: {
       type: invalid,
       code: "unknown_url",
-      message: "Unknown request URL: POST /v1/nope. Turns are sent to POST /v1/chat/completions or POST /v1/responses.",
+      message: "Unknown request URL: POST /v1/nope. Send turns to POST /v1/chat/completions or POST /v1/responses.",
     },
   },
   {
@@ -98,7 +98,7 @@ const cases: readonly Case[] = [
     status: 404,
     error: {
       code: "unknown_url",
-      message: /Did you mean \/v1\/chat\/completions\? A client's base URL ends with \/v1\./,
+      message: /Did you mean \/v1\/chat\/completions\? A client's base URL must end with \/v1\./,
     },
   },
   {
@@ -124,7 +124,7 @@ const cases: readonly Case[] = [
     status: 404,
     error: {
       code: "unknown_url",
-      message: /Did you mean \/v1\/chat\/completions\? The URL has a slash too many\./,
+      message: /Did you mean \/v1\/chat\/completions\? The URL has an extra slash\./,
     },
   },
   {
@@ -256,7 +256,10 @@ const cases: readonly Case[] = [
     name: "a packed body",
     headers: { ...asker, "content-encoding": "gzip" },
     status: 415,
-    error: { code: "unsupported_media_type", message: "The encoding 'gzip' is not supported; send the body as it is." },
+    error: {
+      code: "unsupported_media_type",
+      message: "The encoding 'gzip' is not supported; send the body unencoded.",
+    },
   },
   ...[[], [{ role: "user", content: "well?" }]].map((behind) => ({
     name: `a call that nobody answered, with ${behind.length} items behind it`,
@@ -524,7 +527,7 @@ test("who takes the gateway for a proxy is told that it is none", async (context
   );
   assert.match(
     answer,
-    /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"message":"This is no proxy, [^]*"code":"malformed_http"/,
+    /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"message":"The gateway is not a proxy, [^]*"code":"malformed_http"/,
   );
 });
 

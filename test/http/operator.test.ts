@@ -234,7 +234,7 @@ suite("the operator's routes", () => {
       assert.equal(response.status, 400);
       const { error } = (await response.json()) as Wrong;
       assert.match(error.message, message);
-      assert.match(error.message, /Nothing was taken in\.$/);
+      assert.match(error.message, /Nothing was imported\.$/);
       assert.deepEqual(await store.listSessions({ limit: 10 }), []);
     }
   });

@@ -106,7 +106,7 @@ const cases: readonly Case[] = [
     name: "what is not there is not there, in the caller's own words",
     path: "/openai/deployments/fast/embeddings?api-version=1",
     status: 404,
-    says: /Unknown request URL: POST \/openai\/deployments\/fast\/embeddings\. Turns are sent to/,
+    says: /Unknown request URL: POST \/openai\/deployments\/fast\/embeddings\. Send turns to/,
   },
   {
     name: "a deployment has no responses",
@@ -125,7 +125,7 @@ const cases: readonly Case[] = [
     name: "an endpoint that ends with /v1 is told",
     path: `/v1${deployed}`,
     status: 404,
-    says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\? An Azure-style client's endpoint has no path\./,
+    says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\? An Azure-style client's endpoint must have no path\./,
   },
   {
     name: "a base URL without /openai is told",

@@ -11,7 +11,7 @@ test("a client whose connection has lasted as long as it may connects again by i
   const reconnect = { onReconnecting: () => {}, initialDelay: 1 };
   const socket = new ResponsesWS(new OpenAI({ apiKey: token, baseURL: `${address}/v1` }), { reconnect });
   context.after(() => socket.close());
-  socket.on("error", ({ message }) => assert.match(message, /lasted as long as one may \(.*max_minutes: 0\.002\)/));
+  socket.on("error", ({ message }) => assert.match(message, /has reached its maximum age \(.*max_minutes: 0\.002\)/));
   await new Promise<void>((resolve, reject) => {
     socket.once("reconnected", () => resolve());
     socket.once("close", (code) => reject(new Error(`closed with ${code}`)));

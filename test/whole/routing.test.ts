@@ -236,7 +236,10 @@ test("five failures in a row rest a server, and one that answers again brings it
   const resting = await ask();
   assert.equal(resting.status, 503);
   assert.equal(resting.error?.["code"], "overloaded");
-  assert.match(String(resting.error?.["message"]), /has failed too often and rests for a moment. Its last failure: ./);
+  assert.match(
+    String(resting.error?.["message"]),
+    /has failed too often, so its circuit breaker is open. Its last failure: ./,
+  );
   assert.equal(resting.headers.get("retry-after"), "6");
   assert.equal(model.received.length, 5);
 

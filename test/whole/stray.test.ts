@@ -29,7 +29,7 @@ test("a promise that a module forgets does not take the gateway with it", async 
     .split("\n")
     .filter((line) => line.startsWith('{"level":50'))
     .map((line) => JSON.parse(line));
-  const line = "forgotten: Something failed that nobody waits for. The gateway goes on.";
+  const line = "forgotten: Something failed that nobody was waiting for. The gateway continues.";
   assert.deepEqual(
     failures.map(({ err, msg }) => `${err.message}: ${msg}`),
     [line, line],

@@ -169,7 +169,7 @@ function unknownConversation(conversationId: string): never {
 function conversationMoved(): GatewayError {
   return new GatewayError(
     "session_busy",
-    "The conversation changed while items were added to it, so they were not kept. Send them again.",
+    "The conversation changed while items were added to it, so they were not stored. Send them again.",
     { retryAfterSeconds: 1 },
   );
 }

@@ -40,7 +40,7 @@ export async function resolveReferences<Asked extends Pick<Ask, "items" | "items
 function tooMuch(maxCharacters: number, param: string): GatewayError {
   return new GatewayError(
     "body_too_large",
-    `The items that '${param}' refers to have more than ${maxCharacters} characters together (gateway.http.limits.max_body_bytes). Refer to fewer of them.`,
+    `The items that '${param}' refers to have more than ${maxCharacters} characters in total (gateway.http.limits.max_body_bytes). Refer to fewer of them.`,
     { param },
   );
 }
@@ -66,7 +66,7 @@ async function lookUp(
   if (found !== undefined && !isRemoved(found)) return found;
   throw new GatewayError(
     "not_found",
-    `Item with id '${id}' not found. Items are not kept when 'store' is false, nor once they are deleted; send the item itself instead.`,
+    `Item with id '${id}' not found. Items are not stored if 'store' is false, and may have been deleted; send the item itself instead.`,
     { param },
   );
 }

@@ -99,6 +99,6 @@ function isSilent({ status, output, told }: StoredTurn): boolean {
 function brokenOff(): GatewayError {
   return new GatewayError(
     "events_expired",
-    "The rest of this answer's stream is not known. Retrieve it as a whole, or send a request with a key again once its answer is complete.",
+    "The rest of this answer's stream is not available. Retrieve the whole answer, or repeat a request with an idempotency key once its answer is complete.",
   );
 }

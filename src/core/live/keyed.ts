@@ -173,7 +173,7 @@ function conflict({ param }: AskedKey): GatewayError {
 function nothingToResume(key: AskedKey, { param }: Resumption): GatewayError {
   return new GatewayError(
     "events_expired",
-    `The stream of this ${key.param} is no longer there, or no longer event by event: it failed, or is too old. Send the request without '${param}' to get its answer from the beginning.`,
+    `The stream of this ${key.param} can no longer be resumed: it failed, or is too old. Send the request without '${param}' to get its answer from the beginning.`,
     { param },
   );
 }

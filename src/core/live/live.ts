@@ -226,13 +226,13 @@ const logprobSize = 512;
 function unattended(maxUnattendedMs: number): GatewayError {
   return new GatewayError(
     "interrupted",
-    `Nobody followed this turn for ${maxUnattendedMs} ms, which is as long as it may go on by itself (gateway.sessions.max_unattended_ms).`,
+    `Nobody followed this turn for ${maxUnattendedMs} ms, the longest that a turn may run unattended (gateway.sessions.max_unattended_ms).`,
   );
 }
 
 function expired(): GatewayError {
   return new GatewayError(
     "events_expired",
-    "The beginning of this answer's stream is no longer kept, as the answer is too long. Retrieve it as a whole, or send a request with a key again once its answer is complete.",
+    "The beginning of this answer's stream is no longer available, because the answer is too long. Retrieve the whole answer, or repeat a request with an idempotency key once its answer is complete.",
   );
 }

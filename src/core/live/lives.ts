@@ -154,7 +154,7 @@ function tooMany(kind: Kind, most: number): GatewayError {
   const which = kind === "background" ? "turns in the background" : "turns with an idempotency key";
   return new GatewayError(
     "overloaded",
-    `The gateway already runs ${most} ${which} (gateway.sessions.max_background_turns). Try again shortly.`,
+    `The gateway is already running ${most} ${which} (gateway.sessions.max_background_turns). Try again shortly.`,
     { retryAfterSeconds: 1 },
   );
 }

@@ -114,7 +114,7 @@ async function findPrevious(store: SessionStore, owner: string, previousId: stri
   const previous = await store.findTurn(owner, previousId);
   if (previous?.status === "completed" || previous?.status === "incomplete") return previous;
   if (previous === undefined) throw noPrevious(previousId, "not found");
-  throw noPrevious(previousId, previous.status === "running" ? "still runs" : "has no answer to go on from");
+  throw noPrevious(previousId, previous.status === "running" ? "is still running" : "has no answer to continue from");
 }
 
 export function noPrevious(previousId: string, why: string): GatewayError {

@@ -124,7 +124,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
 }
 
 function keptAway({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
-  const message = `The adapter '${name}' has failed too often and rests for a moment.`;
+  const message = `The adapter '${name}' has failed too often, so its circuit breaker is open.`;
   return new GatewayError("overloaded", why === undefined ? message : `${message} Its last failure: ${why}`, {
     retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
   });

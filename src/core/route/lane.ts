@@ -45,7 +45,7 @@ export function createStations(
 ): ReadonlyMap<string, Station> {
   const stations = new Map<string, Station & { path: readonly Station[] }>();
   for (const lane of lanes) {
-    if (stations.has(lane.name)) throw new Error(`There are two lanes of the name '${lane.name}'.`);
+    if (stations.has(lane.name)) throw new Error(`There are two lanes named '${lane.name}'.`);
     const { name } = lane;
     const told = { rests: (why = "") => witness?.rests(name, why), isBack: () => witness?.isBack(name) };
     const breaker = lane.breaker && createBreaker(lane.breaker, now, told);

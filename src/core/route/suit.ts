@@ -81,7 +81,7 @@ function suitItems(
 }
 
 function nothingToRead(): GatewayError {
-  return unsupported("input", "It holds no item that the adapter behind this model can read. Add a message.");
+  return unsupported("input", "It contains no item that the adapter behind this model can read. Add a message.");
 }
 
 /** An empty message that accompanies calls, for fields that only another dialect knows. */
@@ -126,8 +126,8 @@ function suitTools(
   const native = suitNative(settings, allowed);
   if (kept.length > 0) return { ...settings, tools: kept, toolChoice, native };
   if (toolChoice?.type === "required") {
-    const named = wanted.map(({ name }) => `'${name}'`).join(", ") || "none that is given";
-    throw unsupported("tool_choice", `It requires a call of a tool (${named}), but ${noSuchTool}`);
+    const named = wanted.map(({ name }) => `'${name}'`).join(", ") || "none is given";
+    throw unsupported("tool_choice", `It requires a call to a tool (${named}), but ${noSuchTool}`);
   }
   // Servers refuse these two without tools.
   return { ...settings, tools: kept, toolChoice: undefined, parallelToolCalls: undefined, native };

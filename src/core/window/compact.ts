@@ -72,5 +72,7 @@ function isAbout({ type }: Delta): boolean {
 }
 
 function nothingSaid(param: string): GatewayError {
-  return new GatewayError("invalid_value", "There is no conversation to make short: nothing was said yet.", { param });
+  return new GatewayError("invalid_value", "There is no conversation to compact: nothing has been said yet.", {
+    param,
+  });
 }

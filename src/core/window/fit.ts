@@ -37,7 +37,7 @@ export async function fitContext(
     throw tooLong(tokens, ask, `${shorter} set 'truncation' to 'auto', or send less.`);
   }
   const fitted = fitWindow(items, fixed, { tokens, reserve }, count);
-  if (fitted === undefined) throw tooLong(tokens, ask, "Even what is newest in it is too long: send less.");
+  if (fitted === undefined) throw tooLong(tokens, ask, "Even its newest part is too long: send less.");
   return fitted;
 }
 

@@ -78,7 +78,7 @@ function toFamilies(counts: Counts): readonly Family[] {
   return [
     toCounter(
       "portico_adapter_turns_total",
-      "Times that an adapter was asked, by what came of it.",
+      "Attempts at the adapter, by result.",
       counts.flatMap(([adapter, { ended, failed }]) => [
         ...Object.entries(ended).map(([outcome, count]) => [{ adapter, outcome }, count] as const),
         ...Array.from(failed, ([code, count]) => [{ adapter, outcome: "failed", code }, count] as const),
@@ -86,18 +86,18 @@ function toFamilies(counts: Counts): readonly Family[] {
     ),
     toHistogram(
       "portico_adapter_seconds",
-      "From asking an adapter to its last word.",
+      "From the start of an attempt to its last word.",
       counts.map(([adapter, { seconds }]) => [{ adapter }, seconds]),
     ),
-    toCounter("portico_tokens_total", "Tokens, as the adapters tell them.", counts.flatMap(toTokens)),
+    toCounter("portico_tokens_total", "Tokens as reported by the adapter.", counts.flatMap(toTokens)),
     toCounter(
       "portico_adapter_retries_total",
-      "Times that an adapter was asked again.",
+      "Retries of the adapter.",
       counts.map(([adapter, { retries }]) => [{ adapter }, retries]),
     ),
     toCounter(
       "portico_adapter_fallbacks_total",
-      "Turns that went on to an adapter behind this one.",
+      "Turns passed on from the adapter to a fallback.",
       counts.map(([adapter, { fallbacks }]) => [{ adapter }, fallbacks]),
     ),
   ];

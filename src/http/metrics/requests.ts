@@ -66,12 +66,12 @@ function toFamilies(counts: readonly (readonly [path: string, count: Count])[]):
     ),
     toHistogram(
       "portico_request_seconds",
-      "From the first byte of a request to the end of its answer.",
+      "From a request's arrival to the end of its answer.",
       counts.flatMap(([path, { seconds }]) => label(seconds, (outcome) => ({ path, outcome }))),
     ),
     toHistogram(
       "portico_first_byte_seconds",
-      "From the first byte of a request for a turn to the first byte of what its answer says.",
+      "For turns: from the request's arrival to the first byte of its answer.",
       counts.flatMap(([path, { first }]) => label(first, (stream) => ({ path, stream }))),
     ),
   ];

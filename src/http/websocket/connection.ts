@@ -235,7 +235,7 @@ function busy(): GatewayError {
 function unsteerable(): GatewayError {
   return new GatewayError(
     "unsupported_parameter",
-    "A response that is being made takes no more input here. Send it in a request that continues the response.",
+    "A response in progress accepts no more input here. Send it in a request that continues the response.",
     { wireCode: "steering_not_supported" },
   );
 }
@@ -243,7 +243,7 @@ function unsteerable(): GatewayError {
 function timeIsOver(maxMinutes: number): Parting {
   const reason = new GatewayError(
     "websocket_connection_limit_reached",
-    `This connection has lasted as long as one may (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to go on.`,
+    `This connection has reached its maximum age (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to continue.`,
   );
   // Clients that reconnect by themselves take 1000 for an end that both sides wanted.
   return { closeCode: 1001, reason, isAlwaysTold: true };

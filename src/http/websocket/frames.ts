@@ -18,7 +18,7 @@ export function readCreate(value: unknown): CreateFrame {
   const fields = readBody(value);
   if (readChoice(fields, "type", ["response.create"]) === undefined) missing("type");
   if (readBoolean(fields, "background") === true) {
-    unsupported("background", "A response in the background is asked for with POST /v1/responses.");
+    unsupported("background", "Request background responses with POST /v1/responses.");
   }
   const generates = readBoolean(fields, "generate") ?? true;
   const { type: _type, generate: _generate, [lane]: _lane, ...body } = fields.values;

@@ -147,7 +147,7 @@ function readFunctionOutput(message: Fields, { items, calls }: Reading): void {
   if (call === undefined) {
     throw new GatewayError(
       "tool_call_mismatch",
-      `No call of the function '${name}' stands before this message. It has no id, so send the assistant's message with its 'function_call' too, or use 'tools'.`,
+      `No call to the function '${name}' precedes this message. Such a message has no call id, so also send the assistant message with its 'function_call', or use 'tools'.`,
       { param: message.path },
     );
   }

@@ -94,7 +94,7 @@ const ownWords: OwnWords = {
     {
       param: "n",
       isIdle: (value) => value === 1,
-      why: "The adapter behind this model gives one choice for a request; send the request once for each choice.",
+      why: "The adapter behind this model supports only one choice per request; send the request once for each choice.",
     },
     {
       param: "logit_bias",

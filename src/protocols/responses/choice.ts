@@ -96,9 +96,13 @@ function requireHosted({ hosted }: Choices, type: string, label: string): string
 }
 
 function ambiguous(name: string, param: string): never {
-  throw new GatewayError("invalid_value", `Several namespaces have a tool '${name}'. Say which one with 'namespace'.`, {
-    param,
-  });
+  throw new GatewayError(
+    "invalid_value",
+    `Several namespaces have a tool '${name}'. Specify which one with 'namespace'.`,
+    {
+      param,
+    },
+  );
 }
 
 function notGiven(name: string): never {

@@ -39,7 +39,7 @@ export function readRequest(body: unknown, seal: Seal): { readonly ask: Ask; rea
   if (background && !store) {
     throw new GatewayError(
       "invalid_value",
-      "'background' needs 'store': a response that is not kept cannot be asked for later.",
+      "'background' requires 'store': a response that is not stored cannot be retrieved later.",
       {
         param: "background",
       },
@@ -151,7 +151,7 @@ const ownWords: OwnWords = {
   demands: [
     {
       param: "prompt",
-      why: "The adapter behind this model knows no prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
+      why: "The adapter behind this model does not support prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
     },
   ],
   offers: ["context_management"],

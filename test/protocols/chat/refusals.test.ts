@@ -124,7 +124,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     one({ role: "function", name: "f", content: "1" }),
     "messages[0]",
     "tool_call_mismatch",
-    "with its 'function_call' too",
+    "also send the assistant message with its 'function_call'",
   ],
   [{ modalities: ["text", "audio"] }, "modalities", "unsupported_parameter", "ask for 'text'"],
   [{ modalities: "audio" }, "modalities", "invalid_type", "expected an array"],

@@ -102,7 +102,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     "mutually_exclusive",
     "'previous_response_id' and 'conversation'",
   ],
-  [{ background: true, store: false }, "background", "invalid_value", "needs 'store'"],
+  [{ background: true, store: false }, "background", "invalid_value", "requires 'store'"],
   [{ background: "no" }, "background", "invalid_type", "expected a boolean"],
   [{ user: 5 }, "user", "invalid_type", "expected a string"],
   [{ store: "yes" }, "store", "invalid_type", "expected a boolean"],
