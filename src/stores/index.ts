@@ -12,7 +12,7 @@ export async function openStore(url: string, warn?: Warn): Promise<SessionStore>
   const scheme = url.slice(0, url.indexOf(":") + 1);
   const open = schemes.get(scheme);
   // Shows only the scheme: the rest may contain a password.
-  if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known are: ${known}.`);
+  if (open === undefined) throw new Error(`Unknown session store '${scheme}'. Known stores: ${known}.`);
   return open(url, warn);
 }
 

@@ -14,19 +14,22 @@ export function storeClosed(): GatewayError {
 export function otherKey(): GatewayError {
   return new GatewayError(
     "invalid_value",
-    "The archive's hints were hashed with another key than those of the sessions in this store, so its sessions could never be found again by their hints. Take it into an empty store.",
+    "The archive's hints were hashed with a different key than those of the sessions in this store, so its sessions could never be found by their hints. Import it into an empty store.",
   );
 }
 
 export function brokenArchive(what: string): GatewayError {
-  return new GatewayError("invalid_value", `The archive is not whole: ${what}. Export it again. Nothing was taken in.`);
+  return new GatewayError(
+    "invalid_value",
+    `The archive is incomplete: ${what}. Export it again. Nothing was imported.`,
+  );
 }
 
 /** Nothing of one owner leads to another's: whoever reads a path or moves a tip relies on it without checking. */
 export function mixedOwners(what: string): GatewayError {
   return new GatewayError(
     "invalid_value",
-    `The archive mixes owners: ${what}, which is of another owner. No gateway writes such an archive. Nothing was taken in.`,
+    `The archive mixes owners: ${what}, which belongs to another owner. No gateway writes such an archive. Nothing was imported.`,
   );
 }
 
@@ -38,7 +41,7 @@ export function misplacedTurn(
   isThere: boolean,
 ): GatewayError {
   const isInSession = named === "session";
-  const what = `the turn ${turnId} ${isInSession ? "is of the session" : "follows the turn"} ${name}`;
+  const what = `the turn ${turnId} ${isInSession ? "belongs to the session" : "follows the turn"} ${name}`;
   if (isThere) return mixedOwners(what);
   return brokenArchive(`${what}, which ${isInSession ? "is not in it" : "does not come before it"}`);
 }

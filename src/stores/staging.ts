@@ -16,7 +16,7 @@ export interface StagedRow {
 }
 
 export function createStaging(toStaged: (record: ArchiveRecord) => readonly unknown[]): Staging {
-  const { database, use } = createTemporary("Nothing was taken in: the archive cannot be gathered", "import it again.");
+  const { database, use } = createTemporary("Nothing was imported: the archive cannot be buffered", "import it again.");
   database.exec("CREATE TABLE staged (type TEXT, record TEXT) STRICT");
   const add = database.prepare("INSERT INTO staged VALUES (?, ?)");
   const read = database.prepare("SELECT type, record FROM staged ORDER BY rowid");

@@ -22,7 +22,7 @@ export function createTemporary(what: string, remedy: string): Temporary {
         return work();
       } catch (thrown) {
         if (!(thrown instanceof Error) || !ofFolder.has(primaryCodeOf(thrown) ?? 0)) throw thrown;
-        const room = "Make room there, or name another folder in the environment variable TMPDIR";
+        const room = "Make room there, or set the environment variable TMPDIR to another folder";
         // Without its cause, which would look like the store's fault.
         throw unavailable(`${what} in the temporary folder ${findFolder()}: ${thrown.message}. ${room}, and ${remedy}`);
       }

@@ -48,7 +48,7 @@ const full = {
   code: "store_unavailable",
   retryAfterSeconds: 1,
   message:
-    "The session store cannot keep turns now: its disk is full. Make room there; a gateway that runs then goes on by itself.",
+    "The session store cannot save turns now: its disk is full. Make room there; a running gateway then continues by itself.",
 };
 
 describe("whether turns can be kept", () => {

@@ -99,7 +99,7 @@ describe("the log of the SQLite store", () => {
     const store = open(file);
     renameSync(file, `${file}.moved`);
     for (let count = 0; count < limits.minPages; count += 1) await store.write();
-    assert.match(await store.warned, /The session store .* between the requests .*unable to open database file/);
+    assert.match(await store.warned, /The session store .* between requests .*unable to open database file/);
     await staysShort(store);
     await store.close();
     assert.ok(!existsSync(file));
@@ -134,7 +134,7 @@ describe("the log of the SQLite store", () => {
     await writeUntil(store, () => !isAlone());
     process.off("worker", countThread);
     assert.equal(store.warnings.length, 1);
-    assert.match(store.warnings.join(), /for now.*unable to open database file\. .* is tried again every 0 seconds/);
+    assert.match(store.warnings.join(), /for now.*unable to open database file\. .* is retried every 0 seconds/);
     await beginsAnew(store, 2);
     await store.close();
   });

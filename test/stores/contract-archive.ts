@@ -257,7 +257,7 @@ export function describeArchive(it: It): void {
     const before = await gather(store.exportRecords());
     await assert.rejects(store.importRecords(replay(records)), {
       code: "invalid_value",
-      message: /another key.*empty/s,
+      message: /different key.*empty/s,
     });
     assert.deepStrictEqual(await gather(store.exportRecords()), before);
     const withoutHints = records.map((record) => (record.type === "session" ? { ...record, hint: undefined } : record));
@@ -273,7 +273,7 @@ export function describeArchive(it: It): void {
     const [first, session, root, child, ...rest] = records;
     const isTurnedRound = [first!, session!, child!, root!, ...rest];
     for (const broken of [...[0, 1, 2].map((missing) => records.toSpliced(missing, 1)), isTurnedRound]) {
-      await assert.rejects(store.importRecords(replay(broken)), { code: "invalid_value", message: /not whole/ });
+      await assert.rejects(store.importRecords(replay(broken)), { code: "invalid_value", message: /is incomplete/ });
       assert.deepStrictEqual(await gather(store.exportRecords()), before);
     }
     async function* breakOff() {

@@ -37,7 +37,7 @@ export function describeOwners(it: It): void {
         const records = sort([first!, ...ofAlice, toRecord(own), ...stray]);
         await assert.rejects(store.importRecords(replay(records)), {
           code: "invalid_value",
-          message: new RegExp(`mixes owners: .*${words.join(".*")}.*Nothing was taken in`),
+          message: new RegExp(`mixes owners: .*${words.join(".*")}.*Nothing was imported`),
         });
         assert.deepStrictEqual(await gather(store.exportRecords()), before);
       }

@@ -62,11 +62,11 @@ export function describeCluster(server: () => RedisServer): void {
       const { port } = cluster.others[0];
       await assert.rejects(createRedisStore({ url: `redis://127.0.0.1:${port}/3` }), {
         code: "store_unavailable",
-        message: /:\d+\/3 cannot be opened: it is in a cluster, which has no other database than 0\. Leave \/3 out/,
+        message: /:\d+\/3 cannot be opened: it is in a cluster, which has only database 0\. Leave out \/3/,
       });
       await assert.rejects(createRedisStore({ url: `redis://127.0.0.1:${server().port},127.0.0.1:${port}` }), {
         code: "store_unavailable",
-        message: /cannot be opened: 127\.0\.0\.1:\d+ is no node of a cluster, and only nodes of one cluster/,
+        message: /cannot be opened: 127\.0\.0\.1:\d+ is not a cluster node, and only nodes of one cluster/,
       });
     });
 
@@ -74,7 +74,7 @@ export function describeCluster(server: () => RedisServer): void {
       const store = await open(context, cluster.url("prefix=copied&replicas=1"), hasty);
       const first = await keepSession(store, {});
       const turn = makeTurn({ session: first.session, parent: first.id });
-      const tooFew = { code: "store_unavailable", message: /too few replicas of Redis have what is written/ };
+      const tooFew = { code: "store_unavailable", message: /too few Redis replicas have what was written/ };
       const { replica } = await cluster.findPair();
       replica.signal("SIGSTOP");
       try {
@@ -112,7 +112,7 @@ export function describeCluster(server: () => RedisServer): void {
         cluster.moveSlot("moved", target, async () => {
           const keys = await target.ask("DBSIZE");
           waiting = gateways[0].commit({ turns: [makeTurn({})] });
-          await assert.rejects(open(context, url, { timeoutMs: 200 }), /moving it to another node/);
+          await assert.rejects(open(context, url, { timeoutMs: 200 }), /moving data to another node/);
           assert.equal(await target.ask("DBSIZE"), keys);
         });
       await takeTurns(gateways, move);

@@ -87,7 +87,10 @@ export function describeGateway(server: () => RedisServer): void {
     };
     configure(url);
     const absent = await portico(folder, "sessions", "export");
-    assert.deepEqual([absent.code, absent.complained], [1, `There is nothing to see: no store is at ${url} yet.`]);
+    assert.deepEqual(
+      [absent.code, absent.complained],
+      [1, `There is nothing to see: there is no store at ${url} yet.`],
+    );
     assert.equal(await server().ask("KEYS", "{cli}:*"), "*0\r\n");
     const store = await createRedisStore({ url, warn: () => {} });
     context.after(() => store.close());
@@ -98,7 +101,7 @@ export function describeGateway(server: () => RedisServer): void {
     assert.equal((await portico(folder, "sessions", "delete", turn!.session!)).code, 0);
     assert.equal(await store.findSession("alice", "hint"), undefined);
     const imported = await portico(folder, "sessions", "import", "backup.jsonl");
-    assert.equal(imported.printed, "Took in 1 sessions and 2 turns.");
+    assert.equal(imported.printed, "Imported 1 sessions and 2 turns.");
     assert.equal((await store.findSession("alice", "hint"))?.id, turn!.session);
     const pruned = await portico(folder, "sessions", "prune");
     assert.equal(pruned.printed, "Deleted 0 sessions and 0 turns.");

@@ -169,7 +169,7 @@ export function describeTrouble(server: () => RedisServer): void {
       const url = `redis://127.0.0.1:${proxy.port}?prefix=copies&replicas=1`;
       const store = await open(context, { url, times: { ...times, copyingMs: 50 } });
       proxy.mode = "lose";
-      const message = /too few replicas of Redis have what is written/;
+      const message = /too few Redis replicas have what was written/;
       await assert.rejects(store.commit({ turns: [makeTurn({})] }), { code: "store_unavailable", message });
       await store.close();
     });
@@ -229,7 +229,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await Promise.all(waiting.slice(0, 2).map((socket) => once(socket, "connect")));
       await assert.rejects(
         open(context, { url: full.url(), times: hasty }),
-        /Redis has answered nothing for 400 ms\. Check/,
+        /Redis has not answered for 400 ms\. Check/,
       );
     });
 
@@ -244,7 +244,7 @@ export function describeTrouble(server: () => RedisServer): void {
           assert.rejects(store.commit({ turns: [turn] }), unreachable),
           assert.rejects(
             open(context, { url: server().url(), times: hasty }),
-            /Redis has answered nothing for 400 ms\. Check/,
+            /Redis has not answered for 400 ms\. Check/,
           ),
         ]);
       } finally {
@@ -287,7 +287,7 @@ export function describeTrouble(server: () => RedisServer): void {
 
     const refusals: readonly (readonly [what: string, begin: string[], end: string[], says: RegExp])[] = [
       ["is full", ["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], /Redis is out of memory/],
-      ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis may only be read/],
+      ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis is a read-only replica/],
     ];
     for (const [what, begin, end, message] of refusals) {
       test(`while Redis ${what} nothing is kept, and it is known why; then it goes on`, async (context) => {
@@ -336,7 +336,7 @@ export function describeTrouble(server: () => RedisServer): void {
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=moved`, times: hasty });
       await server().ask("REPLICAOF", "127.0.0.1", "1");
       try {
-        await assert.rejects(store.commit({ turns: [makeTurn({})] }), { message: /may only be read/ });
+        await assert.rejects(store.commit({ turns: [makeTurn({})] }), { message: /is a read-only replica/ });
         await until(async () => proxy.connections === 2);
       } finally {
         await server().ask("REPLICAOF", "NO", "ONE");
@@ -352,7 +352,7 @@ export function describeTrouble(server: () => RedisServer): void {
       context.after(() => connection.close());
       await server().ask("REPLICAOF", "127.0.0.1", "1");
       try {
-        await assert.rejects(connection.send(["SET", "successor", "1"]), { message: /may only be read/ });
+        await assert.rejects(connection.send(["SET", "successor", "1"]), { message: /is a read-only replica/ });
       } finally {
         await server().ask("REPLICAOF", "NO", "ONE");
       }

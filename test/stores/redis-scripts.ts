@@ -110,7 +110,7 @@ export function describeScripts(server: () => RedisServer): void {
       assert.equal(await store.commit({ turns: [{ ...running, status: "completed" }], begun: true }), false);
       assert.equal(await store.commit({ turns: [makeTurn({ parent })] }), false);
       const again = { id: session!, owner: "alice", createdAt: new Date(0), metadata: {}, tip: undefined };
-      await assert.rejects(store.createSession(again), /kept already/);
+      await assert.rejects(store.createSession(again), /is already stored/);
       assert.deepEqual(
         (await gather(store.exportRecords())).map(({ type }) => type),
         ["store"],

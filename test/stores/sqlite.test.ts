@@ -293,7 +293,7 @@ describe("a file that the SQLite store cannot use", () => {
     const database = new DatabaseSync(file);
     database.exec("CREATE TABLE songs (name TEXT)");
     database.close();
-    refusesAndLeaves(file, /another program\. Name another file/);
+    refusesAndLeaves(file, /another program's database\. Name another file/);
   });
 
   test("keeps the version of the release that wrote it when one of the steps to ours fails", () => {

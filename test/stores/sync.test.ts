@@ -77,7 +77,7 @@ function replaceSync(context: TestContext, sync: (log: number, done: (error?: Er
 
 const ioError = () => Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
 const refusal =
-  "The session store cannot keep turns now: its disk fails, or a quota is used up. Check both; a gateway that runs then goes on by itself.";
+  "The session store cannot save turns now: its disk is failing, or a quota is used up. Check both; a running gateway then continues by itself.";
 
 test("what is written is told when it is on the disk, and whoever comes meanwhile shares the next sync", async (context) => {
   const { write, asked, told, isThere } = open(context);
@@ -119,7 +119,7 @@ test("a log that could not be brought to the disk is written again, since the sy
   await written;
   assert.deepEqual([told, disk.broughtAgain, isThere("one")], [["one"], 1, true]);
   assert.deepEqual(readFileSync(`${file}-wal`), before);
-  assert.match(warned.join(), /could not be brought to its disk: EIO/);
+  assert.match(warned.join(), /could not be written to disk: EIO/);
   const { written: next } = await write("two");
   asked[1]!.resolve();
   await next;

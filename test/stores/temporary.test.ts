@@ -23,8 +23,8 @@ test("an export that cannot note what it has told says where there is no room", 
   const { stdout, stderr } = spawnSync(limiter, argv, { env: { TMPDIR: folder }, encoding: "utf8", timeout: 20_000 });
   assert.equal(
     stdout,
-    `store_unavailable What was exported cannot be noted in the temporary folder ${folder}: disk I/O error. ` +
-      "Make room there, or name another folder in the environment variable TMPDIR, and export it again.\n",
+    `store_unavailable The progress of the export cannot be recorded in the temporary folder ${folder}: disk I/O error. ` +
+      "Make room there, or set the environment variable TMPDIR to another folder, and export it again.\n",
     stderr,
   );
 });

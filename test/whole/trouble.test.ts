@@ -47,8 +47,8 @@ test("the log says once why turns cannot be kept, and once that they can be agai
   renameSync(`${file}.moved`, file);
   for (let count = 0; count < 3; count += 1) assert.deepEqual(await Promise.all([ask(), ask()]), [200, 200]);
   const [begun = "", ...rest] = logged();
-  assert.match(begun, /^error: The session store cannot keep turns now: its file was moved/);
-  assert.deepEqual(rest, ["info: The session store can keep turns again."]);
+  assert.match(begun, /^error: The session store cannot save turns now: its file was moved/);
+  assert.deepEqual(rest, ["info: The session store can save turns again."]);
 });
 
 test("what the store warns of stands in the gateway's log, and not beside it", async (context) => {
@@ -65,7 +65,7 @@ test("what the store warns of stands in the gateway's log, and not beside it", a
   const [warning = "", ...rest] = logged();
   assert.match(
     warning,
-    /^error: The session store .* takes over its log between the requests for now.*its thread has ended/,
+    /^error: The session store .* checkpoints its log between requests for now.*its thread has ended/,
   );
   assert.deepEqual(rest, []);
   assert.deepEqual(beside, []);
@@ -86,7 +86,7 @@ test("while turns cannot be kept /readyz says why, no model is asked for them, a
   assert.equal(ready.headers.get("retry-after"), "1");
   const { error } = (await ready.json()) as { readonly error: Readonly<Record<string, string>> };
   assert.equal(error["code"], "store_unavailable");
-  assert.match(String(error["message"]), /cannot keep turns now: its file was moved/);
+  assert.match(String(error["message"]), /cannot save turns now: its file was moved/);
   assert.ok(!String(error["message"]).includes(folder));
   for (const on of endpoints) {
     for (const stream of [false, true]) {
@@ -163,7 +163,7 @@ async function writeLarge(folder: string): Promise<string> {
 }
 
 const notGathered =
-  /^Nothing was taken in: the archive cannot be gathered in the temporary folder (\S+): .*\. Make room there, or name another folder in the environment variable TMPDIR, and import it again\.$/;
+  /^Nothing was imported: the archive cannot be buffered in the temporary folder (\S+): .*\. Make room there, or set the environment variable TMPDIR to another folder, and import it again\.$/;
 
 test(
   "an archive for which the temporary folder has no room is refused by the command line, with the name of the folder",
@@ -182,8 +182,8 @@ test(
     const { status, stderr } = portico("1000000", "import", archive);
     assert.equal(status, 1);
     assert.equal(notGathered.exec(stderr.trimEnd())?.[1], temporary, stderr);
-    assert.equal(portico("unlimited", "list", "--outside").stderr, "Nothing is kept outside of sessions.\n");
-    assert.equal(portico("unlimited", "import", archive).stdout, "Took in 0 sessions and 80 turns.\n");
+    assert.equal(portico("unlimited", "list", "--outside").stderr, "Nothing is stored outside of sessions.\n");
+    assert.equal(portico("unlimited", "import", archive).stdout, "Imported 0 sessions and 80 turns.\n");
   },
 );
 

@@ -54,7 +54,7 @@ export function createArchive(shelves: Shelves): Archive {
     let isSameKey = false;
     for (const [index, record] of records.entries()) {
       if ((index === 0) !== (record.type === "store")) {
-        throw brokenArchive("its first record, and only that, tells its key");
+        throw brokenArchive("its first record, and only that one, must hold its key");
       }
       switch (record.type) {
         case "store": {

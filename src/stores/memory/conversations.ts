@@ -7,8 +7,8 @@ export function createConversations(shelves: Shelves): Conversations {
   return {
     async createSession({ id, owner, createdAt, metadata }, shown) {
       checkOpen();
-      if (sessions.has(id)) throw new Error(`The session ${id} is kept already.`);
-      if (shown !== undefined && turns.has(shown.id)) throw new Error(`The turn ${shown.id} is kept already.`);
+      if (sessions.has(id)) throw new Error(`The session ${id} is already stored.`);
+      if (shown !== undefined && turns.has(shown.id)) throw new Error(`The turn ${shown.id} is already stored.`);
       const tip = shown?.id;
       const unused = { hint: undefined, resends: false, updatedAt: createdAt };
       shelves.putSession({ id, owner, tip, metadata, createdAt, ...unused });

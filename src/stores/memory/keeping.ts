@@ -11,7 +11,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
   const loose = createLoose(shelves);
 
   function add(turn: StoredTurn): void {
-    if (turns.has(turn.id)) throw new Error(`The turn ${turn.id} is kept already.`);
+    if (turns.has(turn.id)) throw new Error(`The turn ${turn.id} is already stored.`);
     shelves.addTurn(turn);
   }
 
@@ -59,7 +59,7 @@ export function createKeeping(shelves: Shelves, shelf: Shelf): Keeping {
     const { turns: added, session: move, key, begun, forget = [] } = commit;
     const last = added[1] ?? added[0];
     const known = added.find((turn) => turns.has(turn.id) && !(begun === true && turn === last));
-    if (known !== undefined) throw new Error(`The turn ${known.id} is kept already.`);
+    if (known !== undefined) throw new Error(`The turn ${known.id} is already stored.`);
     const verdict = judge(commit, shelf);
     if (verdict === "refuse") return false;
     for (const turn of added) if (!(begun === true && turn === last && replaceRunning(turn))) add(turn);

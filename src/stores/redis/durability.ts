@@ -14,17 +14,17 @@ export async function findLosses(
   const [, policy = "noeviction"] = /^maxmemory_policy:(\S+)/m.exec(told) ?? [];
   if (settings[1] === "no") {
     losses.push(
-      "Redis keeps turns in memory and writes them down only now and then: those of the last minutes are lost when it stops. Set `appendonly yes` in it, and `appendfsync always` to lose none at all.",
+      "Redis keeps turns in memory and saves them only now and then: those of the last minutes are lost if it stops. Set `appendonly yes` in Redis, and `appendfsync always` to lose none at all.",
     );
   }
   if (policy !== "noeviction" && !/^maxmemory:0\b/m.test(told)) {
     losses.push(
-      `Redis may throw away what the gateway keeps when it runs out of memory (maxmemory-policy ${policy}). Set \`maxmemory-policy noeviction\` in it.`,
+      `Redis may evict the gateway's data when it runs out of memory (maxmemory-policy ${policy}). Set \`maxmemory-policy noeviction\` in Redis.`,
     );
   }
   if (replicas === 0 && /^connected_slaves:[1-9]/m.test(told)) {
     losses.push(
-      "Redis has a replica, which may lack the last turns if it has to take over. Add replicas=1 to the URL (gateway.sessions.store), so that a turn is acknowledged when a replica has it.",
+      "Redis has a replica, which may lack the last turns if it has to take over. Add replicas=1 to the URL (gateway.sessions.store), so that a turn is acknowledged only once a replica has it.",
     );
   }
   return losses;

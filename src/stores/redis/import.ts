@@ -17,7 +17,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
       if ((done.keyBefore === undefined) !== (type === "store") || (type === "store" && rows.length > 1)) {
-        throw brokenArchive("its first record, and only that, tells its key");
+        throw brokenArchive("its first record, and only that one, must hold its key");
       }
       if (type === "store") {
         const [hintKey = "", ...others] = rows[0] ?? [];
@@ -115,8 +115,8 @@ export function createImport(ground: Ground): Archive["importRecords"] {
 }
 
 function halfTakenIn(cause: unknown): GatewayError {
-  const remedy = "Import the archive again: what is there already stays as it is.";
-  return unavailable(`Redis went away when a part of the archive was taken in. ${remedy}`, cause);
+  const remedy = "Import the archive again: what is already there stays as it is.";
+  return unavailable(`Redis disconnected when part of the archive had been imported. ${remedy}`, cause);
 }
 
 /** What was imported so far. */

@@ -111,5 +111,5 @@ const pageSize = "100";
 /** Ids are ours, so one that exists already is our mistake too. */
 export function rejectKept(thrown: unknown, turns: readonly Pick<StoredTurn, "id">[]): never {
   if (codeOf(thrown) !== "KEPT") throw thrown;
-  throw new Error(`${turns.map(({ id }) => id).join(" or ")} is kept already.`);
+  throw new Error(`${turns.map(({ id }) => id).join(" or ")} is already stored.`);
 }

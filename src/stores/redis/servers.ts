@@ -99,7 +99,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
 }
 
 export function noAnswer(ms: number): Error {
-  return new Error(`Redis has answered nothing for ${ms} ms.`);
+  return new Error(`Redis has not answered for ${ms} ms.`);
 }
 
 /** While a store is opened, such a refusal is final. */
@@ -140,20 +140,20 @@ function isNoDatabase(thrown: unknown): boolean {
 }
 
 function nodeAway(place: Place, cause: unknown): Error {
-  const why = `the node ${nameOf(place)}, to which the cluster leads, cannot be reached (${messageOf(cause)})`;
+  const why = `the node ${nameOf(place)}, which the cluster points to, cannot be reached (${messageOf(cause)})`;
   return new Error(why, { cause });
 }
 
 function onlyOneDatabase({ shown, database }: Address): GatewayError {
   return new GatewayError(
     "store_unavailable",
-    `The session store ${shown} cannot be opened: it is in a cluster, which has no other database than 0. Leave /${database} out; ?prefix=NAME keeps stores apart (gateway.sessions.store).`,
+    `The session store ${shown} cannot be opened: it is in a cluster, which has only database 0. Leave out /${database}; ?prefix=NAME keeps stores apart (gateway.sessions.store).`,
   );
 }
 
 function notClustered({ shown }: Address, place: Place): GatewayError {
   return new GatewayError(
     "store_unavailable",
-    `The session store ${shown} cannot be opened: ${nameOf(place)} is no node of a cluster, and only nodes of one cluster can be named together. Name one server (gateway.sessions.store).`,
+    `The session store ${shown} cannot be opened: ${nameOf(place)} is not a cluster node, and only nodes of one cluster can be listed together. Name one server (gateway.sessions.store).`,
   );
 }

@@ -77,16 +77,16 @@ export function codeOf(thrown: unknown): string {
 /** The codes of our scripts' refusals. */
 const ownRefusals = new Set(["KEPT", "REKEY", "BEHIND"]);
 
-const itGoesOn = "The gateway goes on by itself";
+const itGoesOn = "The gateway continues by itself";
 const credentials =
-  "Redis refuses the gateway's name or password. Check gateway.sessions.store and the server's users.";
+  "Redis rejects the gateway's user name or password. Check gateway.sessions.store and the server's users.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
 
-const moving = "the cluster of Redis is moving it to another node";
+const moving = "the Redis cluster is moving data to another node";
 const passingTroubles = new Map<string, string>([
   ["ASK", moving],
-  ["BUSY", "Redis is busy with a script of someone else"],
-  ["CLUSTERDOWN", "the cluster of Redis is down"],
+  ["BUSY", "Redis is busy with someone else's script"],
+  ["CLUSTERDOWN", "the Redis cluster is down"],
   ["LOADING", "Redis is still loading its data"],
   ["TRYAGAIN", moving],
 ]);
@@ -97,13 +97,13 @@ const troubles = new Map<string, string>([
   ["MISCONF", `Redis cannot write to its disk. ${itGoesOn} once it can.`],
   [
     "MOVED",
-    `the node of the cluster that has it cannot be reached. ${itGoesOn} once it can be, or another has its place.`,
+    `the cluster node that holds the data cannot be reached. ${itGoesOn} once it can be, or another node takes over.`,
   ],
   ["NOAUTH", credentials],
-  ["NOLEASE", `the gateway was away from Redis for too long. ${itGoesOn} in a moment.`],
-  ["NOPERM", "Redis does not allow the gateway's user what it needs. Give it all commands on its keys and channels."],
-  ["NOREPLICAS", `too few replicas of Redis have what is written. ${itGoesOn} once they are back.`],
+  ["NOLEASE", `the gateway was disconnected from Redis for too long. ${itGoesOn} in a moment.`],
+  ["NOPERM", "Redis does not grant the gateway's user what it needs. Allow it all commands on its keys and channels."],
+  ["NOREPLICAS", `too few Redis replicas have what was written. ${itGoesOn} once they are back.`],
   ["OOM", `Redis is out of memory. ${itGoesOn} once there is room again.`],
-  ["READONLY", `Redis may only be read, as it is a replica. ${itGoesOn} once it is the primary, or name that one.`],
+  ["READONLY", `Redis is a read-only replica. ${itGoesOn} once it is the primary; or name the primary instead.`],
   ["WRONGPASS", credentials],
 ]);

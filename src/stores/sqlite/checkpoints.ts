@@ -147,7 +147,7 @@ export function createCheckpoints(
     mode = "alone";
     database.exec(`PRAGMA wal_autocheckpoint = ${minPages}`);
     warn(
-      `The session store ${file} takes over its log between the requests for now, which makes some of them slower: ${String(thrown)}. The thread that usually does it is tried again every ${restMs / 1_000} seconds.`,
+      `The session store ${file} checkpoints its log between requests for now, which slows some of them down: ${String(thrown)}. The thread that usually does this is retried every ${restMs / 1_000} seconds.`,
     );
   }
 
@@ -163,7 +163,7 @@ export function createCheckpoints(
     try {
       database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (thrown) {
-      throw unavailable("The session store could not give back the space of what was deleted.", thrown);
+      throw unavailable("The session store could not free the space of deleted data.", thrown);
     } finally {
       database.exec(`PRAGMA busy_timeout = ${timeout.timeout}`);
     }

@@ -51,7 +51,7 @@ export function cannotOpen(file: string, thrown: unknown): GatewayError {
 }
 
 const damageRemedy =
-  "Go back to a backup, which is an archive or a copy of the file; or move it away, and the next start makes an empty one.";
+  "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
 /** At the start nobody waits for us yet, so another process may take its time. */
 const openingMs = 10_000;
@@ -111,7 +111,7 @@ function inspect(file: string): void {
     // A process that died while creating the file leaves one without mark and without tables.
     const isNew = mark.application_id === 0 && tables.count === 0;
     if (mark.application_id !== applicationId && !isNew) {
-      throw refusal(file, "is a database of another program.", anotherFile);
+      throw refusal(file, "is another program's database.", anotherFile);
     }
     if (version > newestVersion) {
       throw refusal(

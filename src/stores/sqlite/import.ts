@@ -19,7 +19,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     const tips: (readonly [sessionId: string, tip: string])[] = [];
     let [isFirst, isSameKey, turns, hintsTaken] = [true, false, 0, 0];
     for (const { type, record } of staged) {
-      if (isFirst !== (type === "store")) throw brokenArchive("its first record, and only that, tells its key");
+      if (isFirst !== (type === "store")) throw brokenArchive("its first record, and only that one, must hold its key");
       isFirst = false;
       const row: unknown[] = JSON.parse(record);
       switch (type) {

@@ -49,9 +49,7 @@ export function createSync(
       if (doubt === undefined) return await bring(openLog());
     } catch (thrown) {
       doubt = { thrown, triedAt: -Infinity };
-      warn(
-        `The log of the session store ${file} could not be brought to its disk: ${messageOf(thrown)}. Check the disk.`,
-      );
+      warn(`The log of the session store ${file} could not be written to disk: ${messageOf(thrown)}. Check the disk.`);
     }
     trust();
   }

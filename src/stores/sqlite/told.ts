@@ -13,7 +13,7 @@ export interface Told {
 }
 
 export function createTold(): Told {
-  const { database, use } = createTemporary("What was exported cannot be noted", "export it again.");
+  const { database, use } = createTemporary("The progress of the export cannot be recorded", "export it again.");
   // Nothing is rolled back.
   database.exec(`
     PRAGMA journal_mode = OFF;

@@ -13,7 +13,7 @@ export function cannotKeep(thrown: unknown): GatewayError {
 export function cannotRead(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (!isLasting(thrown)) return unavailable("The session store cannot be read now. Try again in a moment.", thrown);
-  const why = primaryCodeOf(thrown) === primary.diskFails ? "its disk fails. Check it." : damaged;
+  const why = primaryCodeOf(thrown) === primary.diskFails ? "its disk is failing. Check it." : damaged;
   return unavailable(`The session store cannot be read: ${why}`, thrown);
 }
 
@@ -45,17 +45,17 @@ const systemCodes = new Map<unknown, number>([
   ["ENOSPC", primary.full],
 ]);
 
-const itGoesOn = "a gateway that runs then goes on by itself";
-const busy = "another process holds its file. Try again in a moment.";
+const itGoesOn = "a running gateway then continues by itself";
+const busy = "another process has locked its file. Try again in a moment.";
 const damaged =
-  "its file is damaged. Stop the gateway, save what can be read with `portico sessions export`, and go back to a backup.";
+  "its file is damaged. Stop the gateway, save what can be read with `portico sessions export`, and restore a backup.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
 
 const troubles = new Map<number, string>([
   [primary.busy, busy],
   [primary.locked, busy],
-  [primary.readOnly, `its file may only be read. Let the gateway's user write it; ${itGoesOn}.`],
-  [primary.diskFails, `its disk fails, or a quota is used up. Check both; ${itGoesOn}.`],
+  [primary.readOnly, `its file is read-only. Give the gateway's user write access; ${itGoesOn}.`],
+  [primary.diskFails, `its disk is failing, or a quota is used up. Check both; ${itGoesOn}.`],
   [primary.corrupt, damaged],
   [primary.full, `its disk is full. Make room there; ${itGoesOn}.`],
   [primary.cannotOpen, `its file cannot be opened. Check it and its folder; ${itGoesOn}.`],
@@ -63,5 +63,5 @@ const troubles = new Map<number, string>([
 ]);
 
 function because(why: string, cause: unknown): GatewayError {
-  return unavailable(`The session store cannot keep turns now: ${why}`, cause);
+  return unavailable(`The session store cannot save turns now: ${why}`, cause);
 }
