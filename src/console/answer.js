@@ -53,7 +53,7 @@ export function beginAnswer(talk, words) {
     },
     /** @param {string} words */
     note(words) {
-      link.before(chip(words, "Tokens in, and out"));
+      link.before(chip(words, "Tokens in and out"));
     },
     /** @param {string} words */
     fail(words) {
@@ -96,10 +96,10 @@ function chip(words, meaning = "") {
 /** @type {Readonly<Record<string, string>>} */
 const historyWords = {
   new: "The first turn of a conversation",
-  continued: "The gateway put what was said before in front of it",
-  matched: "The history that was sent is known; only what is new was added",
+  continued: "The gateway added what was said before",
+  matched: "The history sent is known; only what is new was added",
   forked: "A branch of an earlier turn",
-  foreign: "The history that was sent was not known, and is taken as it is",
+  foreign: "The history sent is unknown, and is used as sent",
   stateless: "Nothing is remembered",
 };
 

@@ -69,7 +69,7 @@ function toElement(item, outputs) {
         return block("tool", "deleted", make("p", { class: "quiet" }, "An item was deleted here."));
       return block("tool", `output of ${item.callId}`, ...toOutput(item));
     case "compaction":
-      return fold("The conversation up to here, made short", item.summary || "It cannot be read here.");
+      return fold("The conversation up to here, compacted", item.summary || "It cannot be read here.");
     case "other":
       return fold(String(item.extra.fields["type"] ?? "Other item"), JSON.stringify(item.extra.fields, undefined, 2));
   }

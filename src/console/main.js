@@ -188,7 +188,7 @@ function paint({ state, words }) {
 function tell(thrown) {
   // A gateway that is gone already has a notice.
   if (thrown instanceof Gone) return;
-  const words = thrown instanceof Refusal ? thrown.message : `The page is at a loss: ${thrown}`;
+  const words = thrown instanceof Refusal ? thrown.message : `The page failed: ${thrown}`;
   say(byId("trouble", HTMLElement), thrown === undefined ? undefined : words);
 }
 

@@ -96,12 +96,12 @@ function toFigures({ startedAt, running, waiting, firstByte, turns, endpoints, a
   const input = adapters.reduce((sum, adapter) => sum + adapter.input, 0);
   const output = adapters.reduce((sum, adapter) => sum + adapter.output, 0);
   return [
-    ["Up for", upSeconds === undefined ? "–" : toSpan(upSeconds), since ? `since ${toDate(since.toISOString())}` : ""],
+    ["Uptime", upSeconds === undefined ? "–" : toSpan(upSeconds), since ? `since ${toDate(since.toISOString())}` : ""],
     ["Turns running", toNumber(running), `${toNumber(waiting)} waiting`],
     [
-      "Requests a minute",
+      "Requests per minute",
       rate === undefined ? "–" : toNumber(Math.round(rate)),
-      `${toNumber(totalOf(endpoints))} in all`,
+      `${toNumber(totalOf(endpoints))} in total`,
     ],
     ["Tokens read", toNumber(input), `${toNumber(output)} written`],
     ["First byte of a stream, p50", toBound(firstByte, 0.5), `p95 ${toBound(firstByte, 0.95)}`],
@@ -131,7 +131,7 @@ function toTable(paths) {
 
 /** @param {readonly AdapterCount[]} adapters */
 function toAdapterTable(adapters) {
-  const heads = ["Adapter", "Asked", "Failed", "Tokens read", "Tokens written", "Mean time", "Breaker"];
+  const heads = ["Adapter", "Attempts", "Failed", "Tokens read", "Tokens written", "Mean time", "Breaker"];
   const rows = adapters.map(({ name, state, turns, failed, input, output, seconds: { sum, count } }) => {
     const figures = [turns, failed, input, output].map(toNumber);
     const { words = state, sentence = "" } = breakers[state] ?? {};
@@ -146,7 +146,7 @@ const outcomeWords = { answered: "Answered", refused: "Refused", failed: "Failed
 
 /** @type {Readonly<Record<string, { readonly words: string, readonly sentence: string }>>} */
 const breakers = {
-  closed: { words: "Takes turns", sentence: "" },
-  open: { words: "Rests", sentence: "Turns are kept away from it, as it has failed too often." },
-  "half-open": { words: "Is tried", sentence: "It was down; one turn is let through to see." },
+  closed: { words: "Accepts turns", sentence: "" },
+  open: { words: "Paused", sentence: "Its circuit breaker is open, because it has failed too often." },
+  "half-open": { words: "Probing", sentence: "It was down; one turn is let through as a probe." },
 };

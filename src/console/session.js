@@ -136,7 +136,7 @@ function toFoot({ status, model, usage, createdAt, told }) {
 const statusWords = {
   completed: "",
   incomplete: "cut short",
-  shown: "shown by the caller as said before",
+  shown: "sent by the caller as history",
   running: "still running",
   failed: "failed",
   cancelled: "cancelled",

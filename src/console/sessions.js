@@ -94,7 +94,7 @@ function toRow({ id, owner, updatedAt, turns, beginning }) {
   const link = make(
     "a",
     { href: `#/sessions/${encodeURIComponent(id)}`, title: id },
-    beginning ?? "Long, or without words",
+    beginning ?? "Too long to preview, or without text",
   );
   return make("li", {}, link, about);
 }
@@ -102,6 +102,6 @@ function toRow({ id, owner, updatedAt, turns, beginning }) {
 /** @param {string} owner */
 function noneWords(owner) {
   return owner === ""
-    ? "No session is kept yet. One begins with the first request that names it, such as by the header X-Session-Id."
-    : `The owner '${owner}' has no session. Owners are the names of tokens; those without a name are 'default'.`;
+    ? "No sessions are stored yet. One begins with the first request that names it, e.g. with the header X-Session-Id."
+    : `The owner '${owner}' has no sessions. Owners are the names of tokens; tokens without a name belong to 'default'.`;
 }

@@ -39,20 +39,20 @@ export function showSignIn(root, door, done) {
 const first = {
   title: "Portico",
   words:
-    "Sign in with the general token: `gateway.auth.token` of the configuration or, on a run without a config file, the one that was shown at the first start and is kept in `.portico/token`.",
+    "Sign in with the general token: `gateway.auth.token` in the configuration or, without a config file, the one shown at the first start and stored in `.portico/token`.",
 };
 
 const others = {
   operator: {
-    title: "Another token, please",
+    title: "Another token is needed",
     words:
-      "The token that you signed in with opens the endpoints. The overview and the sessions need the general token: `gateway.auth.token` of the configuration.",
+      "The token you signed in with opens only the endpoints. The overview and the sessions need the general token: `gateway.auth.token` in the configuration.",
   },
   endpoints: {
-    title: "Another token, please",
+    title: "Another token is needed",
     words:
-      "The general token does not open the endpoints of this gateway, as they have a token of their own: `gateway.http.auth_token`, or one of `gateway.http.tokens`. A conversation needs that one.",
+      "The general token does not open this gateway's endpoints, because they have their own token: `gateway.http.auth_token`, or one of `gateway.http.tokens`. A conversation needs that one.",
   },
 };
 
-const otherWords = { operator: "the operator's routes only", endpoints: "the endpoints only" };
+const otherWords = { operator: "only the operator routes", endpoints: "only the endpoints" };

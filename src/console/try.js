@@ -112,7 +112,7 @@ async function hear({ body }, dialect, answer) {
  * @param {boolean} isStopped
  */
 function explain(thrown, isStopped) {
-  if (isStopped) return "Stopped. The gateway keeps nothing of this turn.";
+  if (isStopped) return "Stopped. The gateway stores nothing of this turn.";
   if (thrown instanceof Refusal) return `${thrown.message} (${thrown.status} ${thrown.code})`;
   return "The answer broke off: the gateway does not answer.";
 }

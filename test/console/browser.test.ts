@@ -64,7 +64,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await signIn(general);
     await page.until(`document.querySelector("h1")?.textContent === "Overview"`);
     await shows("Requests to the endpoints");
-    await shows("Takes turns");
+    await shows("Accepts turns");
     await shows("Up for");
     await page.until(`document.querySelector("#health").innerText === "Ready"`);
     assert.equal(await page.evaluate("location.href"), `${address}/console`);
@@ -74,7 +74,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await page.click("#views a", "Try it");
     await shows("The general token does not open the endpoints of this gateway");
     await signIn(general);
-    await shows("This token is valid, but it opens the operator's routes only.");
+    await shows("This token is valid, but it opens only the operator routes.");
     await signIn(forEndpoints);
     await page.until(`document.querySelector("select")?.value === "echo"`);
   });
@@ -117,7 +117,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
       assert.match(others["Whole turn, p50"] ?? "", bounds);
       const row = `[...document.querySelectorAll("[data-part=adapters] tbody tr > *")].map((each) => each.innerText)`;
       const [name, asked, failed, read, written, mean, breaker] = (await page.evaluate(row)) as string[];
-      assert.deepEqual([name, asked, failed, read, written, breaker], ["echo", "2", "0", "38", "14", "Takes turns"]);
+      assert.deepEqual([name, asked, failed, read, written, breaker], ["echo", "2", "0", "38", "14", "Accepts turns"]);
       assert.match(mean ?? "", /^[\d.]+ m?s$/);
       await page.click("#views a", "Try it");
     },
@@ -129,7 +129,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
       `document.querySelector(".talk li:last-child .assistant .text")?.textContent.startsWith("on and")`,
     );
     await page.click("button", "Stop");
-    await shows("Stopped. The gateway keeps nothing of this turn.");
+    await shows("Stopped. The gateway stores nothing of this turn.");
     await say("FAIL after 2 one two three");
     await shows("The echo adapter failed, because the user text told it to.");
     await say("FAIL before");
@@ -288,11 +288,11 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
   await context.test("a gateway that goes away is told, and the page goes on when it is back", async () => {
     await portico.close();
     await page.evaluate(`dispatchEvent(new Event("focus"))`);
-    await shows("The gateway does not answer. This page goes on by itself as soon as it does.");
+    await shows("The gateway does not answer. This page recovers by itself as soon as it does.");
     await page.click("#views a", "Overview");
     portico = await openPortico(toSettings(port, { compat_chat: true, compat_responses: false }));
     await page.evaluate(`dispatchEvent(new Event("focus"))`);
-    await shows("Takes turns");
+    await shows("Accepts turns");
     await page.until(`document.querySelector("#gone").hidden`);
   });
 

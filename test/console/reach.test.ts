@@ -86,7 +86,7 @@ test("The console by keyboard", { skip: missing, timeout: 60_000 }, async (conte
     assert.equal(await focused(), "session 9");
     // What is too long to be read for a list is not told as nothing.
     const beginnings = `[...document.querySelectorAll(".rows a")].slice(-2).map(({ textContent }) => textContent)`;
-    assert.deepEqual(await page.evaluate(beginnings), ["Long, or without words", "turn 0"]);
+    assert.deepEqual(await page.evaluate(beginnings), ["Too long to preview, or without text", "turn 0"]);
   });
 
   await context.test("what a button has shown is where its reader goes on", async () => {

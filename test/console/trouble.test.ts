@@ -49,7 +49,7 @@ test(
     await say("with the first");
     await shows("history new");
     await page.click("#views a", "Overview");
-    await shows("Takes turns");
+    await shows("Accepts turns");
     await page.click("#views a", "Try it");
 
     for (const [index, token] of ["sk-second-0123456789", "sk-third-01234567890"].entries()) {
@@ -72,10 +72,10 @@ test(
     const { port, page, shows, signIn } = await openConsole(context);
     const proxy = await openProxy(port, context);
     const look = () => page.evaluate(`dispatchEvent(new Event("focus"))`);
-    const gone = "The gateway does not answer. This page goes on by itself as soon as it does.";
+    const gone = "The gateway does not answer. This page recovers by itself as soon as it does.";
     await page.goto(`${proxy.address}/console`);
     await signIn(general);
-    await shows("Takes turns");
+    await shows("Accepts turns");
     proxy.answer(502, "<h1>502 Bad Gateway</h1>");
     await look();
     await shows(gone);
@@ -99,7 +99,7 @@ test(
     await page.send("Emulation.setDeviceMetricsOverride", narrow);
     await page.goto(`${proxy.address}/console`);
     await signIn(general);
-    await shows("Takes turns");
+    await shows("Accepts turns");
     proxy.answer(503, JSON.stringify({ error: { message: "There is too much to do.", code: "overloaded" } }));
     await look();
     await page.until(`document.querySelector("#trouble").innerText === "There is too much to do."`);
