@@ -55,7 +55,7 @@ export const chat: Command = {
         stopped.abort();
       });
       terminal.complain(
-        `Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit ends.`,
+        `Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit quits.`,
       );
       const failures = await converse(opened.partner, {
         input: terminal.input,
@@ -92,7 +92,7 @@ async function openPartner(
   if (address !== undefined) {
     const token = readToken(options["token-file"], config, terminal);
     if (token === undefined) {
-      const remedy = "name a file that holds one with --token-file.";
+      const remedy = "name a file that holds one (--token-file).";
       throw new CommandError(`There is no token here to send to ${address}; ${remedy}`);
     }
     const { openRemote } = await import("./chat/remote.ts");
@@ -103,7 +103,7 @@ async function openPartner(
     return { partner: await openLocal(config, naming), where: "in this process" };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
-    const remedy = "If it is a gateway that listens elsewhere, talk to it with --url.";
+    const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";
     throw new CommandError(isTaken ? `${thrown.message} ${remedy}` : explainFailure(thrown, config.http));
   }
 }
@@ -142,12 +142,12 @@ async function findGateway({ http, sessions }: Config, terminal: Terminal): Prom
   const { readHolding } = await import("./holder.ts");
   const holding = readHolding(sessions.store);
   if (holding === "held" || holding === "no-sign") return address;
-  const rest = "is not known as its gateway and gets no token. If you trust it, talk to it with --url.";
+  const rest = "may not be this store's gateway and gets no token. If you trust it, talk to it with --url.";
   // Its store is not ours to open.
   if (holding === "unreadable") {
-    throw new CommandError(`The store's lock may not be read by this user, so whoever answers at ${address} ${rest}`);
+    throw new CommandError(`This user may not read the store's lock, so whoever answers at ${address} ${rest}`);
   }
-  terminal.complain(`Whoever answers at ${address} has not this store open, and so ${rest}`);
+  terminal.complain(`Whoever answers at ${address} does not have this store open, so it ${rest}`);
   return undefined;
 }
 
@@ -166,7 +166,9 @@ function readTokenFile(file: string): string {
     throw new ConfigError([{ path: file, message: `the token cannot be read (${codeOf(thrown)}); name another file` }]);
   }
   if (isToken(token)) return token;
-  throw new ConfigError([{ path: file, message: "holds no token: a token is one line of visible ASCII characters" }]);
+  throw new ConfigError([
+    { path: file, message: "contains no token: a token is one line of visible ASCII characters" },
+  ]);
 }
 
 /** As `portico start` prints it, or as clients have it, with `/v1` at the end. */

@@ -14,7 +14,7 @@ export const doctor: Command = {
   },
   notes: [
     "Checks the configuration, the folders, the store, the port, a running gateway and the adapters.",
-    "Changes nothing that is kept, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
+    "Changes no stored data, spends no turn, prints no secret, and takes a few seconds at most. A gateway may run meanwhile.",
     "An adapter's server is asked for its list of models, with the adapter's own key.",
     "Exits with 1 if there is a problem, else with 0.",
   ],

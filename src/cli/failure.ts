@@ -8,7 +8,7 @@ export function explainFailure(thrown: unknown, { bind, port }: HttpConfig): str
   const reason = messageOf(thrown);
   if (!isListening) return `Portico could not start: ${reason}`;
   if (bind.startsWith("unix:")) {
-    return `gateway.http.bind: cannot listen on the socket ${bind.slice("unix:".length)} (${code}); choose another path, or remove what stands there.`;
+    return `gateway.http.bind: cannot listen on the socket ${bind.slice("unix:".length)} (${code}); choose another path, or remove what is there.`;
   }
   switch (code) {
     case "EADDRINUSE":

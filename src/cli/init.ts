@@ -21,7 +21,7 @@ export const init: Command = {
       throw new CommandError(explain(thrown, file));
     }
     const start = nameOf("start", terminal.env, positionals[0] === undefined ? "" : ` --config ${name}`);
-    terminal.print(`Wrote ${file}, readable by you alone, with a fresh token in it.\nStart it: ${start}`);
+    terminal.print(`Wrote ${file}, readable only by you, with a fresh token in it.\nStart it: ${start}`);
     return 0;
   },
 };
@@ -36,43 +36,43 @@ const elsewhere = "name a file in another folder, as in `portico init FILE`";
 const closed = `you may not write in its folder; let its owner do it, or ${elsewhere}`;
 
 const remedies: ReadonlyMap<string, string> = new Map([
-  ["ENOENT", "its folder does not exist; make it"],
+  ["ENOENT", "its folder does not exist; create it"],
   ["EACCES", closed],
   ["EPERM", closed],
-  ["EROFS", `its disk may only be read; ${elsewhere}`],
+  ["EROFS", `its disk is read-only; ${elsewhere}`],
   ["ENOSPC", "its disk is full; make room there"],
 ]);
 
 function composeFile(token: string): string {
   return `// Portico's configuration: JSON in which comments and trailing commas are allowed.
-// Any string may hold \${ENV_NAME}; a secret may also be {"file": "path"}. Paths start from this file's folder.
-// See every key: portico schema. See what it comes to: portico check.
+// Any string may contain \${ENV_NAME}; a secret may also be {"file": "path"}. Paths are relative to this file's folder.
+// List every key: portico schema. Validate this file: portico check.
 {
   "gateway": {
     "http": {
-      // Other addresses than loopback let other machines in: put a proxy with TLS in front.
+      // Any address but loopback lets other machines in: put a proxy with TLS in front.
       "bind": "127.0.0.1",
       "port": 8600,
 
       // Clients send it as "Authorization: Bearer <token>".
       "auth_token": "${token}",
 
-      // Whoever holds the token may send requests to these.
+      // Anyone with the token may send requests to these.
       "endpoints": {
         "compat_chat": true, // POST /v1/chat/completions
         "compat_responses": true, // POST /v1/responses
       },
 
-      // A page in the browser at /console: what goes on, what is kept, and a conversation to try. It asks for a token.
+      // A page for the browser at /console: overview, stored sessions, and a conversation to try. It asks for a token.
       // "console": true,
 
-      // A token for each app, each with sessions of its own.
+      // One token per app, each with its own sessions.
       // "tokens": [{ "name": "notes-app", "token": "\${NOTES_APP_TOKEN}", "endpoints": ["compat_chat"] }],
 
       // "limits": { "requests_per_minute": 600, "burst": 60 },
     },
 
-    // Opens the operator's routes, where what is kept is listed, exported and deleted, and those parts of the console.
+    // Opens the operator routes, which list, export and delete stored sessions, and those parts of the console.
     // "auth": { "token": "\${PORTICO_OPERATOR_TOKEN}" },
 
     // What answers. Without it: OPENAI_API_KEY, ANTHROPIC_API_KEY, a local Ollama, else an echo.
@@ -81,7 +81,7 @@ function composeFile(token: string): string {
     // },
     // "default_adapter": "main",
 
-    // Where the database lives.
+    // Folder for the database.
     "data_dir": ".portico",
 
     // "sessions": { "store": "memory:" },

@@ -44,11 +44,11 @@ export const start: Command = {
           gateway = await change(gateway, changed, terminal);
           continue;
         }
-        const why = `${fixed.join(", ")} changed, which needs a new start`;
+        const why = `${fixed.join(", ")} changed, which needs a restart`;
         const code = await drain(gateway, `Reloading: ${why};`, terminal);
         if (wishes.isStopping) return code;
         const next = await open(changed, terminal, house);
-        if (next === undefined) terminal.complain("The gateway goes on with the configuration that it had before.");
+        if (next === undefined) terminal.complain("The gateway continues with its old configuration.");
         // What opened once likely opens again.
         gateway = next ?? (await open(gateway.settings, terminal, house));
         if (gateway === undefined) return 1;
@@ -90,7 +90,7 @@ async function readAgain(options: SettingsOptions, terminal: Terminal, house: Ho
     throw new ConfigError(faults);
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
-    terminal.complain(`${describeProblems(thrown)}\nThe gateway goes on as before.`);
+    terminal.complain(`${describeProblems(thrown)}\nThe gateway continues with its old configuration.`);
     return undefined;
   }
 }
@@ -112,12 +112,12 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
   try {
     await gateway.running.reload(settings.config);
   } catch (thrown) {
-    terminal.complain(`${messageOf(thrown)}\nThe gateway goes on as before.`);
+    terminal.complain(`${messageOf(thrown)}\nThe gateway continues with its old configuration.`);
     return gateway;
   }
   const changed = { ...gateway, settings };
   terminal.print(
-    `Reloaded: new requests see the new configuration, running turns end as they began.\n${describeStart(changed, terminal)}`,
+    `Reloaded: new requests see the new configuration, running turns finish under the old.\n${describeStart(changed, terminal)}`,
   );
   return changed;
 }
@@ -131,9 +131,9 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
   const paths = [...(compatChat ? ["/v1/chat/completions"] : []), ...(compatResponses ? ["/v1/responses"] : [])];
   const lines = [
     address === undefined
-      ? `Portico ${readVersion()} runs. No endpoint is on, so no listener is open.`
+      ? `Portico ${readVersion()} is running. No endpoint is on, so no listener is open.`
       : `Portico ${readVersion()} listens on ${address}`,
-    `  endpoints  ${paths.length === 0 ? "none (switch them on in gateway.http.endpoints)" : paths.join(", ")}`,
+    `  endpoints  ${paths.length === 0 ? "none (enable them in gateway.http.endpoints)" : paths.join(", ")}`,
     ...(hasConsole && address !== undefined
       ? [`  console    ${address.startsWith("unix:") ? "" : address}/console`]
       : []),
@@ -142,11 +142,11 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
     `  config     ${config.file ?? `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`}`,
   ];
   if (kept !== undefined) {
-    const text = kept.isNew ? `${kept.token}  (shown only now; kept in ${kept.file})` : `in ${kept.file}`;
+    const text = kept.isNew ? `${kept.token}  (shown only now; stored in ${kept.file})` : `in ${kept.file}`;
     lines.push(`  token      ${text}`);
   }
   if (kept?.isNew && address !== undefined) {
-    const wish = settings.exampleModel === undefined ? ", with one of its models in the place of MODEL" : "";
+    const wish = settings.exampleModel === undefined ? ", with one of its models instead of MODEL" : "";
     lines.push("", `Try it${wish}:`, `  ${curlLine(address, settings, kept.token)}`);
   }
   return lines.join("\n");
@@ -161,7 +161,7 @@ function curlLine(address: string, { config, exampleModel = "MODEL" }: Loaded, t
 
 async function drain({ running, settings }: OpenGateway, why: string, terminal: Terminal, hurry = ""): Promise<number> {
   const seconds = Math.ceil(settings.config.http.limits.drainTimeoutMs / 1000);
-  terminal.print(`${why} turns that still run have ${seconds} s to end.${hurry}`);
+  terminal.print(`${why} running turns have ${seconds} s to finish.${hurry}`);
   try {
     await running.close();
     return 0;

@@ -48,7 +48,7 @@ export function createTerminal(): Terminal {
     if (!needsOutput) return;
     // A reader that has seen enough, like `head`, is no failure.
     if (code === "EPIPE") process.exit(0);
-    process.stderr.write(`The standard output cannot be written: ${message}\n`);
+    process.stderr.write(`Standard output cannot be written: ${message}\n`);
     process.exit(1);
   });
   return {

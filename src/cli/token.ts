@@ -37,13 +37,13 @@ const hashToken: Command = {
   async run({ positionals }, terminal) {
     if (positionals.length > 0) {
       throw new UsageError(
-        "A token is no argument: it would stay in the shell's history. Put it on the standard input.",
+        "A token is never an argument: it would end up in the shell history. Give it on standard input.",
       );
     }
     if (terminal.isInteractive) terminal.complain("Enter the token, then Ctrl-D:");
     const token = (await text(terminal.input)).trim();
     if (!isToken(token)) {
-      throw new CommandError("The standard input holds no token: a token is one line of visible ASCII characters.");
+      throw new CommandError("Standard input contains no token: a token is one line of visible ASCII characters.");
     }
     terminal.print(digestOf(token));
     return 0;
@@ -62,11 +62,11 @@ const rotate: Command = {
     const { config } = await readSettings(options, terminal, house);
     if (config.file !== undefined) throw new CommandError(explainRotation(config.file));
     if (findToken(config.dataDir) === undefined) {
-      throw new CommandError(`No token was made in ${config.dataDir} yet: the first \`portico start\` makes one.`);
+      throw new CommandError(`There is no token in ${config.dataDir} yet: the first \`portico start\` generates one.`);
     }
     const { token, file } = replaceToken(config.dataDir);
-    terminal.print(`${token}  (shown only now; kept in ${file})
-A running gateway takes it, and lets go of the old one, when it is restarted; a service also with SIGHUP.
+    terminal.print(`${token}  (shown only now; stored in ${file})
+A running gateway switches to it when restarted; a service also on SIGHUP.
 Sessions stay: they belong to the owner, not to the token.`);
     return 0;
   },
@@ -83,12 +83,12 @@ function digestOf(token: string): string {
 
 /** Every name is an owner, so a second token with the same name has the same sessions. */
 function explainRotation(file: string): string {
-  return `Nothing was changed. The tokens stand in ${file}, which is yours to change:
+  return `Nothing was changed. The tokens are in ${file}, which is yours to change:
   1. Make a token: portico token make --name NAME
-  2. gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at. Both open
+  2. gateway.http.tokens: add its line beside the old one, with the same name, and give the old one an expires_at. Both work
      until then, and both have the sessions of that name.
-     gateway.http.auth_token, gateway.auth.token: put the token in the place of the old one, which opens nothing from then on.
+     gateway.http.auth_token, gateway.auth.token: replace the old token with it; the old one no longer works then.
      Sessions stay here too.
-  3. Look: portico check. Then send SIGHUP to the service, or restart it.
-  4. Give the token to the client, and later take the old line out.`;
+  3. Validate: portico check. Then send SIGHUP to the service, or restart it.
+  4. Give the token to the client, and later remove the old line.`;
 }

@@ -9,7 +9,7 @@ export function faultOfAddress(bind: string): string | undefined {
   if (bind === "localhost" || isIP(bind) !== 0) return undefined;
   const bracketed = /^\[(.*)\](:\d+)?$/.exec(bind);
   if (bracketed?.[1] !== undefined && isIP(bracketed[1]) === 6) return `write it without brackets: "${bracketed[1]}"`;
-  if (/^[^:]*:\d+$/.test(bind)) return "the port belongs into gateway.http.port";
+  if (/^[^:]*:\d+$/.test(bind)) return "the port belongs in gateway.http.port";
   return "";
 }
 

@@ -19,7 +19,7 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
     );
   }
   if (!http.bind.startsWith("unix:") && http.socket_mode !== "600") {
-    yield problem(["gateway", "http", "socket_mode"], "means nothing without a unix socket to listen on");
+    yield problem(["gateway", "http", "socket_mode"], "has no effect unless gateway.http.bind is a unix socket");
   }
   if (http.console) yield* judgeConsole(file.gateway);
   for (const { path, value } of tokensOf(file)) {
@@ -30,7 +30,7 @@ export function* findDangers(file: PlacedFile, now: Date): Problems {
     yield* judgeUse(http, token, ["gateway", "http", "tokens", index], now);
   }
   if (sessions.store === "memory:") {
-    yield problem(["gateway", "sessions", "store"], "sessions are kept in memory and lost when the gateway stops");
+    yield problem(["gateway", "sessions", "store"], "sessions are stored in memory and lost when the gateway stops");
   }
 }
 
@@ -40,30 +40,27 @@ export function* findOpenSecret(written: unknown, mode: number | undefined): Pro
   const place = findPlainSecret(written, []);
   if (place === undefined) return;
   const remedy = "chmod 600 it, or refer to ${NAME} or a file";
-  yield problem(place, `stands in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
+  yield problem(place, `is in a file that other users may read (mode ${(mode & 0o777).toString(8)}); ${remedy}`);
 }
 
 /** Warns of a page that is unreachable or shows little. */
 function* judgeConsole({ auth, http }: Gateway): Problems {
   const path = ["gateway", "http", "console"];
   if (!Object.values(http.endpoints).includes(true)) {
-    yield problem(path, "no endpoint is on, so there is no listener to reach the console by");
+    yield problem(path, "no endpoint is on, so there is no listener through which to reach the console");
   } else if (auth.token === undefined) {
     const remedy = "set gateway.auth.token to see the overview and the sessions";
-    yield problem(path, `no token opens the operator's routes, so a conversation can be tried and no more; ${remedy}`);
+    yield problem(path, `no token opens the operator routes, so the console shows only Try it; ${remedy}`);
   }
 }
 
 function* judgeUse(http: Gateway["http"], token: Gateway["http"]["tokens"][number], path: Path, now: Date): Problems {
   for (const [entry, name] of (token.endpoints ?? []).entries()) {
     if (name === "metrics" || http.endpoints[name]) continue;
-    yield problem(
-      [...path, "endpoints", entry],
-      `'${name}' is off; set gateway.http.endpoints.${name} to switch it on`,
-    );
+    yield problem([...path, "endpoints", entry], `'${name}' is off; set gateway.http.endpoints.${name} to enable it`);
   }
   if (token.expires_at !== undefined && new Date(token.expires_at) <= now) {
-    yield problem([...path, "expires_at"], "has passed, so this token opens nothing");
+    yield problem([...path, "expires_at"], "has passed, so this token no longer works");
   }
 }
 

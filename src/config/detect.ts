@@ -42,18 +42,18 @@ export async function detectAdapter({ env, probe }: Environment): Promise<Detect
         max_tokens_field: "max_tokens",
         developer_role: "system",
       },
-      reason: `Ollama answers at ${ollama}; requests name one of its models, such as ${model}`,
+      reason: `Ollama answers at ${ollama}; requests may name any of its models, such as ${model}`,
       exampleModel: model,
     };
   }
   const missing =
     listed === undefined
       ? "no Ollama answers"
-      : `the Ollama at ${ollama} has no model to talk to (\`ollama pull ${usualModel}\` gets one)`;
+      : `the Ollama at ${ollama} has no chat model (\`ollama pull ${usualModel}\` gets one)`;
   return {
     name: "echo",
     adapter: { type: "echo" },
-    reason: `embedded, it repeats what you say; ${describeKeys(read)}, and ${missing}`,
+    reason: `built in, it repeats what you say; ${describeKeys(read)}, and ${missing}`,
     exampleModel: "echo",
   };
 }
@@ -120,7 +120,9 @@ function describeKeys(read: (variable: string) => string): string {
   if (variables.every((variable) => read(variable) === "")) return `neither ${variables.join(" nor ")} is set`;
   return variables
     .map((variable) =>
-      read(variable) === "" ? `${variable} is not set` : `${variable} holds a token of Portico's own (${tokenPrefix}…)`,
+      read(variable) === ""
+        ? `${variable} is not set`
+        : `${variable} holds one of Portico's own tokens (${tokenPrefix}…)`,
     )
     .join(", ");
 }

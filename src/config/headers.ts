@@ -24,8 +24,8 @@ export function isToken(text: string): boolean {
 
 /** What is wrong with the ends of a secret, and what to do; undefined if no white space is around it. */
 export function faultAround(text: string): string | undefined {
-  if (/[\r\n]$/.test(text)) return 'ends with a line end; take it off, or write {"file": "…"}, which leaves it out';
-  return text.trim() === text ? undefined : "has white space around it; take it off";
+  if (/[\r\n]$/.test(text)) return 'ends with a newline; remove it, or write {"file": "…"}, which ignores it';
+  return text.trim() === text ? undefined : "has whitespace around it; remove it";
 }
 
 /** What is wrong with a text for a header or a part of one, and what to do; undefined if it can be sent. */
@@ -33,7 +33,7 @@ export function faultOfHeader(text: string): string | undefined {
   const fault = faultAround(text);
   if (fault !== undefined) return fault;
   if (/[^\t\x20-\x7e\x80-\xff]/.test(text)) {
-    return "has a line end or another character within it that no header can carry; write it on one line, in Latin-1";
+    return "contains a newline or another character that no header can carry; write it on one line, in Latin-1";
   }
   return undefined;
 }
@@ -60,9 +60,9 @@ function* judgeValue(path: Path, value: unknown): Problems {
 
 function* judgeName(path: Path, name: string): Problems {
   if (ofTheConnection.has(name.toLowerCase())) {
-    yield problem(path, "belongs to the connection itself, which the gateway looks after; leave it out");
+    yield problem(path, "belongs to the connection itself, which the gateway manages; leave it out");
   } else if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
-    yield problem(path, "no name that a header can have; allowed: letters, digits and !#$%&'*+-.^_`|~");
+    yield problem(path, "not a valid header name; allowed: letters, digits and !#$%&'*+-.^_`|~");
   }
 }
 

@@ -31,7 +31,7 @@ export function parseJson(text: string): unknown {
   }
 
   function expected(what: string): ConfigError {
-    const reason = position >= text.length ? "the file ends here" : "something else stands here";
+    const reason = position >= text.length ? "the file ends here" : "something else is here";
     return fault(`expected ${what}, but ${reason}`);
   }
 
@@ -42,7 +42,7 @@ export function parseJson(text: string): unknown {
     try {
       return JSON.parse(found) as string;
     } catch {
-      throw fault("this string has a character that must be escaped, or a wrong escape", start);
+      throw fault("this string has a character that must be escaped, or an invalid escape", start);
     }
   }
 
@@ -62,7 +62,7 @@ export function parseJson(text: string): unknown {
     readEach("}", () => {
       const start = position;
       const key = readString("a key in double quotes, or }");
-      if (entries.has(key)) throw fault("this key stands here for the second time", start);
+      if (entries.has(key)) throw fault("this key is here for the second time", start);
       if (peek() !== ":") throw expected("a colon");
       position++;
       entries.set(key, readValue(depth + 1));
@@ -89,6 +89,6 @@ export function parseJson(text: string): unknown {
   }
 
   const value = readValue(0);
-  if (peek() !== undefined) throw fault("expected the end of the file, but more stands here");
+  if (peek() !== undefined) throw fault("expected the end of the file, but there is more here");
   return value;
 }

@@ -33,8 +33,8 @@ export function resolveReferences(
     const expanded = text.replace(/\$\$\{|\$\{([^}]*)\}?/g, (reference: string, name: string | undefined) => {
       if (name === undefined) return "${";
       if (!/^[A-Za-z_]\w*$/.test(name) || !reference.endsWith("}")) {
-        const remedy = "write ${NAME}, or $${ where ${ itself is meant";
-        problems.push(problem(path, `a reference to the environment that cannot be read; ${remedy}`));
+        const remedy = "write ${NAME}, or $${ for ${ itself";
+        problems.push(problem(path, `is not a valid reference to the environment; ${remedy}`));
       } else if (env[name] === undefined) {
         problems.push(problem(path, `refers to the environment variable ${name}, which is not set`));
       }
@@ -48,7 +48,7 @@ export function resolveReferences(
     written.set(formatPath(path), reference);
     const other = Object.keys(reference).find((key) => key !== "file");
     if (other !== undefined) {
-      problems.push(problem([...path, other], `unknown key; a reference to a file has the one key 'file'`));
+      problems.push(problem([...path, other], `unknown key; a reference to a file has only the key 'file'`));
       return unresolved;
     }
     if (typeof reference.file !== "string" || reference.file === "") {

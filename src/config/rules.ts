@@ -54,13 +54,13 @@ function* judgeTokens(file: unknown): Problems {
   for (const { path, value } of tokensOf(file)) {
     if (value === "") yield misfit(path, value, "a token of at least 16 characters");
     else if (!isToken(value)) {
-      const fault = "has a space or a character that no header can carry; allowed: visible ASCII characters";
+      const fault = "contains a space or a character that no header can carry; allowed: visible ASCII characters";
       yield problem(path, faultAround(value) ?? fault);
     }
   }
   if (named.length === 0 && lonely.every((path) => valueAt(file, path) === undefined)) {
     const remedy = "set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
-    yield problem(["gateway"], `no token is set, and nobody may enter without one; ${remedy}`);
+    yield problem(["gateway"], `no token is set, and one is always required; ${remedy}`);
   }
   yield* findRepeated(file);
 }
@@ -106,7 +106,7 @@ function* findRepeated(file: unknown): Problems {
 function* judgeRate(file: unknown, path: Path): Problems {
   const isRateless = valueAt(file, [...path, "requests_per_minute"]) === undefined;
   if (!isRateless || valueAt(file, [...path, "burst"]) === undefined) return;
-  yield problem([...path, "burst"], "means nothing without 'requests_per_minute' beside it");
+  yield problem([...path, "burst"], "has no effect without 'requests_per_minute' beside it");
 }
 
 /** Adapters that are named elsewhere must exist. */

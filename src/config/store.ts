@@ -2,7 +2,7 @@
 
 export const allowedRedis =
   "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; " +
-  "other characters than letters and digits in a password as % and two digits";
+  "percent-encode any characters in a password other than letters and digits";
 
 /** Whether it is a valid Redis URL. Several hosts are nodes of one cluster. */
 export function isRedisUrl(text: string): boolean {

@@ -54,7 +54,7 @@ export function replaceToken(dataDir: string): KeptToken {
 function checkOwner(file: string): void {
   const uid = statSync(file, { throwIfNoEntry: false })?.uid;
   if (uid === undefined || uid === process.geteuid?.() || process.geteuid === undefined) return;
-  const message = `the token is of another user (number ${uid}), whose gateway could not read a new one; run this as that user`;
+  const message = `the token belongs to another user (uid ${uid}), whose gateway could not read a new one; run this as that user`;
   throw new ConfigError([{ path: file, message }]);
 }
 
@@ -84,12 +84,12 @@ function explained<T>(dataDir: string, what: keyof typeof usual, work: (file: st
 const remedies: ReadonlyMap<string, string> = new Map([
   ["ENOSPC", "make room on its disk"],
   ["EDQUOT", "make room on its disk"],
-  ["ENOTDIR", "move away what stands in the place of its folder"],
+  ["ENOTDIR", "move away the file that is where its folder should be"],
 ]);
 
 const usual = {
-  kept: "let the gateway's user write in its folder",
-  read: "let the gateway's user read the file and enter its folder",
+  kept: "give the gateway's user write access to its folder",
+  read: "give the gateway's user read access to the file and its folder",
 };
 
 function readToken(file: string): KeptToken | undefined {
@@ -101,9 +101,9 @@ function readToken(file: string): KeptToken | undefined {
     throw thrown;
   }
   if (isToken(token)) return { token, file, isNew: false };
-  const fault = token === "" ? "is empty" : "has a character that no header can carry";
+  const fault = token === "" ? "is empty" : "contains a character that no header can carry";
   throw new ConfigError([
-    { path: file, message: `the generated token ${fault}; delete this file, and a new one is made` },
+    { path: file, message: `the generated token ${fault}; delete this file, and a new one is generated` },
   ]);
 }
 

@@ -54,7 +54,7 @@ test("With both endpoints off, chat answers in its own process, and goes on wher
   writeConfig(folder, toConfig({}, { endpoints: off }));
   const first = await chatApart(context, folder, "Hello there!\n");
   assert.deepEqual([first.code, first.stdout], [0, "Hello there!\n"]);
-  assert.equal(first.stderr, "Session terminal, in this process, model echo. /new begins another, /exit ends.\n");
+  assert.equal(first.stderr, "Session terminal, in this process, model echo. /new begins another, /exit quits.\n");
   const second = await chat(folder, "FAIL before\nAnd again\n");
   assert.deepEqual([second.code, second.stdout], [1, "And again\n"]);
   const gateway = await startGateway(context, {}, folder);
@@ -68,7 +68,7 @@ test("With a gateway at the configured address, chat talks to it, and any client
   const gateway = await startGateway(context, { http }, folder);
   const { code, stdout, stderr } = await chat(folder, "Hello there!\n", "--session", "garden", "--model", "rose");
   assert.deepEqual([code, stdout], [0, "Hello there!\n"]);
-  assert.equal(stderr, `Session garden, at ${gateway.address}, model rose. /new begins another, /exit ends.\n`);
+  assert.equal(stderr, `Session garden, at ${gateway.address}, model rose. /new begins another, /exit quits.\n`);
   assert.equal(await goOn(gateway, "garden"), "continued, 3 items");
 });
 
@@ -84,7 +84,7 @@ test("Whoever has the gateway's port and not its store gets no token, and chat a
   assert.deepEqual([code, stdout], [0, "My own words\n"]);
   assert.match(
     stderr,
-    /^Whoever answers at http:\/\/127\.0\.0\.1:\d+ has not this store open, .*gets no token\. .*--url\.\nSession terminal, in this process/,
+    /^Whoever answers at http:\/\/127\.0\.0\.1:\d+ does not have this store open, .*gets no token\. .*--url\.\nSession terminal, in this process/,
   );
   assert.deepEqual(
     squatter.received.map(({ path, headers, text }) => [path, headers.authorization, text]),
@@ -113,8 +113,8 @@ test(
     assert.equal(code, 1);
     assert.equal(
       complained.split("\n").at(-1),
-      `The store's lock may not be read by this user, so whoever answers at http://127.0.0.1:${squatter.port} ` +
-        "is not known as its gateway and gets no token. If you trust it, talk to it with --url.",
+      `This user may not read the store's lock, so whoever answers at http://127.0.0.1:${squatter.port} ` +
+        "may not be this store's gateway and gets no token. If you trust it, talk to it with --url.",
     );
     assert.deepEqual(
       squatter.received.map(({ path, headers }) => [path, headers.authorization]),
@@ -269,7 +269,7 @@ test("What goes wrong is told in the gateway's own words.", async (context) => {
   assert.match((await failing("FAIL after 1 one two")).error!, /The echo adapter failed/);
   await assert.rejects(
     failing("Hello", { address: "http://127.0.0.1:1" }),
-    /^GatewayError: The gateway at 127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check that it runs, and its URL\.$/,
+    /^GatewayError: The gateway at 127\.0\.0\.1:1 refuses connections \(ECONNREFUSED\)\. Check that it is running, and its URL\.$/,
   );
 });
 
@@ -368,7 +368,7 @@ test("Where a model's name would not help, none is asked for.", async (context) 
   };
   assert.equal(
     await ask("http://127.0.0.1:1"),
-    "The gateway at 127.0.0.1:1 refuses connections (ECONNREFUSED). Check that it runs, and its URL.\n",
+    "The gateway at 127.0.0.1:1 refuses connections (ECONNREFUSED). Check that it is running, and its URL.\n",
   );
   assert.equal(await ask(busy.url), "Too many requests. Wait 3 s.\n");
   writeConfig(folder, toConfig({ adapters: { main: { type: "openai", base_url: "http://127.0.0.1:1" } } }));

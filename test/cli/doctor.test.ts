@@ -81,7 +81,7 @@ test("A data folder that cannot be one is a problem.", async (context) => {
   for (const dataDir of ["file", "file/below"]) {
     const { code, lineOf } = await examine(folder, { data_dir: dataDir });
     assert.equal(code, 1);
-    assert.match(lineOf("data folder")!, /^problem .*file.*(is no folder|cannot be written).*gateway\.data_dir/);
+    assert.match(lineOf("data folder")!, /^problem .*file.*(is not a folder|cannot be written).*gateway\.data_dir/);
   }
 });
 
@@ -92,7 +92,7 @@ test(
     const folder = makeFolder(context);
     const { file, token: made } = keepToken(join(folder, ".portico"));
     const well = await portico(folder, "doctor", "--offline");
-    assert.match(well.printed, /^ok {7}token: .*for its owner alone$/m);
+    assert.match(well.printed, /^ok {7}token: .*readable only by its owner$/m);
     chmodSync(file, 0o644);
     const { printed } = await portico(folder, "doctor", "--offline");
     assert.match(printed, /^warning {2}token: .* \(mode 644\); chmod 600 .*token, then `portico token rotate`$/m);
@@ -110,7 +110,7 @@ test("A store is read beside the gateway that has it open, and is as it was.", a
   const before = readFileSync(file);
   const { code, lineOf } = await examine(folder, {});
   assert.equal(code, 0);
-  assert.match(lineOf("store")!, /^ok .*portico\.db, [\d.]+ KB, schema version \d+, whole$/);
+  assert.match(lineOf("store")!, /^ok .*portico\.db, [\d.]+ KB, schema version \d+, intact$/);
   assert.ok(before.equals(readFileSync(file)));
   const turn = makeTurn({ session: "conv_bob" });
   assert.equal(await store.commit({ turns: [turn], session: toCreate(turn, "bobs") }), true);
@@ -129,7 +129,7 @@ test("Nothing that is kept changes where no gateway runs: what SQLite leaves bes
   const after = createSqliteStore({ file });
   context.after(() => after.close());
   assert.equal((await after.findSession("alice", "hint"))?.id, first!.session);
-  assert.match((await portico(folder, "doctor", "--help")).printed, /^Changes nothing that is kept/m);
+  assert.match((await portico(folder, "doctor", "--help")).printed, /^Changes no stored data/m);
 });
 
 test("A store that is damaged, newer, another's or no store at all is a problem that names the remedy.", async (context) => {
@@ -150,7 +150,7 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   writeFileSync(file, damaged);
   assert.match(await judge(), /^problem .*portico\.db is damaged: .*; /);
   writeFileSync(file, whole.subarray(0, Math.floor(whole.length / 2)));
-  assert.match(await judge(), /^problem .*portico\.db is damaged: .*malformed; go back to a backup, or move it away, /);
+  assert.match(await judge(), /^problem .*portico\.db is damaged: .*malformed; restore a backup, or move it away: /);
 
   writeFileSync(file, whole);
   const database = new DatabaseSync(file);
@@ -158,7 +158,7 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
   assert.match(await judge(), /schema version 999, .*; start the newer release that wrote it$/);
   database.exec("PRAGMA application_id = 1");
   database.close();
-  assert.match(await judge(), /is a database of another program; name another/);
+  assert.match(await judge(), /is another program's database; name another/);
 
   writeFileSync(file, "no database, but long enough to be taken for one".repeat(100));
   assert.match(await judge(), /cannot be read: .*not a database; /);
@@ -174,7 +174,7 @@ test("What a first start left that found no room is made at the next one.", asyn
   assert.ok(statSync(file).size > 0);
   const { code, lineOf } = await examine(folder, {});
   assert.equal(code, 0);
-  assert.equal(lineOf("store"), `ok       store: ${file} is made at the first start`);
+  assert.equal(lineOf("store"), `ok       store: ${file} is created at the first start`);
   await createSqliteStore({ file }).close();
 });
 
@@ -196,10 +196,10 @@ test(
     assert.match(await judge(), /^ok {7}store: /m);
     for (const closed of [file, `${file}-gateway`]) {
       chmodSync(closed, 0o400);
-      const remedy = "let the gateway's user read and write it, and ask as that user";
+      const remedy = "give the gateway's user read and write access, and run this as that user";
       assert.ok(
         (await judge()).includes(
-          `problem  store: ${closed} may not be read and written by this user (EACCES); ${remedy}\n`,
+          `problem  store: ${closed} cannot be read and written by this user (EACCES); ${remedy}\n`,
         ),
       );
       const { code, stderr } = await runAsStranger(folder, "start");
@@ -233,7 +233,7 @@ test("The port is free, or has our own gateway on it, ready or not, or a strange
   assert.equal(unready.code, 1);
   assert.match(
     unready.lineOf("port")!,
-    /^problem .*is not ready: The session store cannot keep turns now: .*Put it back/,
+    /^problem .*is not ready: The session store cannot save turns now: .*Put it back/,
   );
   renameSync(`${inTrouble}.moved`, inTrouble);
   const port = await listen(context, stranger);
@@ -298,8 +298,8 @@ test("Whoever has the port and not the store is shown no token, however much it 
   const port = await listen(context, squatter);
   const http = { port, auth_token: token, endpoints: { compat_chat: true } };
   const judge = async (gateway = {}) => (await examine(folder, { http, ...gateway })).lineOf("port");
-  const remedy = "if it is yours, it has another store; else stop it, or choose another port";
-  const expected = `problem  port: whoever answers at http://127.0.0.1:${port} has not this store open, so it was shown no token; ${remedy}`;
+  const remedy = "if it is yours, it uses another store; else stop it, or choose another port";
+  const expected = `problem  port: whoever answers at http://127.0.0.1:${port} does not have this store open, so it was sent no token; ${remedy}`;
   assert.equal(await judge(), expected);
   // A gateway that is gone leaves its lock open.
   const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
@@ -327,8 +327,8 @@ test(
       level: "warning",
       about: "port",
       text:
-        `whoever answers at ${gateway.address} was shown no token: ` +
-        "the store's lock may not be read by this user; to know more, ask as the gateway's user",
+        `whoever answers at ${gateway.address} was sent no token: ` +
+        "this user may not read the store's lock; to learn more, run this as the gateway's user",
     });
   },
 );
@@ -339,7 +339,7 @@ test("A gateway that another folder has started without a file does not know the
   const { address } = await startGateway(context, { sessions: { store: "memory:" } });
   const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
   const http = { ...config.http, port: Number(new URL(address).port) };
-  assert.match((await judgePort({ ...config, http })).text, /has not this store open/);
+  assert.match((await judgePort({ ...config, http })).text, /does not have this store open/);
   const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
   context.after(() => store.close());
   await store.claim();
@@ -360,9 +360,12 @@ test("A unix socket is free, or our own gateway is on it, or something stands in
     (await examine(folder, at("door.sock"))).lineOf("port")!,
     /^ok .*a gateway answers at unix:.*door\.sock$/,
   );
-  assert.match((await examine(folder, at("gone/door.sock"))).lineOf("port")!, /^problem .*gone is not there; make/);
+  assert.match((await examine(folder, at("gone/door.sock"))).lineOf("port")!, /^problem .*gone does not exist; create/);
   mkdirSync(join(folder, "folder"));
-  assert.match((await examine(folder, at("folder"))).lineOf("port")!, /^problem .*folder is no socket; choose another/);
+  assert.match(
+    (await examine(folder, at("folder"))).lineOf("port")!,
+    /^problem .*folder is not a socket; choose another/,
+  );
   assert.ok(statSync(join(folder, "folder")).isDirectory());
 });
 
@@ -397,7 +400,7 @@ test("Each adapter is made and its server asked: who cannot be reached or refuse
   assert.match(lineOf("adapter agent")!, /^problem .*\/no\/such\/program/);
   assert.match(
     lineOf("adapter typed")!,
-    /^problem .*no program portico-no-such-program .*Install it, or give its path/,
+    /^problem .*no executable program portico-no-such-program .*Install it, or give its path/,
   );
   assert.ok(!printed.includes("sk-wrong"));
   const offline = await examine(folder, { adapters: { down: adapters.down } }, "--offline");
@@ -418,8 +421,14 @@ test("Of a server whose TLS does not fit it is said what to change, and not to l
   };
   const { code, lineOf } = await examine(makeFolder(context), { adapters, default_adapter: "own" });
   assert.equal(code, 1);
-  assert.match(lineOf("adapter plain")!, /^problem .*no TLS that we accept .* write http:\/\/ in its URL\.$/);
-  assert.match(lineOf("adapter own")!, /^problem .*no TLS that we accept .* variable NODE_EXTRA_CA_CERTS\.$/);
+  assert.match(
+    lineOf("adapter plain")!,
+    /^problem .*TLS with the upstream at .* failed .* write http:\/\/ in its URL\.$/,
+  );
+  assert.match(
+    lineOf("adapter own")!,
+    /^problem .*TLS with the upstream at .* failed .* variable NODE_EXTRA_CA_CERTS to a file with its certificate authority\.$/,
+  );
 });
 
 test("What a server says neither steers the terminal nor passes for a line of the doctor's.", async (context) => {

@@ -182,7 +182,7 @@ test("At a terminal a signal drains and ends with 0; one that follows at once is
     await asked.promise;
     assert.equal(
       printed.at(-1),
-      "Draining: turns that still run have 30 s to end. Another signal after a moment stops at once.",
+      "Draining: running turns have 30 s to finish. Another signal after a moment stops at once.",
     );
     pass(499);
     stop(signal);
@@ -252,7 +252,9 @@ test("A gateway that cannot go on with a configuration after all goes on as befo
   const send = await signals;
   send("SIGHUP");
   await heard(1);
-  assert.deepEqual(complained, ["The adapter 'agent' cannot be used: it is gone\nThe gateway goes on as before."]);
+  assert.deepEqual(complained, [
+    "The adapter 'agent' cannot be used: it is gone\nThe gateway continues with its old configuration.",
+  ]);
   send("SIGTERM");
   assert.equal(await ended, 0);
 });
@@ -277,7 +279,7 @@ test("SIGHUP with another address opens a new gateway when the turns of the old 
   assert.deepEqual(events, ["open 127.0.0.1", "close 127.0.0.1", "open 127.0.0.2", "close 127.0.0.2"]);
   assert.match(
     printed.join("\n"),
-    /^Reloading: gateway\.http\.bind changed, which needs a new start; turns that still run have 30 s to end\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
+    /^Reloading: gateway\.http\.bind changed, which needs a restart; running turns have 30 s to finish\.\nPortico \S+ listens on http:\/\/127\.0\.0\.2/m,
   );
 });
 
@@ -300,13 +302,16 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   await heard(1);
   assert.match(
     complained[0]!,
-    /^The configuration has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway goes on as before\.$/,
+    /^The configuration has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway continues with its old configuration\.$/,
   );
   writeSettings("breaking.json", {});
   faults = [{ path: "gateway.adapters.agent", message: "there is no such program" }];
   send("SIGHUP");
   await heard(2);
-  assert.match(complained[1]!, /gateway\.adapters\.agent: there is no such program\nThe gateway goes on as before\.$/);
+  assert.match(
+    complained[1]!,
+    /gateway\.adapters\.agent: there is no such program\nThe gateway continues with its old configuration\.$/,
+  );
   assert.equal(opened, 1);
   send("SIGTERM");
   assert.equal(await ended, 0);
@@ -331,7 +336,7 @@ test("A configuration with which the gateway cannot start again gives way to the
   assert.deepEqual(binds, ["127.0.0.1", "127.0.0.9", "127.0.0.1"]);
   assert.match(
     complained.join("\n"),
-    /this machine has no address 127\.0\.0\.9.*\nThe gateway goes on with the configuration/,
+    /this machine has no address 127\.0\.0\.9.*\nThe gateway continues with its old configuration/,
   );
   send("SIGTERM");
   assert.equal(await ended, 0);

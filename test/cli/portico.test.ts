@@ -52,7 +52,7 @@ test("With another server in the environment turns go there, and the curl line h
     text,
     /^ {2}adapter {4}openai: OPENAI_API_KEY and .* are set, so turns go to http:\/\/127\.0\.0\.1:1\/v1$/m,
   );
-  assert.match(text, /^Try it, with one of its models in the place of MODEL:\n {2}curl .*"model":"MODEL"/m);
+  assert.match(text, /^Try it, with one of its models instead of MODEL:\n {2}curl .*"model":"MODEL"/m);
 });
 
 test("A port in use is one sentence that names the key, and no unseen token is left behind.", async () => {
@@ -214,7 +214,7 @@ test("init says what to do where it may not write.", { skip: noStranger }, async
       "let its owner do it, or name a file in another folder, as in `portico init FILE`.\n",
   );
   const nowhere = await runAsStranger(folder, "init", "gone/portico.json");
-  assert.match(nowhere.stderr, /portico\.json cannot be written \(ENOENT\): its folder does not exist; make it\.\n$/);
+  assert.match(nowhere.stderr, /portico\.json cannot be written \(ENOENT\): its folder does not exist; create it\.\n$/);
 });
 
 test(
@@ -260,7 +260,7 @@ test("check makes every adapter on trial, and names the one that cannot be made.
   assert.match(stderr, /^The configuration has 3 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/);
   assert.match(
     stderr,
-    /^ {2}gateway\.adapters\.typed: .*no program portico-no-such-program .*Install it, or give its/m,
+    /^ {2}gateway\.adapters\.typed: .*no executable program portico-no-such-program .*Install it, or give its/m,
   );
   assert.match(stderr, /^ {2}gateway\.adapters\.mine: There is no file .*gone\.mjs/m);
 });
@@ -278,7 +278,7 @@ test(
     const said = text(child.stderr!);
     const [code] = (await once(child, "close")) as [number];
     assert.equal(code, 1);
-    assert.match(await said, /^The standard output cannot be written: .*ENOSPC/);
+    assert.match(await said, /^Standard output cannot be written: .*ENOSPC/);
   },
 );
 

@@ -37,7 +37,7 @@ function losePage(file: string, text: string): void {
 
 const damaged =
   "The session store cannot be read: its file is damaged. Stop the gateway, " +
-  "save what can be read with `portico sessions export`, and go back to a backup.";
+  "save what can be read with `portico sessions export`, and restore a backup.";
 
 test("what can be read no further is told with its cause, and what was read before can be taken in elsewhere", async (context) => {
   const { folder, file, session } = await makeStore(context);
@@ -51,8 +51,8 @@ test("what can be read no further is told with its cause, and what was read befo
   assert.deepEqual([code, printed], [1, ""]);
   assert.deepEqual(complained.split("\n"), [
     `${damaged} ${cause}`,
-    `${out} holds what could be read before that, without an end, so that it passes for no whole archive. ` +
-      'To take in that much all the same, add the line {"type":"end"} to it.',
+    `${out} contains what could be read before that, without an end line, so that it is not mistaken for a complete archive. ` +
+      'To import that much anyway, add the line {"type":"end"} to it.',
   ]);
 
   const there = makeFolder(context);
@@ -60,7 +60,7 @@ test("what can be read no further is told with its cause, and what was read befo
   assert.match((await portico(there, "sessions", "import", out)).complained, /cut off/);
   appendFileSync(out, '{"type":"end"}\n');
   const taken = await portico(there, "sessions", "import", out);
-  const [, turns] = /^Took in 1 sessions and (\d+) turns\.$/.exec(taken.printed) ?? [];
+  const [, turns] = /^Imported 1 sessions and (\d+) turns\.$/.exec(taken.printed) ?? [];
   assert.ok(Number(turns) >= 50 && Number(turns) <= 100, taken.printed);
 });
 
@@ -74,7 +74,7 @@ test("an archive is not left behind where nothing of it could be read", async (c
 });
 
 const remedy =
-  "Go back to a backup, which is an archive or a copy of the file; or move it away, and the next start makes an empty one.";
+  "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
 for (const [how, harm] of [
   ["cut off", (file: string) => truncateSync(file, 10 * pageBytes)],

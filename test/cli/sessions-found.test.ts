@@ -35,7 +35,7 @@ function makePlace(context: TestContext): Place {
 
 test("what is kept outside of sessions is listed on demand, and the list of sessions says that it is there", async (context) => {
   const { store, sessions } = makePlace(context);
-  assert.equal((await sessions("list", "--outside")).complained, "Nothing is kept outside of sessions.");
+  assert.equal((await sessions("list", "--outside")).complained, "Nothing is stored outside of sessions.");
   const [inSession] = await keepThread(store, 1);
   assert.equal((await sessions("list")).complained, "");
   const root = makeTurn({});
@@ -43,7 +43,7 @@ test("what is kept outside of sessions is listed on demand, and the list of sess
   await keepBelow(store, root, {});
   const { printed, complained } = await sessions("list");
   assert.match(printed, new RegExp(inSession!.session!));
-  assert.equal(complained, "Turns are kept outside of sessions, too: add --outside");
+  assert.equal(complained, "Turns are stored outside of sessions, too: add --outside");
   assert.equal((await sessions("list", "--owner", "bob")).complained, "There are no sessions.");
   const outside = await sessions("list", "--outside");
   assert.match(outside.printed, new RegExp(`^${root.id} +alice +2 .*Why is the sky blue`, "m"));
@@ -62,7 +62,7 @@ test("a turn outside of sessions is shown, exported and deleted by its id or as 
   assert.equal(shown.code, 0, shown.complained);
   assert.deepEqual(shown.printed.split("\n").slice(0, 2), [
     `${middle.id} of alice, outside of sessions`,
-    "with what came before it and all that follows it: 4 turns, 2 threads",
+    "with what came before it and everything after it: 4 turns, 2 threads",
   ]);
   for (const turn of [root, middle, left, right]) assert.match(shown.printed, new RegExp(`^-- ${turn.id} `, "m"));
   const json = JSON.parse((await sessions("show", root.id, "--json")).printed);
@@ -74,7 +74,7 @@ test("a turn outside of sessions is shown, exported and deleted by its id or as 
   for (const turn of [middle, left, right]) assert.equal(await store.findTurn("alice", turn.id), undefined);
   assert.notEqual(await store.findTurn("alice", root.id), undefined);
   const taken = await sessions("import", join(folder, "thread.jsonl"));
-  assert.equal(taken.printed, "Took in 0 sessions and 3 turns.");
+  assert.equal(taken.printed, "Imported 0 sessions and 3 turns.");
   assert.equal((await store.readPath(right.id)).length, 3);
 });
 
@@ -84,7 +84,10 @@ test("a turn of a session leads to its session", async (context) => {
   for (const command of ["show", "export", "delete"]) {
     const { code, complained } = await sessions(command, first!.id);
     assert.equal(code, 1);
-    assert.equal(complained, `'${first!.id}' is a turn of the session '${first!.session}'. Name that.`);
+    assert.equal(
+      complained,
+      `'${first!.id}' is a turn of the session '${first!.session}'. Use the session's id instead.`,
+    );
   }
   assert.notEqual(await store.findTurn("alice", first!.id), undefined);
 });
@@ -118,7 +121,7 @@ test("the sessions of a user are listed, shown, exported and deleted, of every o
   assert.deepEqual(idsIn((await sessions("list")).printed), ["conv_notes_ben", "conv_notes_garden"]);
   const none = await sessions("delete", "--user", "ann");
   assert.deepEqual([none.code, none.complained], [1, "There is no session under this hint."]);
-  assert.equal((await sessions("import", "ann.jsonl")).printed, "Took in 2 sessions and 2 turns.");
+  assert.equal((await sessions("import", "ann.jsonl")).printed, "Imported 2 sessions and 2 turns.");
   assert.deepEqual(idsIn((await sessions("list", "--user", "ann")).printed), ofAnn);
 });
 
@@ -129,12 +132,15 @@ test("an import tells how many sessions came without their hints, and gives them
   await store.deleteSession("alice", first!.session!);
   const [since] = await keepThread(store, 1);
   const taken = await sessions("import", "backup.jsonl");
-  assert.equal(taken.printed, "Took in 1 sessions and 1 turns.");
-  assert.match(taken.complained, /^1 sessions are found by their ids alone, because others have their hints by now\./);
+  assert.equal(taken.printed, "Imported 1 sessions and 1 turns.");
+  assert.match(
+    taken.complained,
+    /^1 sessions can be found only by their ids, because others have their hints by now\./,
+  );
   await sessions("delete", since!.session!);
   assert.deepEqual(await sessions("import", "backup.jsonl"), {
     code: 0,
-    printed: "Took in 0 sessions and 0 turns.",
+    printed: "Imported 0 sessions and 0 turns.",
     complained: "",
   });
   assert.equal((await store.findSession("alice", "hint"))?.id, first!.session);

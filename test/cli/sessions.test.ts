@@ -93,7 +93,7 @@ test("a session is shown to read, with its branches, and cannot steer the termin
     "  user: Why is the sky blue?",
     "  assistant: Short waves scatter more.",
     "",
-    `-- ${second!.id} (2026-02-03 04:05:06Z, a-model, the session goes on from here)`,
+    `-- ${second!.id} (2026-02-03 04:05:06Z, a-model, the session continues from here)`,
     "  user: Why is the sky blue?",
     "  assistant: Short waves scatter more.",
     "",
@@ -124,9 +124,9 @@ test("what is exported on one machine and imported on another is the same there"
 
   const there = makeHouse(context);
   const taken = await sessions(there.folder, "import", archive);
-  assert.equal(taken.printed, "Took in 1 sessions and 3 turns.");
+  assert.equal(taken.printed, "Imported 1 sessions and 3 turns.");
   const again = await sessions(there.folder, "import", archive);
-  assert.equal(again.printed, "Took in 0 sessions and 0 turns.");
+  assert.equal(again.printed, "Imported 0 sessions and 0 turns.");
   assert.equal((await openBeside(context, there.file).findSession("alice", "hint"))?.id, first!.session);
 
   const cut = readFileSync(archive, "utf8").split("\n").slice(0, 3).join("\n");
@@ -136,7 +136,7 @@ test("what is exported on one machine and imported on another is the same there"
   assert.equal(refused.code, 1);
   assert.match(refused.complained, /cut off/);
   assert.equal((await sessions(empty.folder, "list")).complained, "There are no sessions.");
-  assert.match((await sessions(empty.folder, "import", "gone.jsonl")).complained, /gone\.jsonl is not a file/);
+  assert.match((await sessions(empty.folder, "import", "gone.jsonl")).complained, /gone\.jsonl is not a readable file/);
 });
 
 test("an archive can be piped from one command into the next", async (context) => {
@@ -154,7 +154,7 @@ test("an archive can be piped from one command into the next", async (context) =
     text(exporting.stderr),
   ]);
   assert.equal(wrong + alsoWrong, "");
-  assert.equal(said, "Took in 1 sessions and 2 turns.\n");
+  assert.equal(said, "Imported 1 sessions and 2 turns.\n");
 });
 
 test("an archive may come from a pipe with a name", { skip: process.platform === "win32" }, async (context) => {
@@ -166,7 +166,7 @@ test("an archive may come from a pipe with a name", { skip: process.platform ===
   execFileSync("sh", ["-c", 'mkfifo "$0"', pipe]);
   const writing = spawn("sh", ["-c", 'cat "$0" > "$1"', join(here.folder, "backup.jsonl"), pipe]);
   context.after(() => writing.kill());
-  assert.equal((await sessions(there.folder, "import", pipe)).printed, "Took in 1 sessions and 2 turns.");
+  assert.equal((await sessions(there.folder, "import", pipe)).printed, "Imported 1 sessions and 2 turns.");
 });
 
 test("deleted sessions are gone for a gateway that runs beside, and unknown ones are told", async (context) => {
@@ -177,7 +177,7 @@ test("deleted sessions are gone for a gateway that runs beside, and unknown ones
   const { code, printed, complained } = await sessions(folder, "delete", first!.session!, "conv_gone");
   assert.equal(code, 1);
   assert.equal(printed, `Deleted ${first!.session}.`);
-  assert.equal(complained, "There is no session 'conv_gone', and no turn outside of sessions either.");
+  assert.equal(complained, "There is no session 'conv_gone', and no turn with that id outside of sessions.");
   assert.equal(await store.findSession("alice", "hint"), undefined);
   assert.equal(await store.findTurn("alice", first!.id), undefined);
 });
@@ -201,7 +201,7 @@ test("to look makes nothing, and a store in memory has nothing to see", async (c
   for (const args of [["list"], ["prune"]]) {
     const { code, complained } = await sessions(folder, ...args);
     assert.equal(code, 0);
-    assert.match(complained, /^There is nothing to see: no store is at /);
+    assert.match(complained, /^There is nothing to see: there is no store at /);
   }
   assert.equal((await sessions(folder, "list", "--json")).printed, "[]");
   assert.equal(existsSync(file), false);
@@ -228,16 +228,16 @@ for (const [args, message] of [
   [["lsit"], "Unknown command 'lsit'. Did you mean 'list'? See 'portico sessions --help'."],
   [
     ["show"],
-    "Something is missing. Usage: portico sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]",
+    "An ID or a hint is missing. Usage: portico sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]",
   ],
   [
     ["delete"],
-    "Something is missing. Usage: portico sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]",
+    "An ID or a hint is missing. Usage: portico sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]",
   ],
   [["delete", "--owner", "bob"], "--owner needs --user or --hint."],
   [["export", "--owner", "bob"], "--owner needs --user or --hint."],
-  [["delete", "conv_1", "--user", "ann"], "An ID and a hint exclude each other."],
-  [["show", "--user", "ann", "--hint", "user=ann"], "--user and --hint exclude each other."],
+  [["delete", "conv_1", "--user", "ann"], "An ID and a hint cannot be used together."],
+  [["show", "--user", "ann", "--hint", "user=ann"], "--user and --hint cannot be used together."],
   [["list", "--hint", "garden"], "The option '--hint' needs a hint such as header:X-Session-Id=garden, not 'garden'."],
   [["list", "--outside", "--user", "ann"], "What is outside of sessions has no hint."],
   [["show", "a", "b"], "Unexpected argument 'b'. See 'portico sessions show --help'."],

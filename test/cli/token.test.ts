@@ -38,13 +38,13 @@ test("token hash digests what is on the standard input, with or without a line b
   assert.deepEqual(await hash("sk-test-0123456789abcdef\n"), { code: 0, printed: digest, complained: "" });
   const empty = await hash("\n");
   assert.equal(empty.code, 1);
-  assert.match(empty.complained, /^The standard input holds no token/);
+  assert.match(empty.complained, /^Standard input contains no token/);
 });
 
 test("token hash refuses a token among the arguments, and does not repeat it.", async (context) => {
   const { code, printed, complained } = await portico(makeFolder(context), "token", "hash", "sk-secret");
   assert.deepEqual([code, printed], [2, ""]);
-  assert.match(complained, /^A token is no argument/);
+  assert.match(complained, /^A token is never an argument/);
   assert.doesNotMatch(complained, /sk-secret/);
 });
 
@@ -56,8 +56,8 @@ test("token rotate puts a new token in the place of the generated one, for its o
   const kept = readFileSync(file, "utf8");
   assert.match(kept, /^sk-portico-[0-9a-f]{48}\n$/);
   assert.notEqual(kept.trim(), token);
-  assert.ok(printed.startsWith(`${kept.trim()}  (shown only now; kept in ${file})\n`));
-  assert.match(printed, /restarted; a service also with SIGHUP/);
+  assert.ok(printed.startsWith(`${kept.trim()}  (shown only now; stored in ${file})\n`));
+  assert.match(printed, /restarted; a service also on SIGHUP/);
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(join(folder, ".portico")), ["token"]);
 });
@@ -66,7 +66,7 @@ test("token rotate has nothing to change before the first start.", async (contex
   const folder = makeFolder(context);
   const { code, complained } = await portico(folder, "token", "rotate");
   assert.equal(code, 1);
-  assert.match(complained, /^No token was made in .*\.portico yet/);
+  assert.match(complained, /^There is no token in .*\.portico yet/);
   assert.deepEqual(readdirSync(folder), []);
 });
 

@@ -40,7 +40,7 @@ test("A local Ollama comes after the keys.", async () => {
   });
   assert.equal(
     found.reason,
-    "Ollama answers at http://127.0.0.1:11434; requests name one of its models, such as mistral:7b",
+    "Ollama answers at http://127.0.0.1:11434; requests may name any of its models, such as mistral:7b",
   );
 });
 
@@ -84,7 +84,7 @@ for (const tags of [{ models: [] }, { models: null }, toTags({ name: "nomic-embe
     assert.deepEqual([found.name, found.exampleModel], ["echo", "echo"]);
     assert.match(
       found.reason,
-      /, and the Ollama at http:\/\/127\.0\.0\.1:11434 has no model to talk to \(`ollama pull llama3\.2` gets one\)$/,
+      /, and the Ollama at http:\/\/127\.0\.0\.1:11434 has no chat model \(`ollama pull llama3\.2` gets one\)$/,
     );
   });
 }
@@ -123,7 +123,7 @@ test("Portico's own token is never taken for a provider's key, and the reason sa
   assert.equal(found.name, "echo");
   assert.equal(
     found.reason,
-    "embedded, it repeats what you say; OPENAI_API_KEY holds a token of Portico's own (sk-portico-…), ANTHROPIC_API_KEY is not set, and no Ollama answers",
+    "built in, it repeats what you say; OPENAI_API_KEY holds one of Portico's own tokens (sk-portico-…), ANTHROPIC_API_KEY is not set, and no Ollama answers",
   );
 });
 

@@ -6,12 +6,11 @@ import { detectAdapter } from "../../src/config/detect.ts";
 import { ConfigError } from "../../src/config/problem.ts";
 import { load, longToken, problemsOf, withHttp } from "./house.ts";
 
-const lineEnd = 'ends with a line end; take it off, or write {"file": "…"}, which leaves it out';
-const around = "has white space around it; take it off";
-const within =
-  "has a line end or another character within it that no header can carry; write it on one line, in Latin-1";
-const noName = "no name that a header can have; allowed: letters, digits and !#$%&'*+-.^_`|~";
-const ofTheConnection = "belongs to the connection itself, which the gateway looks after; leave it out";
+const lineEnd = 'ends with a newline; remove it, or write {"file": "…"}, which ignores it';
+const around = "has whitespace around it; remove it";
+const within = "contains a newline or another character that no header can carry; write it on one line, in Latin-1";
+const noName = "not a valid header name; allowed: letters, digits and !#$%&'*+-.^_`|~";
+const ofTheConnection = "belongs to the connection itself, which the gateway manages; leave it out";
 
 const wrong: readonly (readonly [options: object, place: string, fault: string])[] = [
   [{ api_key: "sk-secret\n" }, "api_key", lineEnd],

@@ -255,10 +255,10 @@ test("Dangerous settings are warned of.", async () => {
     [
       "gateway.http.bind: 0.0.0.0 can be reached from other machines over plain HTTP; put a proxy with TLS in front of it, or bind it to 127.0.0.1",
       "gateway.http.auth_token: shorter than 16 characters, so it can be guessed; use a long random token",
-      "gateway.http.tokens[0].endpoints[1]: 'compat_responses' is off; set gateway.http.endpoints.compat_responses to switch it on",
-      "gateway.http.tokens[0].expires_at: has passed, so this token opens nothing",
-      "gateway.sessions.store: sessions are kept in memory and lost when the gateway stops",
-      "gateway.http.auth_token: stands in a file that other users may read (mode 644); chmod 600 it, or refer to ${NAME} or a file",
+      "gateway.http.tokens[0].endpoints[1]: 'compat_responses' is off; set gateway.http.endpoints.compat_responses to enable it",
+      "gateway.http.tokens[0].expires_at: has passed, so this token no longer works",
+      "gateway.sessions.store: sessions are stored in memory and lost when the gateway stops",
+      "gateway.http.auth_token: is in a file that other users may read (mode 644); chmod 600 it, or refer to ${NAME} or a file",
     ],
   );
 });
@@ -290,10 +290,10 @@ test("A console that nothing listens for, or that has little to show, is told.",
       ({ path, message }) => `${path}: ${message}`,
     );
   assert.deepEqual(await warningsOf({}), [
-    "gateway.http.console: no endpoint is on, so there is no listener to reach the console by",
+    "gateway.http.console: no endpoint is on, so there is no listener through which to reach the console",
   ]);
   assert.deepEqual(await warningsOf({ endpoints }), [
-    "gateway.http.console: no token opens the operator's routes, so a conversation can be tried and no more; set gateway.auth.token to see the overview and the sessions",
+    "gateway.http.console: no token opens the operator routes, so the console shows only Try it; set gateway.auth.token to see the overview and the sessions",
   ]);
   assert.deepEqual(await warningsOf({ endpoints }, { auth: { token: `${longToken}-general` } }), []);
 });
@@ -301,7 +301,9 @@ test("A console that nothing listens for, or that has little to show, is told.",
 test("Who may connect to a socket is asked for in vain where none is listened on.", async () => {
   const warn = async (http: object) =>
     (await load(withHttp({ socket_mode: "660", ...http }))).warnings.map(({ path, message }) => `${path}: ${message}`);
-  assert.deepEqual(await warn({}), ["gateway.http.socket_mode: means nothing without a unix socket to listen on"]);
+  assert.deepEqual(await warn({}), [
+    "gateway.http.socket_mode: has no effect unless gateway.http.bind is a unix socket",
+  ]);
   assert.deepEqual(await warn({ bind: "unix:/run/portico/door.sock" }), []);
 });
 

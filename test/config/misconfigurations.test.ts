@@ -8,9 +8,9 @@ const httpKeys =
 const gatewayKeys = "auth, data_dir, http, adapters, default_adapter, models, sessions, log";
 const addresses = 'an IPv4 or IPv6 address, "0.0.0.0", "::", "localhost", or "unix:" and a path';
 const redisForm =
-  "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; other characters than letters and digits in a password as % and two digits";
+  "redis://[user:password@]host[:port][,host[:port]…][/database][?prefix=NAME][&replicas=N], or rediss:// for TLS; percent-encode any characters in a password other than letters and digits";
 const noToken =
-  "gateway: no token is set, and nobody may enter without one; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
+  "gateway: no token is set, and one is always required; set gateway.http.auth_token, or gateway.auth.token (`portico init` writes one)";
 
 function named(token: object): object {
   return withHttp({ tokens: [{ name: "app", token: `${longToken}-app`, ...token }] });
@@ -21,17 +21,17 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a missing comma",
     '{\n  "a": 1\n  "b": 2}',
-    "(the file): not valid JSON: line 3, column 3: expected a comma or }, but something else stands here",
+    "(the file): not valid JSON: line 3, column 3: expected a comma or }, but something else is here",
   ],
   [
     "a missing colon",
     '{"a" 1}',
-    "(the file): not valid JSON: line 1, column 6: expected a colon, but something else stands here",
+    "(the file): not valid JSON: line 1, column 6: expected a colon, but something else is here",
   ],
   [
     "a bare word",
     '{"gateway": yes}',
-    "(the file): not valid JSON: line 1, column 13: expected a value, but something else stands here",
+    "(the file): not valid JSON: line 1, column 13: expected a value, but something else is here",
   ],
   [
     "an open string",
@@ -41,23 +41,23 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a wrong escape",
     '{"gateway": "\\q"}',
-    "(the file): not valid JSON: line 1, column 13: this string has a character that must be escaped, or a wrong escape",
+    "(the file): not valid JSON: line 1, column 13: this string has a character that must be escaped, or an invalid escape",
   ],
   ["an open comment", "{} /* and so on", "(the file): not valid JSON: line 1, column 4: this comment is not closed"],
   [
     "something after the end",
     "{} {}",
-    "(the file): not valid JSON: line 1, column 4: expected the end of the file, but more stands here",
+    "(the file): not valid JSON: line 1, column 4: expected the end of the file, but there is more here",
   ],
   [
     "a key written twice",
     '{"gateway": {}, "gateway": {}}',
-    "(the file): not valid JSON: line 1, column 17: this key stands here for the second time",
+    "(the file): not valid JSON: line 1, column 17: this key is here for the second time",
   ],
   [
     "a key without quotes",
     "{gateway: {}}",
-    "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but something else stands here",
+    "(the file): not valid JSON: line 1, column 2: expected a key in double quotes, or }, but something else is here",
   ],
   ["a list in place of the file", [], "(the file): found an empty list; allowed: an object"],
   ["a string in place of the gateway", { gateway: "on" }, 'gateway: found the string "on"; allowed: an object'],
@@ -128,7 +128,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "an address with a port",
     withHttp({ bind: "127.0.0.1:80" }),
-    `gateway.http.bind: found the string "127.0.0.1:80"; allowed: ${addresses} (the port belongs into gateway.http.port)`,
+    `gateway.http.bind: found the string "127.0.0.1:80"; allowed: ${addresses} (the port belongs in gateway.http.port)`,
   ],
   [
     "an address in brackets",
@@ -169,7 +169,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a token with a space",
     withHttp({ auth_token: "two words and more of them" }),
-    "gateway.http.auth_token: has a space or a character that no header can carry; allowed: visible ASCII characters",
+    "gateway.http.auth_token: contains a space or a character that no header can carry; allowed: visible ASCII characters",
   ],
   [
     "one value for two tokens",
@@ -239,7 +239,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a token's burst without a rate",
     named({ limits: { burst: 5 } }),
-    "gateway.http.tokens[0].limits.burst: means nothing without 'requests_per_minute' beside it",
+    "gateway.http.tokens[0].limits.burst: has no effect without 'requests_per_minute' beside it",
   ],
   [
     "tokens that are no list",
@@ -249,7 +249,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a burst without a rate",
     withHttp({ limits: { burst: 5 } }),
-    "gateway.http.limits.burst: means nothing without 'requests_per_minute' beside it",
+    "gateway.http.limits.burst: has no effect without 'requests_per_minute' beside it",
   ],
   [
     "a limit of zero",
@@ -384,7 +384,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a variable without a name",
     withHttp({}, { data_dir: "${}" }),
-    "gateway.data_dir: a reference to the environment that cannot be read; write ${NAME}, or $${ where ${ itself is meant",
+    "gateway.data_dir: is not a valid reference to the environment; write ${NAME}, or $${ for ${ itself",
   ],
   [
     "a port out of the environment",
@@ -404,7 +404,7 @@ const mistakes: readonly (readonly [mistake: string, file: unknown, ...messages:
   [
     "a secret file with more keys",
     withHttp({ auth_token: { file: "a", mode: 1 } }),
-    "gateway.http.auth_token.mode: unknown key; a reference to a file has the one key 'file'",
+    "gateway.http.auth_token.mode: unknown key; a reference to a file has only the key 'file'",
   ],
   [
     "a file reference where no secret is",

@@ -88,7 +88,7 @@ test("A token that another user has is told as one that cannot be read.", { skip
         thrown instanceof ConfigError &&
         thrown.message ===
           `${file}: the generated token cannot be read (EACCES); ` +
-            "let the gateway's user read the file and enter its folder, or run with a config file",
+            "give the gateway's user read access to the file and its folder, or run with a config file",
     ),
   );
 });
@@ -98,7 +98,10 @@ const notRoot = process.geteuid?.() !== 0 && "only root can give a file away";
 test("A token of another user's is not replaced, as its gateway could not read the new one.", { skip: notRoot }, () => {
   const { file, token } = keepToken(join(folder, "given"));
   chownSync(file, 65_534, 65_533);
-  assert.throws(() => replaceToken(join(folder, "given")), /of another user \(number 65534\).*run this as that user/);
+  assert.throws(
+    () => replaceToken(join(folder, "given")),
+    /belongs to another user \(uid 65534\).*run this as that user/,
+  );
   assert.equal(readFileSync(file, "utf8"), `${token}\n`);
   assert.deepEqual(readdirSync(join(folder, "given")), ["token"]);
 });

@@ -98,7 +98,7 @@ test(
     const rest = await beginStream(address);
 
     const said = await reload(program, folder, toConfig({ adapters: other.adapters }));
-    assert.match(said, /^Reloaded: new requests see the new configuration, running turns end as they began\.$/m);
+    assert.match(said, /^Reloaded: new requests see the new configuration, running turns finish under the old\.$/m);
     assert.ok(said.includes(`listens on ${address}`), said);
     assert.match(said, /^ {2}adapter {4}other/m);
     assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "other: hi");
@@ -241,13 +241,17 @@ test("An invalid configuration changes nothing, not even for the requests that r
   const address = await program.address();
   const rest = await beginStream(address);
   writeConfig(folder, toConfig({ adapters: old.adapters }, { auth_token: `${token}-new`, prot: 1 }));
-  const said = await hear(program, "SIGHUP", (text) => text.includes("as before."));
-  assert.match(said, /gateway\.http\.prot: unknown key.*\nThe gateway goes on as before\.$/m);
+  const said = await hear(program, "SIGHUP", (text) => text.includes("its old configuration."));
+  assert.match(said, /gateway\.http\.prot: unknown key.*\nThe gateway continues with its old configuration\.$/m);
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   assert.equal((await tell(address, { on: "chat", say: "hi", token: `${token}-new` })).status, 401);
   rmSync(join(folder, "portico.json"));
-  const gone = await hear(program, "SIGHUP", (text) => text.includes("as before.") || text.includes("  config "));
-  assert.match(gone, /cannot be read \(ENOENT\).*\nThe gateway goes on as before\.$/m);
+  const gone = await hear(
+    program,
+    "SIGHUP",
+    (text) => text.includes("its old configuration.") || text.includes("  config "),
+  );
+  assert.match(gone, /cannot be read \(ENOENT\).*\nThe gateway continues with its old configuration\.$/m);
   assert.equal((await tellWell(address, { on: "chat", say: "hi" })).text, "old: hi");
   old.letGo();
   assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);
@@ -270,7 +274,7 @@ test(
     await close();
     const moving = reload(program, folder, toConfig({ adapters: old.adapters }, { port }), "Portico ");
     await program.said(
-      "Reloading: gateway.http.port changed, which needs a new start; turns that still run have 30 s to end.",
+      "Reloading: gateway.http.port changed, which needs a restart; running turns have 30 s to finish.",
     );
     old.letGo();
     assert.match(await rest(), /"content":"waited".*\[DONE\]\n\n$/s);

@@ -103,7 +103,7 @@ test("the first run in an empty folder makes a token, shows a curl line that wor
   const text = await first.said("curl ");
   assert.match(text, /^Portico \d+\.\d+\.\d+ listens on http:\/\/127\.0\.0\.1:\d+$/m);
   assert.match(text, /^ {2}endpoints {2}\/v1\/chat\/completions, \/v1\/responses$/m);
-  assert.match(text, /^ {2}adapter {4}echo: embedded/m);
+  assert.match(text, /^ {2}adapter {4}echo: built in/m);
   const line = /curl (?<url>\S+) -H "(?<one>[^"]+)" -H "(?<two>[^"]+)" -d '(?<body>[^']+)'/.exec(text)?.groups;
   assert.ok(line, text);
   const headers = [line["one"]!, line["two"]!].map((header): [string, string] => {

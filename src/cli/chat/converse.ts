@@ -86,7 +86,8 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
   return failures;
 }
 
-const help = "Every line is a message. /new begins another conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer.";
+const help =
+  "Every line is a message. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer.";
 
 /** Writes an answer as it comes; returns how it ended. */
 async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Promise<Answer | undefined> {

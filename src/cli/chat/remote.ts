@@ -28,7 +28,7 @@ const endpoints = [
 ] as const;
 
 const otherToken =
-  "A gateway that was started before a token was changed wants the old one: restart it, or name a file with its token (--token-file).";
+  "A gateway started before its token changed expects the old one: restart it, or name a file with its token (--token-file).";
 
 /** A live gateway is never silent for so long. */
 const silenceMs = 600_000;
@@ -122,7 +122,7 @@ async function ours<Value>(work: Promise<Value>): Promise<Value> {
 
 function nameGateway({ code, message, cause }: GatewayError): GatewayError {
   const isThere = !(cause instanceof Error && "code" in cause && notThere.has(String(cause.code)));
-  const remedy = isThere ? "" : " Check that it runs, and its URL.";
+  const remedy = isThere ? "" : " Check that it is running, and its URL.";
   return new GatewayError(code, message.replace(/\b([Tt])he upstream\b/, "$1he gateway") + remedy, { cause });
 }
 
@@ -154,7 +154,7 @@ async function readRefusal(response: UpstreamResponse, address: string): Promise
 
 /** Whoever answers otherwise is no gateway. */
 function strange(address: string, status: number): GatewayError {
-  const message = `${address} answered with status ${status}, and not as a gateway does. Check the URL.`;
+  const message = `${address} answered with status ${status}, but not like a gateway. Check the URL.`;
   return new GatewayError(toCode(status), message);
 }
 

@@ -64,7 +64,7 @@ function explain(about: string, thrown: unknown): Finding {
       return warning(about, `it answers, but has no list of models; if turns fail too, check its address (${message})`);
     case "adapter_rate_limit":
     case "overloaded":
-      return warning(about, `it answers, but takes nothing now; wait, or name a fallback (${message})`);
+      return warning(about, `it answers, but accepts nothing now; wait, or name a fallback (${message})`);
     case "adapter_refused":
       return problemWith(about, message);
     default:

@@ -20,12 +20,12 @@ function judgeFolder(folder: string): Finding {
   try {
     const there = nearestThere(folder);
     if (!statSync(there).isDirectory()) {
-      return problemWith(about, `${there} is no folder; move it away, or set gateway.data_dir`);
+      return problemWith(about, `${there} is not a folder; move it away, or set gateway.data_dir`);
     }
     accessSync(there, constants.W_OK | constants.X_OK);
     return judgeSpace(folder, there);
   } catch (thrown) {
-    const remedy = "give the gateway's user the right to write there, or set gateway.data_dir";
+    const remedy = "give the gateway's user write access to it, or set gateway.data_dir";
     return problemWith(about, `${folder} cannot be written (${codeOf(thrown)}); ${remedy}`);
   }
 }
@@ -37,8 +37,9 @@ const littleBytes = 1_000_000_000;
 function judgeSpace(folder: string, there: string): Finding {
   const { bavail, bsize } = statfsSync(there);
   const free = bavail * bsize;
-  const text = `${folder} ${folder === there ? "is there" : "will be made"}, ${formatBytes(free)} free`;
-  if (free < tooLittleBytes) return problemWith("data folder", `${text}; turns cannot be kept much longer: make room`);
+  const text = `${folder} ${folder === there ? "exists" : "will be created"}, ${formatBytes(free)} free`;
+  if (free < tooLittleBytes)
+    return problemWith("data folder", `${text}; turns cannot be stored much longer: make room`);
   if (free < littleBytes) return warning("data folder", `${text}; make room, or shorten gateway.sessions.ttl`);
   return ok("data folder", text);
 }
@@ -54,9 +55,10 @@ function judgeToken(dataDir: string): Finding {
   const about = "token";
   try {
     const kept = findToken(dataDir);
-    if (kept === undefined) return ok(about, "made at the first start");
+    if (kept === undefined) return ok(about, "generated at the first start");
     const mode = statSync(kept.file).mode & 0o777;
-    if (process.platform === "win32" || (mode & 0o077) === 0) return ok(about, `${kept.file}, for its owner alone`);
+    if (process.platform === "win32" || (mode & 0o077) === 0)
+      return ok(about, `${kept.file}, readable only by its owner`);
     const remedy = `chmod 600 ${kept.file}, then \`portico token rotate\``;
     return warning(about, `${kept.file} may be read by other users (mode ${mode.toString(8)}); ${remedy}`);
   } catch (thrown) {

@@ -18,7 +18,7 @@ const about = "port";
 export async function judgePort(config: Config): Promise<Finding> {
   const { http } = config;
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) {
-    const remedy = "switch one on in gateway.http.endpoints, if clients shall come";
+    const remedy = "enable one in gateway.http.endpoints if clients are to connect";
     return warning(about, `no endpoint is on, so no listener is opened; ${remedy}`);
   }
   const { bind, port } = http;
@@ -49,17 +49,17 @@ async function judgeTaken(config: Config): Promise<Finding> {
   }
   const holding = readHolding(config.sessions.store);
   if (holding === "unreadable") {
-    const remedy = "to know more, ask as the gateway's user";
+    const remedy = "to learn more, run this as the gateway's user";
     return warning(
       about,
-      `whoever answers at ${address} was shown no token: the store's lock may not be read by this user; ${remedy}`,
+      `whoever answers at ${address} was sent no token: this user may not read the store's lock; ${remedy}`,
     );
   }
   if (holding === "free") {
-    const remedy = "if it is yours, it has another store; else stop it, or choose another port";
+    const remedy = "if it is yours, it uses another store; else stop it, or choose another port";
     return problemWith(
       about,
-      `whoever answers at ${address} has not this store open, so it was shown no token; ${remedy}`,
+      `whoever answers at ${address} does not have this store open, so it was sent no token; ${remedy}`,
     );
   }
   for (const [name, token] of Object.entries(ownTokens(config))) {
@@ -95,14 +95,14 @@ async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   let found;
   try {
     if (statSync(dirname(path), { throwIfNoEntry: false }) === undefined)
-      return problemWith(about, `${dirname(path)} is not there; make the folder`);
+      return problemWith(about, `${dirname(path)} does not exist; create the folder`);
     found = lstatSync(path, { throwIfNoEntry: false });
   } catch (thrown) {
     const remedy = "choose another path in gateway.http.bind";
-    return problemWith(about, `${path} cannot be looked at (${codeOf(thrown)}); ${remedy}`);
+    return problemWith(about, `${path} cannot be examined (${codeOf(thrown)}); ${remedy}`);
   }
   if (found !== undefined && !found.isSocket()) {
-    return problemWith(about, `${path} is no socket; choose another path in gateway.http.bind, or remove it`);
+    return problemWith(about, `${path} is not a socket; choose another path in gateway.http.bind, or remove it`);
   }
   return found === undefined || (await knock(bind)) === "nobody"
     ? ok(about, `the socket ${path} is free`)

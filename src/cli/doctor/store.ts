@@ -26,23 +26,23 @@ export async function judgeStore(url: string): Promise<Finding> {
     if (found === undefined) return madeAtStart(file);
     const closed = findClosed(realpathSync(file));
     if (closed !== undefined) {
-      const remedy = "let the gateway's user read and write it, and ask as that user";
-      return problemWith(about, `${closed.path} may not be read and written by this user (${closed.code}); ${remedy}`);
+      const remedy = "give the gateway's user read and write access, and run this as that user";
+      return problemWith(about, `${closed.path} cannot be read and written by this user (${closed.code}); ${remedy}`);
     }
     return found.size === 0 ? madeAtStart(file) : judgeFile(file, found.size);
   } catch (thrown) {
     const reason = messageOf(thrown);
     if (primaryCodeOf(thrown) === primary.corrupt) {
-      const remedy = "go back to a backup, or move it away, and the next start makes an empty one";
+      const remedy = "restore a backup, or move it away: the next start creates an empty one";
       return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
     }
-    const remedy = "check that it is a store of Portico's and may be read, or name another (gateway.sessions.store)";
+    const remedy = "check that it is one of Portico's stores and readable, or name another (gateway.sessions.store)";
     return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);
   }
 }
 
 function madeAtStart(file: string): Finding {
-  return ok(about, `${file} is made at the first start`);
+  return ok(about, `${file} is created at the first start`);
 }
 
 /** The first of the file, its companions and its folder that this user may not access. */
@@ -68,7 +68,7 @@ async function judgeRedis(url: string): Promise<Finding> {
       const known = `schema version ${version}, and this release knows versions up to ${newest}`;
       return problemWith(about, `${shown} has ${known}; start the newer release that wrote it`);
     }
-    const text = version === undefined ? `${shown}, made at the first start` : `${shown}, schema version ${version}`;
+    const text = version === undefined ? `${shown}, created at the first start` : `${shown}, schema version ${version}`;
     return losses.length === 0 ? ok(about, text) : warning(about, `${text}; ${losses.join(" ")}`);
   } catch (thrown) {
     return problemWith(about, messageOf(thrown));
@@ -83,7 +83,7 @@ function judgeFile(file: string, bytes: number): Finding {
     // A first start on a full disk leaves a file without a mark and without tables.
     if (mark === 0 && first("SELECT count(*) FROM sqlite_schema") === 0) return madeAtStart(file);
     if (mark !== applicationId) {
-      return problemWith(about, `${file} is a database of another program; name another (gateway.sessions.store)`);
+      return problemWith(about, `${file} is another program's database; name another (gateway.sessions.store)`);
     }
     const version = readVersion(database);
     if (version > newestVersion) {
@@ -92,11 +92,11 @@ function judgeFile(file: string, bytes: number): Finding {
     }
     const fault = bytes > maxReadBytes ? undefined : first("PRAGMA quick_check(1)");
     if (fault !== undefined && fault !== "ok") {
-      const remedy = "stop the gateway, save what can be read with `portico sessions export`, or go back to a backup";
+      const remedy = "stop the gateway, save what can be read with `portico sessions export`, or restore a backup";
       return problemWith(about, `${file} is damaged: ${String(fault).replaceAll(/\s+/g, " ")}; ${remedy}`);
     }
-    const age = version < newestVersion ? `, brought to ${newestVersion} at the next start` : "";
-    const read = fault === undefined ? "too large to be read through here" : "whole";
+    const age = version < newestVersion ? `, upgraded to ${newestVersion} at the next start` : "";
+    const read = fault === undefined ? "too large to be checked here" : "intact";
     return ok(about, `${file}, ${formatBytes(bytes)}, schema version ${version}${age}, ${read}`);
   } finally {
     database.close();

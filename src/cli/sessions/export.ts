@@ -41,7 +41,7 @@ export const exportSessions: Command = {
       if (failure !== undefined) {
         throw hasRecords ? cutShort(nameCause(failure, storeFile), file ?? "What was written") : failure;
       }
-      if (file !== undefined) terminal.print(`Wrote ${file}, readable by you alone.`);
+      if (file !== undefined) terminal.print(`Wrote ${file}, readable only by you.`);
       return 0;
     });
   },
@@ -92,8 +92,8 @@ async function writeAll(
 }
 
 function cutShort({ code, message, cause }: GatewayError, what: string): GatewayError {
-  const rest = `${what} holds what could be read before that, without an end, so that it passes for no whole archive.`;
-  const remedy = `To take in that much all the same, add the line {"type":"end"} to it.`;
+  const rest = `${what} contains what could be read before that, without an end line, so that it is not mistaken for a complete archive.`;
+  const remedy = `To import that much anyway, add the line {"type":"end"} to it.`;
   return new GatewayError(code, `${message}\n${rest} ${remedy}`, { cause });
 }
 

@@ -22,7 +22,7 @@ export const importSessions: Command = {
     const kind = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
     // A named pipe will do: `import <(zcat backup.jsonl.gz)`.
     if (file !== undefined && (kind === undefined || kind.isDirectory())) {
-      throw new CommandError(`${file} is not a file that could be read.`);
+      throw new CommandError(`${file} is not a readable file.`);
     }
     return withStore(
       given,
@@ -32,7 +32,7 @@ export const importSessions: Command = {
         const { readArchive } = await import("../../archive/read.ts");
         const bytes = file === undefined ? terminal.input : createReadStream(file);
         const { sessions, turns, hintsTaken } = await store.importRecords(readArchive(bytes));
-        terminal.print(`Took in ${sessions} sessions and ${turns} turns.`);
+        terminal.print(`Imported ${sessions} sessions and ${turns} turns.`);
         if (hintsTaken > 0) terminal.complain(describeTaken(hintsTaken));
         return 0;
       },
@@ -42,6 +42,6 @@ export const importSessions: Command = {
 };
 
 function describeTaken(count: number): string {
-  const remedy = "Delete those and import the archive again, and they have their hints.";
-  return `${count} sessions are found by their ids alone, because others have their hints by now. ${remedy}`;
+  const remedy = "To restore the hints, delete those and import the archive again.";
+  return `${count} sessions can be found only by their ids, because others have their hints by now. ${remedy}`;
 }

@@ -38,12 +38,12 @@ export const list: Command = {
       const isMore = found.length > limit;
       if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
       else if (page.length === 0)
-        terminal.complain(isOutside ? "Nothing is kept outside of sessions." : "There are no sessions.");
+        terminal.complain(isOutside ? "Nothing is stored outside of sessions." : "There are no sessions.");
       else terminal.print(toTable(page));
       if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
       if (isWhole && (await store.hasLoose())) {
-        terminal.complain("Turns are kept outside of sessions, too: add --outside");
+        terminal.complain("Turns are stored outside of sessions, too: add --outside");
       }
       return 0;
     };

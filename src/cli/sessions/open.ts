@@ -39,10 +39,10 @@ export async function withStore(
     return 0;
   }
 
-  if (url === "memory:") return endWithout('the store is "memory:", which lives in the running gateway alone.');
+  if (url === "memory:") return endWithout('the store is "memory:", which exists only inside the running gateway.');
   // Looking at a store must not make one.
   if (whenAbsent !== "make" && !(await isThere(url, file))) {
-    return endWithout(`no store is at ${file ?? hideSecrets(url)} yet.`);
+    return endWithout(`there is no store at ${file ?? hideSecrets(url)} yet.`);
   }
   const { openStore } = await import("../../stores/index.ts");
   const store = await openStore(url);

@@ -93,7 +93,7 @@ function describeSession({ id, owner, createdAt, updatedAt, metadata }: SessionR
 function describeThread({ id, owner }: Wanted, counts: string): string[] {
   return [
     `${id} of ${toPlain(owner)}, outside of sessions`,
-    `with what came before it and all that follows it: ${counts}`,
+    `with what came before it and everything after it: ${counts}`,
   ];
 }
 
@@ -102,7 +102,7 @@ function describeTurn(turn: StoredTurn, isTip: boolean, branches: number): reado
     ...(turn.status === "completed" ? [] : [turn.status]),
     ...(turn.gap === true ? ["something before it or in it was deleted"] : []),
     ...(branches > 1 ? [`${branches} branches follow`] : []),
-    ...(isTip ? ["the session goes on from here"] : []),
+    ...(isTip ? ["the session continues from here"] : []),
   ];
   const about = [formatTime(turn.createdAt), toPlain(turn.model), ...remarks].join(", ");
   const said = [...turn.input, ...turn.output].map((item) => {

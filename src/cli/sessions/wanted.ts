@@ -25,7 +25,7 @@ export const wantedNotes = [
 
 /** The hint's stored form. */
 export function readHintOption({ options: { user, hint } }: Arguments): string | undefined {
-  if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint exclude each other.");
+  if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint cannot be used together.");
   const written = user === undefined ? hint : `user=${user}`;
   if (written === undefined) return undefined;
   const kept = toKeptHint(written);
@@ -37,10 +37,10 @@ export function readHintOption({ options: { user, hint } }: Arguments): string |
 export function readWish(given: Arguments, usage: string): (store: SessionStore) => Promise<readonly Wanted[]> {
   const { positionals, options } = given;
   const hint = readHintOption(given);
-  if (hint !== undefined && positionals.length > 0) throw new UsageError("An ID and a hint exclude each other.");
+  if (hint !== undefined && positionals.length > 0) throw new UsageError("An ID and a hint cannot be used together.");
   if (hint === undefined && options["owner"] !== undefined) throw new UsageError("--owner needs --user or --hint.");
   if (hint === undefined && positionals.length === 0) {
-    throw new UsageError(`Something is missing. Usage: portico ${usage}`);
+    throw new UsageError(`An ID or a hint is missing. Usage: portico ${usage}`);
   }
   return async (store) => {
     if (hint === undefined) return Promise.all(positionals.map((id) => findWanted(store, toTurnId(id))));
