@@ -213,7 +213,7 @@ test(
     chmodSync(data, 0o500);
     const lines = await judge();
     chmodSync(data, 0o700);
-    assert.match(lines, /^problem {2}store: .*\.portico may not be read and written by this user/m);
+    assert.match(lines, /^problem {2}store: .*\.portico cannot be read and written by this user/m);
   },
 );
 
