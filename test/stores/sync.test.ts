@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import fs, { fstatSync, readFileSync, statSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { setImmediate as breathe, setTimeout as wait } from "node:timers/promises";
 import { turnsOf } from "../../src/core/place/path.ts";
@@ -188,6 +190,25 @@ test("a key is on the disk before anything is sealed with it", async (context) =
   const store = createSqliteStore({ file: newFile() });
   await store.sealKeys();
   assert.equal(syncs, 1);
+  await store.close();
+});
+
+test("a file that another process has only begun is on the disk before turns are in its log", async (context) => {
+  const file = newFile();
+  fs.mkdirSync(dirname(file));
+  const begun = new DatabaseSync(file);
+  begun.exec("PRAGMA journal_mode = WAL");
+  begun.close();
+  const synced: number[] = [];
+  const { fsyncSync } = fs;
+  context.mock.method(fs, "fsyncSync", (descriptor: number) => {
+    synced.push(fstatSync(descriptor).ino);
+    fsyncSync(descriptor);
+  });
+  context.after(syncBuiltinESMExports);
+  syncBuiltinESMExports();
+  const store = createSqliteStore({ file });
+  assert.deepEqual(synced, [statSync(file).ino]);
   await store.close();
 });
 

@@ -23,7 +23,7 @@ export function openDatabase(file: string): DatabaseSync {
     if (file !== ":memory:") prepareFile(file);
     const database = new DatabaseSync(file, { timeout: openingMs, enableForeignKeyConstraints: true });
     try {
-      if (isEmpty(database)) begin(database, file);
+      if (file === ":memory:") database.exec(beginning);
       database.exec(settings);
       migrate(database);
       database.exec(`PRAGMA busy_timeout = ${busyMs}`);
@@ -73,17 +73,20 @@ const settings = `
   PRAGMA journal_size_limit = 33554432;
 `;
 
-function isEmpty(database: DatabaseSync): boolean {
-  return database.prepare("PRAGMA page_count").get()?.["page_count"] === 0;
-}
+/** Only a file without tables can be set to give back freed pages later, and setting it again would write at each start. */
+const beginning = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL";
 
 /**
- * Only a file without tables can be set to give back freed pages later, and setting it again would write at each start.
- * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so.
+ * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so. It has
+ * its own connection, because closing the descriptor drops all locks that this process has on the file.
  */
-function begin(database: DatabaseSync, file: string): void {
-  database.exec("PRAGMA synchronous = OFF; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
-  if (file === ":memory:") return;
+function begin(file: string): void {
+  const database = new DatabaseSync(file, { timeout: openingMs });
+  try {
+    database.exec(`PRAGMA synchronous = OFF; ${beginning}; PRAGMA synchronous = NORMAL`);
+  } finally {
+    database.close();
+  }
   const descriptor = openSync(file, "r+");
   try {
     fsyncSync(descriptor);
@@ -95,20 +98,19 @@ function begin(database: DatabaseSync, file: string): void {
 function prepareFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) return closeSync(openSync(file, "a", 0o600));
   // For a read-only file SQLite would create a read-only log, which stays so when the file is writable again.
-  accessSync(file, constants.R_OK | constants.W_OK);
-  if (size > 0) inspect(file);
+  if (size === undefined) closeSync(openSync(file, "a", 0o600));
+  else accessSync(file, constants.R_OK | constants.W_OK);
+  if (size === undefined || size === 0 || isWithoutTables(file)) begin(file);
 }
 
-/** Inspects a file through a read-only connection. */
-function inspect(file: string): void {
+/** Inspects a file through a read-only connection. A process that died while creating it leaves it without tables. */
+function isWithoutTables(file: string): boolean {
   const database = new DatabaseSync(file, { readOnly: true, timeout: openingMs });
   try {
     const mark = database.prepare("PRAGMA application_id").get() as { application_id: number };
     const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
     const version = readVersion(database);
-    // A process that died while creating the file leaves one without mark and without tables.
     const isNew = mark.application_id === 0 && tables.count === 0;
     if (mark.application_id !== applicationId && !isNew) {
       throw refusal(file, "is another program's database.", anotherFile);
@@ -120,6 +122,7 @@ function inspect(file: string): void {
         "Start the newer release that wrote it, or name another file for the session store.",
       );
     }
+    return isNew;
   } catch (thrown) {
     throw primaryCodeOf(thrown) === primary.notDatabase
       ? refusal(file, "is not a database.", anotherFile, thrown)
