@@ -226,6 +226,19 @@ describe("the file of the SQLite store after deletions", () => {
     await store.close();
   });
 
+  test("counts sessions again when a step was undone with a wrong write beside it", async () => {
+    const store = createSqliteStore({ file: newFile() });
+    const [, newest] = [await keepSession(store, {}), await keepSession(store, {})];
+    const again = { id: newest.session!, owner: "alice", createdAt: new Date(), metadata: {} };
+    const [pruned, refused] = await Promise.allSettled([
+      store.prune({ maxSessionsPerOwner: 1 }),
+      store.createSession(again),
+    ]);
+    assert.equal(refused.status, "rejected");
+    assert.equal(pruned.status === "fulfilled" && pruned.value.sessions, 1);
+    await store.close();
+  });
+
   test("has nothing at hand of what was pruned, of a session not even when a part of it is still there", async () => {
     const store = createSqliteStore({ file: newFile() });
     const loose = makeTurn({ createdAt: new Date(0) });

@@ -20,13 +20,13 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   let uncrowded: PruneRules | undefined;
 
   /** Each step spends from the budget, and later ones get what is left. */
-  function prune(rules: PruneRules): { readonly pruned: Pruned; readonly spent: Spent } {
+  function prune(rules: PruneRules): Done {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxStep, marked: [], changed: [] };
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
     const counts = maxSessionsPerOwner !== undefined && rules !== uncrowded;
-    if (counts && !removeSurplus(maxSessionsPerOwner, spent)) uncrowded = rules;
+    const isCrowded = counts && removeSurplus(maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
     if (idleBefore !== undefined) removeLeft(idleBefore.getTime(), spent);
     const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
@@ -35,7 +35,7 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     const isGivenBack = removal.giveBack();
     const { sessions, turns, budget } = spent;
     const more = budget <= 0 || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
-    return { pruned: { sessions, turns, more }, spent };
+    return { pruned: { sessions, turns, more }, spent, isCrowded };
   }
 
   function removeMarked(spent: Spent): void {
@@ -154,7 +154,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   return async (rules) => {
     const { pruned } = await group.add(
       () => prune(rules),
-      ({ spent }) => {
+      ({ spent, isCrowded }) => {
+        if (!isCrowded) uncrowded = rules;
         recent.forgetSessions(spent.marked);
         recent.forget(spent.changed);
       },
@@ -180,6 +181,13 @@ interface Spent {
   readonly marked: string[];
   /** The ids of turns deleted or changed. */
   readonly changed: string[];
+}
+
+interface Done {
+  readonly pruned: Pruned;
+  readonly spent: Spent;
+  /** Whether an owner may still have too many sessions. */
+  readonly isCrowded: boolean;
 }
 
 interface Root {
