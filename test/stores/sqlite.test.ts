@@ -277,6 +277,24 @@ describe("the file of the SQLite store", () => {
   });
 });
 
+test("a file that gets its tables while it is inspected is not taken for another program's", async (context) => {
+  const file = newFile();
+  mkdirSync(dirname(file));
+  const bare = new DatabaseSync(file);
+  bare.exec("PRAGMA journal_mode = WAL");
+  const { prepare } = DatabaseSync.prototype;
+  const inspection = context.mock.method(DatabaseSync.prototype, "prepare", function (this: DatabaseSync, sql: string) {
+    if (sql.includes("sqlite_schema")) {
+      inspection.mock.restore();
+      migrate(bare);
+    }
+    return prepare.call(this, sql);
+  });
+  await createSqliteStore({ file }).close();
+  assert.equal(readVersion(bare), newestVersion);
+  bare.close();
+});
+
 describe("a file that the SQLite store cannot use", () => {
   test("is left as it was when it is not a database", () => {
     for (const text of ["a diary", "a diary\n".repeat(1_000)]) {

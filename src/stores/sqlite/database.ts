@@ -83,7 +83,7 @@ const beginning = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL";
 function begin(file: string): void {
   const database = new DatabaseSync(file, { timeout: openingMs });
   try {
-    database.exec(`PRAGMA synchronous = OFF; ${beginning}; PRAGMA synchronous = NORMAL`);
+    insist(() => database.exec(`PRAGMA synchronous = OFF; ${beginning}; PRAGMA synchronous = NORMAL`));
   } finally {
     database.close();
   }
@@ -92,6 +92,18 @@ function begin(file: string): void {
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** Of two processes that begin a file at once, SQLite refuses one without waiting, as each might wait for the other. */
+function insist(work: () => void): void {
+  const deadline = performance.now() + openingMs;
+  for (;;) {
+    try {
+      return work();
+    } catch (thrown) {
+      if (primaryCodeOf(thrown) !== primary.busy || performance.now() > deadline) throw thrown;
+    }
   }
 }
 
@@ -108,6 +120,8 @@ function prepareFile(file: string): void {
 function isWithoutTables(file: string): boolean {
   const database = new DatabaseSync(file, { readOnly: true, timeout: openingMs });
   try {
+    // One view of all three: another process may be writing the first tables.
+    database.exec("BEGIN");
     const mark = database.prepare("PRAGMA application_id").get() as { application_id: number };
     const tables = database.prepare("SELECT count(*) AS count FROM sqlite_schema").get() as { count: number };
     const version = readVersion(database);
