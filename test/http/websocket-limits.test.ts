@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { authorization, createBox, say, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
@@ -289,6 +290,21 @@ test("a client that does not say goodbye holds up no shutdown", { timeout: 10_00
   const asleep = await dial(context, await box.listen());
   asleep.socket.pause();
   await box.close();
+});
+
+test("a shutdown waits for a client that may not have read its answer", { timeout: 10_000 }, async (context) => {
+  const box = createBox(context, [say("x".repeat(600_000))], { limits: { drainTimeoutMs: 15_000 } });
+  const slow = await dial(context, await box.listen());
+  slow.socket.pause();
+  slow.create();
+  while (!box.logged.some(({ message }) => message === "request")) await new Promise(setImmediate);
+  const closing = box.close();
+  await sleep(800);
+  slow.socket.ping();
+  await sleep(50);
+  slow.socket.resume();
+  assert.equal(textOf(await slow.answer()).length, 600_000);
+  await closing;
 });
 
 test("what waits is not answered to a client that has said goodbye", async (context) => {

@@ -69,7 +69,7 @@ for (const [message, code, remedy] of [
   ["self-signed certificate in certificate chain", "SELF_SIGNED_CERT_IN_CHAIN", /NODE_EXTRA_CA_CERTS/],
   ["unable to verify the first certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE", /NODE_EXTRA_CA_CERTS/],
   ["alert number 116\n", "ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED", /: alert number 116\. .*`tls-auth-clients no`/],
-  ["NOPERM this user has no permissions", undefined, /all commands on its keys and channels/],
+  ["NOPERM this user has no permissions", undefined, /its keys, its channels and all commands that are not dangerous/],
   ["read ECONNRESET", "ECONNRESET", /whether it speaks TLS \(rediss:\/\/\)/],
 ] as const) {
   test(`what to do about a Redis that cannot be opened is told: ${code ?? message}`, () => {

@@ -38,7 +38,7 @@ const maxRefused = 64 * 1024;
 const maxUncounted = 64 * 1024;
 /** How long a client may take to answer a ping. */
 const maxSilenceMs = 60_000;
-/** How long it may take to close. */
+/** How long it may take to close when it has nothing left to read. */
 const maxGoodbyeMs = 500;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
@@ -75,8 +75,9 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
     );
     if (unanswered.length > 0) void writer.write(unanswered);
     else if (isAlwaysTold) void writer.write([toErrorFrame(reason)]);
+    const hasReadAll = pulse.hasReadAll();
     socket.close(closeCode, reason.code);
-    awaitGoodbye(socket);
+    if (hasReadAll) hurryGoodbye(socket);
   }
 
   function retire(chosen: Parting): void {
@@ -130,7 +131,7 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   const arriving = countArriving(request.raw.socket, arrivals, giveUp);
-  watchPulse(socket, writer, limits.heartbeatMs, now);
+  const pulse = watchPulse(socket, request.raw.socket, writer, limits.heartbeatMs, now);
   const { maxMinutes } = settings.webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
@@ -191,33 +192,47 @@ function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: Gate
   };
 }
 
+interface Pulse {
+  /** Whether the client has read all that was sent to it: it has answered a ping, and nothing was sent since. */
+  hasReadAll(): boolean;
+}
+
 /** Pings the client until the connection is closed; cuts it if it takes too long to answer. */
-function watchPulse(socket: WebSocket, writer: FrameWriter, heartbeatMs: number, now: () => Date): void {
-  let pingedAt: number | undefined;
+function watchPulse(
+  socket: WebSocket,
+  stream: Socket,
+  writer: FrameWriter,
+  heartbeatMs: number,
+  now: () => Date,
+): Pulse {
+  let pinged: { readonly at: number; readonly bytes: number } | undefined;
+  let readBytes = stream.bytesWritten;
 
   function ping(): void {
     const at = now().getTime();
-    if (pingedAt !== undefined && at - pingedAt > maxSilenceMs) return socket.terminate();
+    if (pinged !== undefined && at - pinged.at > maxSilenceMs) return socket.terminate();
     // A client that is behind has its own time-out, and would see the ping too late.
     if (socket.bufferedAmount > 0 || !writer.isOpen) return;
-    pingedAt ??= at;
     socket.ping();
+    pinged ??= { at, bytes: stream.bytesWritten };
   }
 
   const pings = setInterval(ping, heartbeatMs);
-  socket.on("pong", () => (pingedAt = undefined));
+  socket.on("pong", () => {
+    readBytes = pinged?.bytes ?? readBytes;
+    pinged = undefined;
+  });
   socket.on("ping", (bytes) => {
     if (writer.isOpen && !writer.isFull) socket.pong(bytes);
   });
   socket.once("close", () => clearInterval(pings));
+  return { hasReadAll: () => stream.bytesWritten === readBytes };
 }
 
-/** Cuts a client that has been sent everything but does not close, e.g. one on a sleeping machine. */
-function awaitGoodbye(socket: WebSocket): void {
-  const looks = setInterval(() => {
-    if (socket.bufferedAmount === 0) socket.terminate();
-  }, maxGoodbyeMs);
-  socket.once("close", () => clearInterval(looks));
+/** Cuts a client that has nothing left to read and does not close, e.g. one on a sleeping machine. */
+function hurryGoodbye(socket: WebSocket): void {
+  const cut = setTimeout(() => socket.terminate(), maxGoodbyeMs);
+  socket.once("close", () => clearTimeout(cut));
 }
 
 function lengthOf(frames: readonly Frame[]): number {

@@ -51,7 +51,7 @@ function toRemedy(cause: unknown): string {
 
 /** The first that matches a code of Redis or TLS. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
-  [/^NOPERM$/, "Give its user all commands on its keys and channels"],
+  [/^NOPERM$/, "Give its user its keys, its channels and all commands that are not dangerous"],
   [
     /^ERR_SSL_.*CERTIFICATE/,
     "Redis asks for a certificate of the gateway's, which has none: set `tls-auth-clients no` in it",
