@@ -65,14 +65,14 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await page.until(`document.querySelector("h1")?.textContent === "Overview"`);
     await shows("Requests to the endpoints");
     await shows("Accepts turns");
-    await shows("Up for");
+    await shows("Uptime");
     await page.until(`document.querySelector("#health").innerText === "Ready"`);
     assert.equal(await page.evaluate("location.href"), `${address}/console`);
   });
 
   await context.test("where the endpoints have a token of their own, it asks for that one in words", async () => {
     await page.click("#views a", "Try it");
-    await shows("The general token does not open the endpoints of this gateway");
+    await shows("The general token does not open this gateway's endpoints, because");
     await signIn(general);
     await shows("This token is valid, but it opens only the operator routes.");
     await signIn(forEndpoints);
@@ -108,7 +108,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
       const figures = await page.evaluate(
         `Object.fromEntries([...document.querySelectorAll(".figures div")].map((each) => each.innerText.split("\\n").filter(Boolean)).map(([name, ...rest]) => [name, rest.join(" ")]))`,
       );
-      const { "Up for": up, ...others } = figures as Record<string, string>;
+      const { Uptime: up, ...others } = figures as Record<string, string>;
       assert.match(up ?? "", /^\d+ s since \w+ \d+/);
       assert.equal(others["Turns running"], "0 0 waiting");
       assert.equal(others["Tokens read"], "38 14 written");
@@ -193,7 +193,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
     await page.click("dialog button", "Keep it");
     await page.click("button.danger", "Delete…");
     await page.click("dialog button", "Delete");
-    await shows("No session is kept yet.");
+    await shows("No sessions are stored yet.");
   });
 
   await context.test("a session's threads, its reasoning, its calls and their outputs are shown", async () => {
@@ -263,7 +263,7 @@ test("The console in a browser", { skip: missing, timeout: 60_000 }, async (cont
       assert.ok(listed! >= names.length);
       assert.equal(different, listed);
       await page.click("[data-part=filter] button");
-      await shows("The owner 'nobody' has no session.");
+      await shows("The owner 'nobody' has no sessions.");
     },
   );
 

@@ -83,7 +83,7 @@ test(
     await page.until(`document.querySelector("h1")?.textContent === "Sessions"`);
     proxy.passOn();
     await look();
-    await shows("No session is kept yet.");
+    await shows("No sessions are stored yet.");
     assert.equal(await page.evaluate(`document.querySelector("main").innerText.includes("502")`), false);
   },
 );
