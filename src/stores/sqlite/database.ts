@@ -1,20 +1,11 @@
 /** Opens a store's file: only ours, private to its user, set up for durability, and of the newest schema. */
-import {
-  type Stats,
-  accessSync,
-  closeSync,
-  constants,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
+import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
 import { primary, primaryCodeOf } from "../codes.ts";
 import { DatabaseSync } from "../engine.ts";
+import { syncPath } from "./sync.ts";
 import { fileGone } from "./trouble.ts";
 
 /** Throws `store_unavailable` for a file that is not ours or newer than we are, and leaves it as it was. */
@@ -55,6 +46,7 @@ const damageRemedy =
 
 /** At the start nobody waits for us yet, so another process may take its time. */
 const openingMs = 10_000;
+const retryMs = 5;
 /** Waiting for another process's lock blocks the event loop, so it is short; only the command line writes beside us. */
 const busyMs = 1_000;
 
@@ -77,8 +69,8 @@ const settings = `
 const beginning = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL";
 
 /**
- * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so. It has
- * its own connection, because closing the descriptor drops all locks that this process has on the file.
+ * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so. It
+ * has its own connection, so that the file is synced while no lock is held on it.
  */
 function begin(file: string): void {
   const database = new DatabaseSync(file, { timeout: openingMs });
@@ -87,12 +79,7 @@ function begin(file: string): void {
   } finally {
     database.close();
   }
-  const descriptor = openSync(file, "r+");
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  syncPath(file, "r+");
 }
 
 /** Of two processes that begin a file at once, SQLite refuses one without waiting, as each might wait for the other. */
@@ -103,6 +90,7 @@ function insist(work: () => void): void {
       return work();
     } catch (thrown) {
       if (primaryCodeOf(thrown) !== primary.busy || performance.now() > deadline) throw thrown;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryMs);
     }
   }
 }

@@ -119,13 +119,18 @@ function writeAgain(log: number): void {
 /** A new log could be on disk without its name. */
 function nameOnDisk(file: string): void {
   try {
-    const folder = openSync(dirname(file), "r");
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
-    }
+    syncPath(dirname(file), "r");
   } catch {
     // An unreadable folder, or a system that cannot sync one: it writes the name by itself, in a while.
+  }
+}
+
+/** Only for what this process holds no lock on: closing the descriptor would drop it. */
+export function syncPath(path: string, flags: "r" | "r+"): void {
+  const descriptor = openSync(path, flags);
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
