@@ -68,7 +68,9 @@ function show(root, { summary, now }, rate) {
   part(root, "share", HTMLElement).replaceChildren(
     ...outcomes.map((outcome) => {
       const piece = make("i", { class: outcome });
-      piece.style.flexGrow = String(totalOf(endpoints, [outcome]));
+      const count = totalOf(endpoints, [outcome]);
+      piece.style.flexGrow = String(count);
+      piece.hidden = count === 0;
       return piece;
     }),
   );
