@@ -14,6 +14,19 @@ export const primary = {
 
 /** The code of an SQLite error; undefined for any other. */
 export function primaryCodeOf(thrown: unknown): number | undefined {
+  const code = codeOf(thrown);
+  return code === undefined ? undefined : code & 0xff;
+}
+
+/** A killed process left a rollback journal, which a read-only connection cannot apply. A store never has one. */
+export function hasJournal(thrown: unknown): boolean {
+  return codeOf(thrown) === readOnlyRollback;
+}
+
+const readOnlyRollback = 776;
+
+/** The extended code. */
+function codeOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return undefined;
-  return thrown.errcode & 0xff;
+  return thrown.errcode;
 }

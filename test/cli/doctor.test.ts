@@ -25,6 +25,7 @@ import { keepToken } from "../../src/config/token.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
+import { writeUnfinished } from "../stores/files.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { surroundings } from "../config/house.ts";
 import { portico } from "./screen.ts";
@@ -162,6 +163,8 @@ test("A store that is damaged, newer, another's or no store at all is a problem 
 
   writeFileSync(file, "no database, but long enough to be taken for one".repeat(100));
   assert.match(await judge(), /cannot be read: .*not a database; /);
+  writeUnfinished(file);
+  assert.match(await judge(), /has the journal of an unfinished change beside it; name another/);
 });
 
 test("What a first start left that found no room is made at the next one.", async (context) => {

@@ -1,5 +1,5 @@
 /** Files for the tests of stores that need one. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -21,4 +21,14 @@ export function look(file: string, query: string): unknown {
   } finally {
     database.close();
   }
+}
+
+/** A file as a program leaves it that is killed in the middle of a transaction, with its journal beside it. */
+export function writeUnfinished(file: string): void {
+  const database = new DatabaseSync(`${file}.running`);
+  database.exec("CREATE TABLE songs (name TEXT); PRAGMA cache_size = 1; BEGIN");
+  // More than the cache holds: the rest is written to the file before the end of the transaction.
+  database.exec("INSERT INTO songs SELECT hex(zeroblob(2000)) FROM json_each('[1, 2, 3, 4, 5, 6, 7, 8]')");
+  for (const ending of ["", "-journal"]) copyFileSync(`${file}.running${ending}`, `${file}${ending}`);
+  database.close();
 }

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, watch, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
 import type { StoredTurn } from "../../src/core/store.ts";
@@ -11,7 +11,7 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { toRow } from "../../src/stores/row.ts";
 import { migrate, newestVersion, readVersion } from "../../src/stores/sqlite/schema.ts";
 import { describeStore } from "./contract.ts";
-import { createFiles, look } from "./files.ts";
+import { createFiles, look, writeUnfinished } from "./files.ts";
 import {
   findByExchange,
   fullTold,
@@ -277,6 +277,19 @@ describe("the file of the SQLite store", () => {
   });
 });
 
+test("a new file never has a journal, which a killed process would leave beside it", async () => {
+  const file = newFile();
+  mkdirSync(dirname(file));
+  const watcher = watch(dirname(file));
+  const seen = new Set<string>();
+  watcher.on("change", (_, name) => seen.add(String(name)));
+  const store = createSqliteStore({ file });
+  while (!seen.has(`${basename(file)}-wal`)) await once(watcher, "change");
+  watcher.close();
+  assert.ok(!seen.has(`${basename(file)}-journal`));
+  await store.close();
+});
+
 test("a file that gets its tables while it is inspected is not taken for another program's", async (context) => {
   const file = newFile();
   mkdirSync(dirname(file));
@@ -312,6 +325,15 @@ describe("a file that the SQLite store cannot use", () => {
     database.exec("CREATE TABLE songs (name TEXT)");
     database.close();
     refusesAndLeaves(file, /another program's database\. Name another file/);
+  });
+
+  test("is left as it was, with its journal, when a program was killed while changing it", () => {
+    const file = newFile();
+    mkdirSync(dirname(file));
+    writeUnfinished(file);
+    const journal = readFileSync(`${file}-journal`);
+    refusesAndLeaves(file, /has the journal of an unfinished change beside it\. Name another file/);
+    assert.deepEqual(readFileSync(`${file}-journal`), journal);
   });
 
   test("keeps the version of the release that wrote it when one of the steps to ours fails", () => {

@@ -8,7 +8,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileOfStore } from "../../config/store.ts";
 import { applicationId, newestVersion, readVersion } from "../../stores/sqlite/schema.ts";
 import { codeOf, messageOf } from "../../core/errors.ts";
-import { primary, primaryCodeOf } from "../../stores/codes.ts";
+import { hasJournal, primary, primaryCodeOf } from "../../stores/codes.ts";
 import { type Finding, formatBytes, ok, problemWith, warning } from "./finding.ts";
 
 const about = "store";
@@ -35,6 +35,10 @@ export async function judgeStore(url: string): Promise<Finding> {
     if (primaryCodeOf(thrown) === primary.corrupt) {
       const remedy = "restore a backup, or move it away: the next start creates an empty one";
       return problemWith(about, `${file} is damaged: ${reason}; ${remedy}`);
+    }
+    if (hasJournal(thrown)) {
+      const remedy = "name another (gateway.sessions.store), or open it once with the program that wrote it";
+      return problemWith(about, `${file} has the journal of an unfinished change beside it; ${remedy}`);
     }
     const remedy = "check that it is one of Portico's stores and readable, or name another (gateway.sessions.store)";
     return problemWith(about, `${file} cannot be read: ${reason}; ${remedy}`);

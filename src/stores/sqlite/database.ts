@@ -3,7 +3,7 @@ import { type Stats, accessSync, closeSync, constants, mkdirSync, openSync, real
 import { dirname } from "node:path";
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { applicationId, migrate, newestVersion, readVersion } from "./schema.ts";
-import { primary, primaryCodeOf } from "../codes.ts";
+import { hasJournal, primary, primaryCodeOf } from "../codes.ts";
 import { DatabaseSync } from "../engine.ts";
 import { syncPath } from "./sync.ts";
 import { fileGone } from "./trouble.ts";
@@ -69,13 +69,19 @@ const settings = `
 const beginning = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL";
 
 /**
- * There is nothing yet for a journal to save; but SQLite discards the log of an empty file, so this must not stay so. It
- * has its own connection, so that the file is synced while no lock is held on it.
+ * There is nothing yet for a journal to save, and one left by a process that is killed here would keep the file from
+ * being inspected; but SQLite discards the log of an empty file, so this must not stay so. It has its own connection, so
+ * that the file is synced while no lock is held on it.
  */
 function begin(file: string): void {
   const database = new DatabaseSync(file, { timeout: openingMs });
   try {
-    insist(() => database.exec(`PRAGMA synchronous = OFF; ${beginning}; PRAGMA synchronous = NORMAL`));
+    insist(() => {
+      const { journal_mode: mode } = database.prepare("PRAGMA journal_mode").get() as { journal_mode: string };
+      // A file that is in this mode has been begun by another process, which may be using it.
+      if (mode !== "wal") database.exec("PRAGMA journal_mode = MEMORY");
+      database.exec(`PRAGMA synchronous = OFF; ${beginning}; PRAGMA synchronous = NORMAL`);
+    });
   } finally {
     database.close();
   }
@@ -126,15 +132,17 @@ function isWithoutTables(file: string): boolean {
     }
     return isNew;
   } catch (thrown) {
-    throw primaryCodeOf(thrown) === primary.notDatabase
-      ? refusal(file, "is not a database.", anotherFile, thrown)
-      : thrown;
+    if (primaryCodeOf(thrown) === primary.notDatabase) throw refusal(file, "is not a database.", anotherFile, thrown);
+    if (hasJournal(thrown)) throw refusal(file, "has the journal of an unfinished change beside it.", finishIt, thrown);
+    throw thrown;
   } finally {
     database.close();
   }
 }
 
 const anotherFile = "Name another file for the session store; this one was left as it is.";
+const finishIt =
+  "Name another file for the session store, or open this one once with the program that wrote it, or with the `sqlite3` shell, to undo the change; both files were left as they are.";
 
 /** The path of an open database's file, links resolved: SQLite puts the log beside the file, not the link. */
 export function findFile(file: string): string {
