@@ -332,6 +332,17 @@ test("the same end of two conversations finds neither", async () => {
   assert.deepEqual(seen, [...talk("hi", "thanks"), user("which?")]);
 });
 
+test("the end of a history continues a thread that nothing follows yet, and then branches off", async () => {
+  const say = createScene();
+  await say([user("one")]);
+  await say([...talk("one"), user("two")]);
+  // The same answer twice, of which the newest is continued.
+  for (const _ of [1, 2]) await say([...talk("one", "two"), user("three")]);
+  await say([...talk("one", "two", "three"), user("four")]);
+  assert.equal((await say([...talk("two", "three"), user("five")])).history, "matched");
+  assert.equal((await say([...talk("two", "three"), user("six")])).history, "forked");
+});
+
 test("a thread that ends with all that was shown goes before one that only begins so", async () => {
   const say = createScene();
   for (const text of ["one", "hi", "two"]) await say([user(text)]);

@@ -2,7 +2,7 @@
 import type { Chain } from "./chain.ts";
 import type { Item, ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
-import type { Session, SessionStore } from "../store.ts";
+import type { Session, SessionStore, Twin } from "../store.ts";
 import type { Match, Ways } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
 import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
@@ -67,18 +67,23 @@ export async function matchTail(
   const history = historyOf(shown);
   const candidates = await findCandidates(store, chain, session, history);
   if (candidates.length === 0) return undefined;
-  const paths = await Promise.all(candidates.map((id) => store.readPath(id)));
-  const alike = paths.filter((path) => endsAlike(path, history, showAll));
-  const called = session.resends ? [] : alike.filter((path) => namesCall(shown, path));
+  const read = await Promise.all(
+    candidates.map(async ({ id, hasChildren }) => ({ hasChildren, path: await store.readPath(id) })),
+  );
+  const alike = read.filter(({ path }) => endsAlike(path, history, showAll));
+  const called = session.resends ? [] : alike.filter(({ path }) => namesCall(shown, path));
   const exchanges = history.filter((run) => run.side === "model").length;
   const isSure = called.length > 0 || exchanges >= sureExchanges || (await hasOneThread(store, session, isOneTalk));
   if (!isSure) return undefined;
   const matching = called.length > 0 ? called : alike;
-  const [path] = matching;
+  const [newest] = matching;
   // If two conversations end alike, neither is identified.
-  if (path === undefined || matching.some((other) => rootOf(other)?.id !== rootOf(path)?.id)) return undefined;
-  const found = await store.findByDigest(session.id, [path.tip?.digest ?? ""]);
-  return matchEnd(shown, path, found?.hasChildren === true ? "forked" : "matched");
+  if (newest === undefined || matching.some(({ path }) => rootOf(path)?.id !== rootOf(newest.path)?.id))
+    return undefined;
+  // Of turns that end the same words, one that nothing follows: it can be continued without a branch.
+  const same = matching.filter(({ path }) => path.tip?.digest === newest.path.tip?.digest);
+  const { path, hasChildren } = same.find((twin) => !twin.hasChildren) ?? newest;
+  return matchEnd(shown, path, hasChildren ? "forked" : "matched");
 }
 
 /**
@@ -96,10 +101,13 @@ async function findCandidates(
   chain: Chain,
   session: Session,
   history: readonly Run[],
-): Promise<readonly string[]> {
+): Promise<readonly Twin[]> {
   const exchange = chain.exchangeOf(session.id, history);
-  if (exchange === undefined) return session.tip === undefined ? [] : [session.tip];
-  return (await store.findTwins(session.id, "exchange", exchange)).map(({ id }) => id);
+  if (exchange !== undefined) return store.findTwins(session.id, "exchange", exchange);
+  const tip = session.tip === undefined ? undefined : (await store.readPath(session.tip)).tip;
+  if (tip === undefined) return [];
+  const twins = await store.findTwins(session.id, "digest", tip.digest ?? "");
+  return [twins.find(({ id }) => id === tip.id) ?? { id: tip.id, hasChildren: false }];
 }
 
 /**
