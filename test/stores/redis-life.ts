@@ -50,6 +50,13 @@ function createLeapingClock(): () => Date {
   return () => new Date((time += 1_000));
 }
 
+/** Deletes the lease of a store's only gateway. Returns its key. */
+async function loseLease(server: RedisServer, prefix: string): Promise<string> {
+  const [lease = ""] = /\{\S+?\}:lease:\S+/.exec(await server.ask("KEYS", `{${prefix}}:lease:*`)) ?? [];
+  assert.equal(await server.ask("DEL", lease), ":1\r\n");
+  return lease;
+}
+
 const works = (store: SessionStore) => () =>
   store.check().then(
     () => true,
@@ -287,15 +294,25 @@ export function describeTrouble(server: () => RedisServer): void {
 
     const refusals: readonly (readonly [what: string, begin: string[], end: string[], says: RegExp])[] = [
       ["is full", ["CONFIG", "SET", "maxmemory", "1"], ["CONFIG", "SET", "maxmemory", "0"], /Redis is out of memory/],
+      [
+        "evicts the lease",
+        ["CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "volatile-lru"],
+        ["CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"],
+        /Redis is out of memory and evicts the gateway's keys\. Set `maxmemory-policy noeviction`/,
+      ],
       ["is a replica", ["REPLICAOF", "127.0.0.1", "1"], ["REPLICAOF", "NO", "ONE"], /Redis is a read-only replica/],
     ];
     for (const [what, begin, end, message] of refusals) {
       test(`while Redis ${what} nothing is kept, and it is known why; then it goes on`, async (context) => {
         let time = 0;
-        const store = await open(context, { url: server().url(), now: () => new Date(time) });
+        const url = server().url(what.replaceAll(" ", "-"));
+        const store = await open(context, { url, now: () => new Date(time), times: { ...times, renewMs: 60_000 } });
+        await store.claim();
         const before = makeTurn({});
         await store.commit({ turns: [before] });
         await store.check();
+        // As after a long time.
+        await loseLease(server(), what.replaceAll(" ", "-"));
         assert.equal(await server().ask(...begin), "+OK\r\n");
         try {
           await assert.rejects(store.commit({ turns: [makeTurn({})] }), { code: "store_unavailable", message });
@@ -312,6 +329,14 @@ export function describeTrouble(server: () => RedisServer): void {
       });
     }
 
+    test("that keys are missing, as after an eviction, is told", async (context) => {
+      const store = await open(context, { url: server().url("evicted") });
+      const [, second] = await keepThread(store, 3);
+      await server().ask("DEL", `{evicted}:t:${second!.id}`);
+      const message = /some of its data is missing.* Set `maxmemory-policy noeviction` .*import an archive/;
+      await assert.rejects(gather(store.exportRecords()), { code: "store_unavailable", message });
+    });
+
     test("what gives room works while Redis is full, and the lease is kept", async (context) => {
       const store = await open(context, { url: server().url("full") });
       await store.claim();
@@ -319,8 +344,7 @@ export function describeTrouble(server: () => RedisServer): void {
       await keepBelow(store, second!, {});
       await server().ask("CONFIG", "SET", "maxmemory", "1");
       try {
-        const [lease = ""] = /\{full\}:lease:\S+/.exec(await server().ask("KEYS", "{full}:lease:*")) ?? [];
-        assert.equal(await server().ask("DEL", lease), ":1\r\n");
+        const lease = await loseLease(server(), "full");
         await until(async () => (await server().ask("EXISTS", lease)) === ":1\r\n");
         assert.equal(await store.deleteTurn("alice", third!.id), true);
         assert.equal(await store.deleteTurn("alice", second!.id), true);
@@ -387,8 +411,7 @@ export function describeTrouble(server: () => RedisServer): void {
     test("a lease that Redis has lost, as by FLUSHALL, is taken again by the next write", async (context) => {
       const store = await open(context, { url: server().url("emptied"), times: { ...times, renewMs: 60_000 } });
       await store.claim();
-      const [lease = ""] = /\{emptied\}:lease:\S+/.exec(await server().ask("KEYS", "{emptied}:lease:*")) ?? [];
-      assert.equal(await server().ask("DEL", lease), ":1\r\n");
+      await loseLease(server(), "emptied");
       const turn = await keepSession(store, {});
       assert.deepEqual(await readTurns(store, turn.id), [turn]);
       await store.check();

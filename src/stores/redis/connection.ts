@@ -7,7 +7,7 @@ import { createEar } from "./ear.ts";
 import { type Patience, createPatience } from "./patience.ts";
 import type { Reply, Script } from "./script.ts";
 import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
-import { codeOf, explain, isLost, toRefusal } from "./trouble.ts";
+import { codeOf, evicted, explain, isLost, toRefusal } from "./trouble.ts";
 
 export interface Connection {
   /**
@@ -39,8 +39,8 @@ export interface ConnectionOptions {
   readonly scripts: readonly Script[];
   /** Called on every connection before anything else is sent. */
   readonly onReady: (connection: Connection) => void;
-  /** Called when Redis has lost the gateway's lease, before what it refused for that is sent again. */
-  readonly onForgotten?: (connection: Connection) => void;
+  /** Called when Redis has lost the gateway's lease, before what it refused for that is sent again. True: it is back. */
+  readonly onForgotten?: (connection: Connection) => Promise<boolean>;
   /** How long Redis may be silent before the connection is given up. */
   readonly timeoutMs: number;
   /** How long the first connection may take. */
@@ -205,11 +205,12 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   /**
    * Sends again what a node has refused unread: where the store is by then, or once all of it has moved. What may be
-   * done `twice` is sent again on the next connection too. A missing lease was lost with other data, as by FLUSHALL.
+   * done `twice` is sent again on the next connection too. A missing lease was lost with other data, as by FLUSHALL; or
+   * Redis evicts it, again and again.
    */
   async function insist(say: () => Promise<Reply>, patienceMs: number, twice: boolean): Promise<Reply> {
     const since = performance.now();
-    let isForgotten = false;
+    let retaken: Promise<boolean> | undefined;
     for (let attempts = 0; ; attempts += 1) {
       if (!isReady()) await whenBack(patienceMs);
       const asked = client;
@@ -217,9 +218,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
         return await say();
       } catch (thrown) {
         const [code, restMs] = [codeOf(thrown), since + timeoutMs - performance.now()];
-        if (code === "NOLEASE" && !isForgotten) {
-          isForgotten = true;
-          onForgotten?.(connection);
+        if (code === "NOLEASE" && onForgotten !== undefined) {
+          if (retaken !== undefined) throw (await retaken) ? evicted(thrown) : thrown;
+          retaken = onForgotten(connection);
+          // It may fail before the answer that asks for it.
+          retaken.catch(() => {});
           continue;
         }
         const isGone = twice && isLost(thrown) && asked?.isReady !== true;

@@ -9,8 +9,8 @@ export interface Lease {
   claim(connection: Connection): Promise<void>;
   /** Renews it on a new connection. What was sent before and arrives only now is fenced off. */
   reconnect(connection: Connection): void;
-  /** Takes it again if Redis has lost it, before anything else is sent. */
-  retake(connection: Connection): void;
+  /** Takes it again if Redis has lost it, before anything else is sent. True if it is taken by then. */
+  retake(connection: Connection): Promise<boolean>;
   release(connection: Connection): Promise<void>;
 }
 
@@ -45,8 +45,8 @@ export function createLease({ leaseMs, renewMs }: LeaseTimes, whenRenewed: () =>
       connections += 1;
       renew(connection);
     },
-    retake(connection) {
-      if (renewal !== undefined) ask(connection).catch(() => {});
+    async retake(connection) {
+      return renewal !== undefined && (await ask(connection)) === 1;
     },
     async release(connection) {
       if (renewal === undefined) return;

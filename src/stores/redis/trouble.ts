@@ -18,8 +18,19 @@ export function toRefusal(thrown: unknown): GatewayError {
 
 /** Strangers read it at `/readyz`, so it does not name the server; its cause is for the log. */
 function cannotUse(thrown: unknown): GatewayError {
-  const reason = thrown instanceof Error ? (troubles.get(codeOf(thrown)) ?? unknownTrouble) : unknownTrouble;
+  const reason = troubles.get(codeOf(thrown)) ?? (isScriptError(thrown) ? dataMissing : unknownTrouble);
   return unavailable(`The session store cannot be used now: ${reason}`, thrown);
+}
+
+/** One of our scripts did not find what should be there. */
+function isScriptError(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.message.startsWith("ERR user_script:");
+}
+
+/** Redis had just stored the lease, and has lost it again. */
+export function evicted(cause: unknown): GatewayError {
+  const reason = `Redis is out of memory and evicts the gateway's keys. ${noEviction}, and give it more memory.`;
+  return unavailable(`The session store cannot be used now: ${reason}`, cause);
 }
 
 export function unreachable(cause?: unknown): GatewayError {
@@ -81,6 +92,9 @@ const itGoesOn = "The gateway continues by itself";
 const credentials =
   "Redis rejects the gateway's user name or password. Check gateway.sessions.store and the server's users.";
 const unknownTrouble = "the gateway's log has the cause. Try again in a moment.";
+
+const noEviction = "Set `maxmemory-policy noeviction` in Redis";
+const dataMissing = `some of its data is missing, as after Redis has evicted keys. ${noEviction}, and import an archive into an empty store.`;
 
 const moving = "the Redis cluster is moving data to another node";
 const passingTroubles = new Map<string, string>([
