@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openStore } from "../../src/stores/index.ts";
 import { cannotOpen } from "../../src/stores/redis/trouble.ts";
+import { cannotOpen as cannotOpenFile } from "../../src/stores/sqlite/database.ts";
 
 test("memory: opens a store that needs no file", async () => {
   const store = await openStore("memory:");
@@ -74,5 +75,16 @@ for (const [message, code, remedy] of [
 ] as const) {
   test(`what to do about a Redis that cannot be opened is told: ${code ?? message}`, () => {
     assert.match(cannotOpen(Object.assign(new Error(message), { code }), "redis://host").message, remedy);
+  });
+}
+
+for (const [message, errcode, remedy] of [
+  ["database or disk is full", 13, /Make room on its disk/],
+  // The index of the log could not grow.
+  ["disk I/O error", 4874, /its disk is neither full nor failing/],
+  ["unable to open database file", 14, /Check that the gateway's user may read and write it/],
+] as const) {
+  test(`what to do about a file that cannot be opened is told: ${message}`, () => {
+    assert.match(cannotOpenFile("/sessions.db", Object.assign(new Error(message), { errcode })).message, remedy);
   });
 }

@@ -34,13 +34,15 @@ export function cannotOpen(file: string, thrown: unknown): GatewayError {
   const reason = messageOf(thrown);
   const code = primaryCodeOf(thrown);
   if (code === primary.corrupt) return refusal(file, `is damaged: ${reason}.`, damageRemedy, thrown);
-  const remedy =
-    code === primary.full
-      ? "Make room on its disk, or name another file for the session store."
-      : "Check that the gateway's user may read and write it and its folder.";
-  return refusal(file, `cannot be opened: ${reason}.`, remedy, thrown);
+  return refusal(file, `cannot be opened: ${reason}.`, remedies.get(code) ?? usualRemedy, thrown);
 }
 
+/** On a full disk it depends on which of the files cannot grow whether SQLite says so. */
+const remedies = new Map<number | undefined, string>([
+  [primary.full, "Make room on its disk, or name another file for the session store."],
+  [primary.diskFails, "Check that it is a file, and that its disk is neither full nor failing."],
+]);
+const usualRemedy = "Check that the gateway's user may read and write it and its folder.";
 const damageRemedy =
   "Restore a backup (an archive or a copy of the file), or move the file away: the next start creates an empty one.";
 
