@@ -25,6 +25,15 @@ test("failures in a row open it, and nobody is let through until its time is ove
   assert.notEqual(breaker.enter(), undefined);
 });
 
+test("a clock that is set back does not keep it open for longer", () => {
+  const { breaker, fail, turn } = open();
+  fail(2);
+  turn(-3_600_000);
+  assert.equal(breaker.state().state, "half-open");
+  assert.notEqual(breaker.enter(), undefined);
+  assert.equal(breaker.enter(), undefined);
+});
+
 test("it opens after so many failures, for so long", () => {
   const { breaker, fail, turn } = open({ failures: 5, openMs: 10_000 });
   fail(4);

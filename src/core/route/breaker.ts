@@ -54,6 +54,11 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
     era++;
   }
 
+  /** A clock that was set back does not prolong it. */
+  function isResting(time: number, until: number): boolean {
+    return time < until && time >= until - openMs;
+  }
+
   function learn(outcome: Outcome, why: string | undefined): void {
     if (outcome === "answered") {
       failures = 0;
@@ -75,7 +80,7 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
     enter() {
       if (opensUntil !== undefined) {
         const time = now().getTime();
-        if (time < opensUntil) return undefined;
+        if (isResting(time, opensUntil)) return undefined;
         isProbed = true;
         // A model may think for long before its first word: if this one does, another probe may pass meanwhile.
         opensUntil = time + openMs;
@@ -88,7 +93,7 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
     },
     state() {
       if (opensUntil === undefined) return { state: "closed", failures, opensUntil };
-      const isOpen = !isProbed && now().getTime() < opensUntil;
+      const isOpen = !isProbed && isResting(now().getTime(), opensUntil);
       const why = lastWhy !== undefined && { why: lastWhy };
       return { state: isOpen ? "open" : "half-open", failures, opensUntil, ...why };
     },
