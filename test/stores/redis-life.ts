@@ -347,7 +347,11 @@ export function describeTrouble(server: () => RedisServer): void {
         const lease = await loseLease(server(), "full");
         await until(async () => (await server().ask("EXISTS", lease)) === ":1\r\n");
         assert.equal(await store.deleteTurn("alice", third!.id), true);
-        assert.equal(await store.deleteTurn("alice", second!.id), true);
+        // As the command line does.
+        const beside = await open(context, { url: server().url("full") });
+        assert.equal(await beside.deleteTurn("alice", second!.id), true);
+        const none = createRedisStore({ url: server().url("none"), times });
+        await assert.rejects(none, { message: /OOM.* Give Redis more memory, or name another server/ });
         assert.equal(await store.deleteSession("alice", first!.session!), true);
       } finally {
         await server().ask("CONFIG", "SET", "maxmemory", "0");

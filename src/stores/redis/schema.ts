@@ -18,8 +18,10 @@ type Send = (...command: readonly string[]) => Promise<Reply>;
 
 /** Marks a new store. Throws `store_unavailable` for one of a newer release, and leaves it as it was. */
 export async function prepareStore(send: Send, key: (name: string) => string, address: Address): Promise<Secrets> {
-  await send("SET", key("version"), String(newestVersion), "NX");
-  const version = Number(await send("GET", key("version")));
+  const find = () => send("GET", key("version"));
+  // A Redis that is full refuses to set it even if it is there, and then nothing could be deleted.
+  if ((await find()) === null) await send("SET", key("version"), String(newestVersion), "NX");
+  const version = Number(await find());
   if (version !== newestVersion) {
     throw new GatewayError(
       "store_unavailable",

@@ -62,6 +62,8 @@ function toRemedy(cause: unknown): string {
 
 /** The first that matches a code of Redis or TLS. */
 const remedies: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/^OOM$/, "Give Redis more memory, or name another server"],
+  [/^READONLY$/, "Name the primary"],
   [/^NOPERM$/, "Give its user its keys, its channels and all commands that are not dangerous"],
   [
     /^ERR_SSL_.*CERTIFICATE/,
