@@ -1,11 +1,10 @@
 /**
- * How much of a shown history the session's current thread already has, found by comparing words: that costs a tenth of
- * hashing them, and most callers show exactly what they have just heard.
+ * How much of a shown history the session's current thread already has, found by comparing words: that costs a
+ * twentieth of hashing them, and most callers show exactly what they have just heard.
  */
 import type { Content, Item } from "../item.ts";
-import type { Path } from "./path.ts";
+import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
-import type { PathTurn } from "../store.ts";
 import { canonicalJson, canonOf, canonOfOther, sideOf, squeeze } from "./runs.ts";
 
 /** A beginning of the shown items. */
@@ -23,11 +22,12 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
   const { turns, talk, ends } = track;
   /** The caller's ids of our calls. */
   const names = new Map<string, string>();
-  let ours = 0;
   const start = findSaid(items, 0, end);
-  let theirs = start;
-  let met = 0;
-  let last: Item | undefined;
+  const verbatim = countVerbatim(items, start, end, comparable, track);
+  let ours = ends[verbatim - 1] ?? 0;
+  let theirs = start + ours;
+  let met = ours;
+  let last = talk[ours - 1];
 
   /** Whether the caller shows all of the turn next. */
   function meets(turn: number): boolean {
@@ -72,16 +72,43 @@ export function findKnown({ items, end }: Shown, { comparable, track }: Path): B
     return shown === undefined || last === undefined || next === end || sideOf(shown) !== sideOf(last);
   }
 
-  let known: PathTurn | undefined;
-  let length = 0;
-  let isPure = false;
-  for (let turn = 0; turn < comparable && meets(turn); turn += 1) {
+  let known = turns[verbatim - 1];
+  let length = theirs;
+  let isPure = true;
+  for (let turn = verbatim; turn < comparable && meets(turn); turn += 1) {
     if (!isBetween()) continue;
     known = turns[turn];
     length = theirs;
     isPure = theirs === start + met;
   }
   return known?.digest === undefined ? undefined : { length, digest: known.digest, start: isPure ? start : undefined };
+}
+
+/**
+ * How many turns, from the first on, are shown message by message and end where another side goes on: nearly all are,
+ * and a loop without closures takes half the time.
+ */
+function countVerbatim(items: readonly Item[], start: number, end: number, comparable: number, track: Track): number {
+  const { talk, ends } = track;
+  let ours = 0;
+  let theirs = start;
+  for (let turn = 0; turn < comparable; turn += 1) {
+    for (const until = ends[turn] ?? 0; ours < until; ours += 1, theirs += 1) {
+      if (theirs >= end || !isSameMessage(talk[ours], items[theirs])) return turn;
+    }
+    if (theirs < end && !isFromOthers(talk[ours - 1], items[theirs])) return turn;
+  }
+  return comparable;
+}
+
+function isSameMessage(ours: Item | undefined, theirs: Item | undefined): boolean {
+  if (ours?.type !== "message" || theirs?.type !== "message") return false;
+  return ours.content === theirs.content && ours.role === theirs.role;
+}
+
+function isFromOthers(last: Item | undefined, next: Item | undefined): boolean {
+  if (last?.type !== "message" || next?.type !== "message") return false;
+  return last.role === "user" ? next.role === "assistant" : next.role === "user";
 }
 
 /** The place of the next item that counts. */

@@ -38,7 +38,7 @@ export interface Path {
   readonly track: Track;
 }
 
-interface Track {
+export interface Track {
   readonly turns: PathTurn[];
   readonly talk: Item[];
   /** Where each turn ends in the talk. */
