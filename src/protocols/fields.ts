@@ -107,8 +107,10 @@ export function readArray(fields: Fields, key: string): readonly unknown[] | und
 
 /** The objects of a list, each with its path. */
 export function readObjects(fields: Fields, key: string): readonly Fields[] | undefined {
+  const list = readArray(fields, key);
+  if (list === undefined) return undefined;
   const path = pathOf(fields, key);
-  return readArray(fields, key)?.map((value, index) => toFields(value, `${path}[${index}]`));
+  return list.map((value, index) => toFields(value, `${path}[${index}]`));
 }
 
 const maxOthers = 1_000;
@@ -118,7 +120,7 @@ const maxOthers = 1_000;
  * way, so their number is limited.
  */
 export function readOthers({ path, values }: Fields, known: ReadonlySet<string>): Fields["values"] | undefined {
-  const keys = Object.keys(values).filter((key) => values[key] !== null && !known.has(key));
+  const keys = Object.keys(values).filter((key) => !known.has(key) && values[key] !== null);
   if (keys.length === 0) return undefined;
   if (keys.length > maxOthers) {
     throw tooLong(path || "body", "too many properties", `at most ${maxOthers} unknown properties`, keys.length);
