@@ -313,6 +313,24 @@ test("errors in other shapes, or in none, are read as far as they go", async () 
   assert.match(String(html.cause), /<html>/);
 });
 
+test("a 404 about the path says that the adapter's base URL is to be checked, one about a model is passed on", async () => {
+  const aboutPath = "The upstream has nothing at this path (status 404). Check the adapter's base URL.";
+  const refusals: readonly Script[] = [
+    answerJson({ detail: "Not Found" }, 404),
+    answerJson({ error: { message: "Invalid URL (POST /chat/completions)", code: null } }, 404),
+    answerJson({ error: { message: "Unknown request URL: POST /chat/completions.", code: "unknown_url" } }, 404),
+    (_, response) => void response.writeHead(404).end("404 page not found"),
+  ];
+  for (const refusal of refusals) {
+    const failure = await failureOf(refusal);
+    assert.equal(failure.message, aboutPath);
+    assert.equal(failure.wireCode, "adapter_not_found");
+  }
+  const model = await failureOf(answerJson({ error: { message: "model 'x' not found", code: "not_found" } }, 404));
+  assert.equal(model.message, "model 'x' not found");
+  assert.equal(model.wireCode, "not_found");
+});
+
 test("a rate limit says when to come back, in seconds, by a date or in milliseconds", async () => {
   assert.equal((await limited("7")).retryAfterSeconds, 7);
   const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;

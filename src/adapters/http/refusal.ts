@@ -45,8 +45,8 @@ export function toRefusalError(refusal: Refusal, scrub: Scrub): GatewayError {
   const clean = (text: string | undefined, maxLength: number) => text && excerpt(text, maxLength, scrub);
   return new GatewayError(code, toMessage(code, refusal, clean(refusal.message, 2000) ?? ""), {
     param: clean(refusal.param, 200),
-    // A refusal of our own credentials is not the caller's `invalid_api_key`.
-    wireCode: code === "adapter_refused" ? undefined : clean(refusal.code, 200),
+    // A refusal of our own credentials is not the caller's `invalid_api_key`, and a wrong path is not the caller's either.
+    wireCode: code === "adapter_refused" || isAboutPath(refusal) ? undefined : clean(refusal.code, 200),
     retryAfterSeconds: readRetryAfter(refusal, Date.now()),
     // An exhausted account has the status of a rate limit, but does not recover in a moment.
     isLasting: [refusal.code, refusal.type].includes("insufficient_quota"),
@@ -143,6 +143,7 @@ const codeOfWord: ReadonlyMap<string | undefined, ErrorCode> = new Map([
 function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
   const { status } = refusal;
   const inBrackets = status === undefined ? "" : ` (status ${status})`;
+  if (isAboutPath(refusal)) return `The upstream has nothing at this path${inBrackets}. Check the adapter's base URL.`;
   switch (code) {
     case "adapter_refused":
       if (!isAboutKey(refusal)) return `The upstream refuses to answer${inBrackets}${said === "" ? "." : `: ${said}`}`;
@@ -158,6 +159,11 @@ function toMessage(code: ErrorCode, refusal: Refusal, said: string): string {
     default:
       return `The upstream failed${status === undefined ? "" : ` with status ${status}`}${said === "" ? "." : `: ${said}`}`;
   }
+}
+
+/** Where there is no API, a server has no words, or only these; about a model it says more. */
+function isAboutPath({ status, message = "", isPage }: Refusal): boolean {
+  return status === 404 && isPage !== true && /^($|Not Found$|Invalid URL \(|Unknown request URL)/.test(message);
 }
 
 /** A known key may still lack money or permission. */
