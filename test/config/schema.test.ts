@@ -63,13 +63,31 @@ test("A URL of an adapter that is none is answered with one that would do.", asy
     {
       path: "gateway.adapters.main.base_url",
       message:
-        'found the string "api.example.com/v1"; allowed: a URL like "https://api.example.com/v1", without user or password, or "unix:/path"',
+        'found the string "api.example.com/v1"; allowed: a URL like "https://api.example.com/v1", without user or password and without /chat/completions or /responses at its end, or "unix:/path"',
     },
     {
       path: "gateway.adapters.main.proxy",
       message: 'found the string "proxy.example.com"; allowed: a URL like "http://proxy.example.com:3128" or false',
     },
   ]);
+});
+
+test("The base URL of an adapter ends before the path that the gateway adds to it.", async () => {
+  const problems = async (base_url: string) => {
+    const adapters = { main: { type: "openai", base_url } };
+    return (await problemsOf(withHttp({}, { adapters }), { adapterOptions })).map(({ path }) => path);
+  };
+  const refused = [
+    "https://h/v1/chat/completions",
+    "https://h/v1/responses/",
+    "https://h/chat/completions?api-version=1",
+  ];
+  for (const url of [...refused, "unix:/run/model.sock:/v1/chat/completions"]) {
+    assert.deepEqual(await problems(url), ["gateway.adapters.main.base_url"], url);
+  }
+  for (const url of ["https://h/responses/v1", "https://h/v1?next=/responses", "unix:/run/responses"]) {
+    assert.deepEqual(await problems(url), [], url);
+  }
 });
 
 test("An editor asks for nothing that has a default.", () => {

@@ -10,8 +10,8 @@ export interface Target {
   readonly address: string;
 }
 
-/** The form of a base URL. It never contains credentials. */
-export const baseUrlPattern = String.raw`^(https?://[^/?#@\s]+(/[^?#\s]*)?(\?[^#\s]*)?|unix:/[^:\s]+(:/[^?#\s]*)?)$`;
+/** The form of a base URL. It never contains credentials, nor the path of a request, which is added to it. */
+export const baseUrlPattern = String.raw`^(?!(https?://[^?]*|unix:[^:]*:.*)/(chat/completions|responses)/?(\?|$))(https?://[^/?#@\s]+(/[^?#\s]*)?(\?[^#\s]*)?|unix:/[^:\s]+(:/[^?#\s]*)?)$`;
 
 export function readTarget(baseUrl: string): Target {
   const socket = /^unix:(\/[^:]+)(?::(\/.*))?$/.exec(baseUrl);

@@ -8,7 +8,9 @@ export const options = {
     base_url: {
       type: "string",
       pattern: baseUrlPattern,
-      title: 'a URL like "https://api.example.com/v1", without user or password, or "unix:/path"',
+      title:
+        'a URL like "https://api.example.com/v1", without user or password and without /chat/completions or /responses at its end, ' +
+        'or "unix:/path"',
       default: "https://api.openai.com/v1",
       description:
         "The server's URL, up to the part before /chat/completions or /responses: http://…, https://…, or unix:/path/to.sock, " +
