@@ -17,7 +17,7 @@ export const check: Command = {
   async run({ options }, terminal, house) {
     const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, house);
     const faults = await house.tryAdapters(config);
-    if (faults.length > 0) throw new ConfigError(faults);
+    if (faults.length > 0) throw new ConfigError(faults, config.file);
     terminal.print(JSON.stringify(maskSecrets(effective, shown), undefined, 2));
     if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));
     terminal.complain(`adapter ${config.defaultAdapter}: ${reason}`);

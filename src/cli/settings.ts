@@ -16,7 +16,8 @@ export interface SettingsOptions {
 
 /** Throws a ConfigError with everything that is wrong. */
 export async function readSettings(options: SettingsOptions, terminal: Terminal, house: House): Promise<Loaded> {
-  const source = readSource(findFile(options.config, terminal), terminal);
+  const file = findFile(options.config, terminal);
+  const source = readSource(file, terminal);
   const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
@@ -31,7 +32,7 @@ export async function readSettings(options: SettingsOptions, terminal: Terminal,
     const loaded = await loading;
     return { ...loaded, warnings: name(loaded.warnings) };
   } catch (thrown) {
-    throw thrown instanceof ConfigError ? new ConfigError(name(thrown.problems)) : thrown;
+    throw thrown instanceof ConfigError ? new ConfigError(name(thrown.problems), file) : thrown;
   }
 }
 
@@ -47,9 +48,9 @@ export const configOption = {
 };
 
 /** All problems of a configuration. */
-export function describeProblems({ problems }: ConfigError): string {
+export function describeProblems({ problems, file }: ConfigError): string {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
-  return `The configuration has ${count}:\n${listProblems(problems, "  ")}`;
+  return `The configuration${file === undefined ? "" : ` in ${file}`} has ${count}:\n${listProblems(problems, "  ")}`;
 }
 
 /** Problems or warnings, one per line. */

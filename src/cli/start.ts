@@ -87,7 +87,7 @@ async function readAgain(options: SettingsOptions, terminal: Terminal, house: Ho
     const settings = await readAll(options, terminal, house);
     const faults = await house.tryAdapters(settings.config);
     if (faults.length === 0) return settings;
-    throw new ConfigError(faults);
+    throw new ConfigError(faults, settings.config.file);
   } catch (thrown) {
     if (!(thrown instanceof ConfigError)) throw thrown;
     terminal.complain(`${describeProblems(thrown)}\nThe gateway continues with its old configuration.`);

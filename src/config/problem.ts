@@ -16,10 +16,13 @@ export type Problems = Generator<Problem, void, void>;
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
   readonly problems: readonly Problem[];
+  /** The file that has them. */
+  readonly file: string | undefined;
 
-  constructor(problems: readonly Problem[]) {
+  constructor(problems: readonly Problem[], file?: string) {
     super(problems.map(({ path, message }) => `${path}: ${message}`).join("\n"));
     this.problems = problems;
+    this.file = file;
   }
 }
 

@@ -302,7 +302,7 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   await heard(1);
   assert.match(
     complained[0]!,
-    /^The configuration has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway continues with its old configuration\.$/,
+    /^The configuration in .*breaking\.json has 2 problems:\n.*prot.*\n.*bind.*\nThe gateway continues with its old configuration\.$/,
   );
   writeSettings("breaking.json", {});
   faults = [{ path: "gateway.adapters.agent", message: "there is no such program" }];

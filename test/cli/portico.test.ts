@@ -79,7 +79,7 @@ test("A configuration with problems does not start, and every problem is on the 
   assert.equal(stdout, "");
   assert.match(
     stderr,
-    /^The configuration has 3 problems:\n {2}gateway\.http\.prot: unknown key; did you mean 'port'\?/,
+    /^The configuration in \/.*\/portico\.json has 3 problems:\n {2}gateway\.http\.prot: unknown key; did you mean 'port'\?/,
   );
 });
 
@@ -95,7 +95,7 @@ test("What is wrong in the file, and not on the command line, is named as it sta
   const folder = newFolder();
   write(folder, { gateway: { http: { auth_token: token, port: "lots", bind: "nowhere" } } });
   const { stderr } = await portico(folder, ["start", "--port", "0"]);
-  assert.match(stderr, /^The configuration has a problem:\n {2}gateway\.http\.bind: found the string "nowhere"/);
+  assert.match(stderr, /^The configuration in .* has a problem:\n {2}gateway\.http\.bind: found the string "nowhere"/);
 });
 
 test("A danger that the command line brings is named by its option.", async () => {
@@ -257,7 +257,10 @@ test("check makes every adapter on trial, and names the one that cannot be made.
   const { code, stdout, stderr } = await portico(folder, ["check"]);
   assert.equal(code, 1);
   assert.equal(stdout, "");
-  assert.match(stderr, /^The configuration has 3 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/);
+  assert.match(
+    stderr,
+    /^The configuration in \/.*\/portico\.json has 3 problems:\n {2}gateway\.adapters\.agent: .*\/no\/such\/program/,
+  );
   assert.match(
     stderr,
     /^ {2}gateway\.adapters\.typed: .*no executable program portico-no-such-program .*Install it, or give its/m,
