@@ -218,8 +218,10 @@ export function notAllowed(path: string, value: string, allowed: readonly string
   });
 }
 
-export function missing(path: string): never {
-  throw new GatewayError("missing_required_parameter", `Missing required parameter: '${path}'.`, { param: path });
+export function missing(path: string, hint = ""): never {
+  throw new GatewayError("missing_required_parameter", `Missing required parameter: '${path}'.${hint}`, {
+    param: path,
+  });
 }
 
 /** A field that would change the answer and that no adapter here can honour. */

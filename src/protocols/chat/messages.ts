@@ -20,7 +20,7 @@ import { type Calls, createCalls } from "./calls.ts";
 import { readContent, requireContent } from "./content.ts";
 
 export function readMessages(body: Fields): readonly Item[] {
-  const list = readArray(body, "messages") ?? missing("messages");
+  const list = readArray(body, "messages") ?? missing("messages", hintAt(body));
   if (list.length === 0) {
     throw new GatewayError(
       "invalid_value",
@@ -31,6 +31,11 @@ export function readMessages(body: Fields): readonly Item[] {
   const reading = beginReading(list);
   for (const [index, value] of list.entries()) readMessage(toFields(value, `messages[${index}]`), reading);
   return reading.items;
+}
+
+/** What a body without messages was probably meant for. */
+function hintAt({ values }: Fields): string {
+  return (values["input"] ?? undefined) === undefined ? "" : " A request with 'input' goes to /v1/responses.";
 }
 
 /** For each message, the number of items up to its end. */

@@ -101,6 +101,7 @@ const ownWords: OwnWords = {
       isIdle: (value) => typeof value === "object" && Object.keys(value ?? {}).length === 0,
       why: "The adapter behind this model cannot make tokens more or less likely. Leave it out.",
     },
+    { param: "max_output_tokens", why: "Chat completions call it 'max_completion_tokens'." },
   ],
   offers: ["web_search_options", "prediction"],
 };
@@ -109,6 +110,12 @@ const ownWords: OwnWords = {
 function refuseUnanswerable(fields: Fields): void {
   if (readArray(fields, "modalities")?.includes("audio")) {
     unsupported("modalities", "Audio answers are not available; ask for 'text'.");
+  }
+  if (readString(fields, "previous_response_id") !== undefined) {
+    unsupported(
+      "previous_response_id",
+      "Only /v1/responses can continue a response; here 'user' or a header names the session.",
+    );
   }
 }
 

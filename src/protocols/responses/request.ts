@@ -4,6 +4,7 @@ import type { Ask, Settings } from "../../core/turn.ts";
 import {
   type Fields,
   isObject,
+  missing,
   readArray,
   readBody,
   readBoolean,
@@ -75,6 +76,9 @@ function readInput(fields: Fields, continued: string | undefined, seal: Seal): P
   }
   if (input !== undefined && input !== null) return { items: readItems(fields, "input", seal) };
   if (continued !== undefined || readObject(fields, "prompt") !== undefined) return { items: [] };
+  if ((fields.values["messages"] ?? undefined) !== undefined) {
+    missing("input", " A request with 'messages' goes to /v1/chat/completions.");
+  }
   throw new GatewayError(
     "missing_required_parameter",
     "Missing required parameter: 'input'. One of 'input', 'previous_response_id', 'conversation' or 'prompt' must be provided.",
@@ -147,12 +151,19 @@ const ownWords: OwnWords = {
     "store",
     "background",
   ]),
-  // A template is stored on a server, and only that server knows its text.
   demands: [
+    // A template is stored on a server, and only that server knows its text.
     {
       param: "prompt",
       why: "The adapter behind this model does not support prompt templates. Send the text of the prompt as 'instructions' and 'input'.",
     },
+    {
+      param: "response_format",
+      isIdle: (value) => isObject(value) && value["type"] === "text",
+      why: "Responses call it 'text.format'.",
+    },
+    { param: "max_tokens", why: "Responses call it 'max_output_tokens'." },
+    { param: "max_completion_tokens", why: "Responses call it 'max_output_tokens'." },
   ],
   offers: ["context_management"],
 };

@@ -25,6 +25,18 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   [{ model: "m".repeat(1_001) }, "model", "string_too_long", "at most 1000 characters, but got 1001"],
   [{ model: 5 }, "model", "invalid_type", "expected a string, but got an integer"],
   [{ messages: undefined }, "messages", "missing_required_parameter", "Missing required parameter: 'messages'."],
+  [
+    { messages: undefined, input: "Hi" },
+    "messages",
+    "missing_required_parameter",
+    "Missing required parameter: 'messages'. A request with 'input' goes to /v1/responses.",
+  ],
+  [
+    { previous_response_id: "resp_1" },
+    "previous_response_id",
+    "unsupported_parameter",
+    "Unsupported parameter: 'previous_response_id'. Only /v1/responses can continue a response; here 'user' or a header names the session.",
+  ],
   [{ messages: null }, "messages", "missing_required_parameter", "Missing required parameter: 'messages'."],
   [{ messages: "Hi" }, "messages", "invalid_type", "expected an array, but got a string"],
   [{ messages: {} }, "messages", "invalid_type", "expected an array, but got an object"],

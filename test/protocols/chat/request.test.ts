@@ -38,6 +38,8 @@ test("what only this dialect can honour is known: what the answer hangs on, and 
     [{ logit_bias: { "50256": -100 }, prediction: { type: "content" } }, ["logit_bias"], ["prediction"]],
     [{ n: 1, logit_bias: {}, web_search_options: {} }, [], ["web_search_options"]],
     [{ logit_bias: [] }, [], []],
+    [{ max_output_tokens: 5 }, ["max_output_tokens"], []],
+    [{ max_output_tokens: null }, [], []],
     [{ n: null, logit_bias: null, web_search_options: null, prediction: null, context_management: [] }, [], []],
   ] as const;
   for (const [body, demanded, offered] of cases) {

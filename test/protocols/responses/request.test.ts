@@ -29,6 +29,12 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
     "missing_required_parameter",
     "'input', 'previous_response_id', 'conversation' or 'prompt'",
   ],
+  [
+    { input: null, messages: [{ role: "user", content: "Hi" }] },
+    "input",
+    "missing_required_parameter",
+    "Missing required parameter: 'input'. A request with 'messages' goes to /v1/chat/completions.",
+  ],
   [{ input: null }, "input", "missing_required_parameter", "Missing required parameter: 'input'."],
   [{ input: 5 }, "input", "invalid_type", "expected a string or an array, but got an integer"],
   [{ input: {} }, "input", "invalid_type", "expected a string or an array, but got an object"],
@@ -215,7 +221,13 @@ test("what only this dialect can honour is known: what the answer hangs on, and 
   const prompted = ask({ prompt: { id: "p" }, context_management: [{ type: "compaction" }], prediction: 1 });
   const { demands = [], offers } = prompted.settings.native ?? {};
   assert.deepEqual([demands.map(({ param }) => param), offers], [["prompt"], ["context_management"]]);
-  const { native } = ask({ prompt: null, context_management: null }).settings;
+  const chats = ask({ response_format: { type: "json_object" }, max_tokens: 5, max_completion_tokens: 5 });
+  assert.deepEqual(
+    chats.settings.native?.demands?.map(({ param }) => param),
+    ["response_format", "max_tokens", "max_completion_tokens"],
+  );
+  assert.deepEqual(ask({ response_format: { type: "text" } }).settings.native?.demands, []);
+  const { native } = ask({ prompt: null, context_management: null, max_tokens: null }).settings;
   assert.deepEqual(native, { dialect: "responses", fields: {}, demands: [], offers: [] });
 });
 
