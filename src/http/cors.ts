@@ -36,4 +36,5 @@ const exposedHeaders = [
   "x-portico-tried",
   "x-portico-warning",
   "x-portico-tokens",
+  "x-portico-endpoints",
 ].join(", ");
