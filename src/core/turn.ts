@@ -53,6 +53,8 @@ export interface Settings {
   readonly instructions?: string | undefined;
   readonly tools: readonly Tool[];
   readonly toolChoice?: ToolChoice | undefined;
+  /** The names of the tools that may be called; absent: all. An adapter is offered only these. */
+  readonly allowedTools?: readonly string[] | undefined;
   readonly parallelToolCalls?: boolean | undefined;
   readonly format?: Format | undefined;
   readonly temperature?: number | undefined;
@@ -134,7 +136,6 @@ export function nameInGroup(group: string, name: string): string {
 export type ToolChoice =
   | { readonly type: "auto" | "none" | "required" }
   | { readonly type: "tool"; readonly name: string }
-  | { readonly type: "allowed"; readonly mode: "auto" | "required"; readonly names: readonly string[] }
   | { readonly type: "other"; readonly extra: Extra };
 
 export type Format =

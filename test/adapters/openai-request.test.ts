@@ -60,7 +60,7 @@ test("the settings of a caller of another dialect are written in chat's words", 
       { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } },
       { type: "other", extra: { dialect: "chat", fields: { type: "native_tool" } } },
     ],
-    toolChoice: { type: "allowed", mode: "required", names: ["add", "shell"] },
+    toolChoice: { type: "tool", name: "shell" },
     parallelToolCalls: false,
     format: { type: "schema", name: "sum", schema: { type: "object" }, strict: true },
     temperature: 0,
@@ -100,16 +100,7 @@ test("the settings of a caller of another dialect are written in chat's words", 
       },
       { type: "native_tool" },
     ],
-    tool_choice: {
-      type: "allowed_tools",
-      allowed_tools: {
-        mode: "required",
-        tools: [
-          { type: "function", function: { name: "add" } },
-          { type: "custom", custom: { name: "shell" } },
-        ],
-      },
-    },
+    tool_choice: { type: "custom", custom: { name: "shell" } },
     parallel_tool_calls: false,
     response_format: { type: "json_schema", json_schema: { name: "sum", schema: { type: "object" }, strict: true } },
     model: "model-1",
@@ -394,10 +385,6 @@ test("hosted tools of another dialect that are merely offered are left out", () 
   for (const type of ["auto", "none"] as const) {
     assert.deepEqual(asked([hello], { tools: [hosted], toolChoice: { type } }), plain);
   }
-  assert.deepEqual(
-    asked([hello], { tools: [hosted], toolChoice: { type: "allowed", mode: "auto", names: [] } }),
-    plain,
-  );
   assert.deepEqual(asked([hello], { tools: [hosted, add], toolChoice: { type: "required" } }), {
     ...(plain as object),
     tools: [{ type: "function", function: { name: "add" } }],
@@ -410,8 +397,6 @@ test("a tool choice that cannot be kept is refused, never left out", () => {
   const named = isRefusal("tool_choice", /'web_search'/);
   for (const tools of [[hosted], [hosted, add]]) {
     assert.throws(() => asked([hello], { tools, toolChoice: hosted }), named);
-    const toolChoice = { type: "allowed", mode: "required", names: [] } as const;
-    assert.throws(() => asked([hello], { tools, toolChoice }), required);
   }
   assert.throws(() => asked([hello], { tools: [hosted], toolChoice: { type: "required" } }), required);
   assert.throws(() => asked([hello], { toolChoice: { type: "required" } }), required);

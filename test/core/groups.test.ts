@@ -122,10 +122,10 @@ test("a choice of a tool in a group holds", () => {
 });
 
 test("of a group only what is allowed reaches the adapter, whether it knows groups or not", () => {
-  const allow = (...names: string[]) => ({ type: "allowed", mode: "required", names }) as const;
+  const allow = (...names: string[]) => ({ toolChoice: { type: "required" }, allowedTools: names }) as const;
   const native = { dialect: "responses", fields: { tools: [{ name: "look" }, browser.extra.fields] } } as const;
   const settings = { tools: [plain, browser], native };
-  const some = toTurn({ ...settings, toolChoice: allow("browser go") });
+  const some = toTurn({ ...settings, ...allow("browser go") });
   assert.deepEqual(namesOf(fit(some).turn), ["browser__go"]);
   assert.deepEqual(fit(some).turn.settings.toolChoice, { type: "required" });
   const known = fit(some, "responses").turn.settings;
@@ -134,10 +134,10 @@ test("of a group only what is allowed reaches the adapter, whether it knows grou
     { ...toGroup("browser", [go], "A browser."), extra: { dialect: "responses", fields: narrowed } },
   ]);
   assert.deepEqual(known.native?.fields, { tools: [narrowed], tool_choice: "required" });
-  const all = toTurn({ ...settings, toolChoice: allow("namespace browser") });
+  const all = toTurn({ ...settings, ...allow("namespace browser") });
   assert.deepEqual(namesOf(fit(all).turn), ["browser__look", "browser__go"]);
   assert.deepEqual(fit(all, "responses").turn.settings.native?.fields["tools"], [browser.extra.fields]);
-  const none = toTurn({ ...settings, toolChoice: allow("look") });
+  const none = toTurn({ ...settings, ...allow("look") });
   assert.deepEqual(namesOf(fit(none).turn), ["look"]);
 });
 

@@ -93,9 +93,10 @@ test("a function that has the name of a hosted tool's type is another tool", () 
 
 test("a choice may name what an item brings, and what is allowed holds for it", () => {
   const items = [bring(clock, toGroup("n", [weather])), asked];
-  const choose = (toolChoice: ToolChoice) => fit(toTurn({ tools: [weather], toolChoice }, items)).turn.settings;
+  const choose = (toolChoice: ToolChoice, allowedTools?: readonly string[]) =>
+    fit(toTurn({ tools: [weather], toolChoice, allowedTools }, items)).turn.settings;
   assert.deepEqual(choose({ type: "tool", name: "n weather" }).toolChoice, { type: "tool", name: "n__weather" });
-  const allowed = choose({ type: "allowed", mode: "required", names: ["clock"] });
+  const allowed = choose({ type: "required" }, ["clock"]);
   assert.deepEqual([allowed.tools, allowed.toolChoice], [[clock], { type: "required" }]);
 });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Dialect, Item } from "../../src/core/item.ts";
 import type { Remark } from "../../src/core/ports.ts";
 import { suit } from "../../src/core/route/suit.ts";
-import type { Settings, Tool, ToolChoice, Turn } from "../../src/core/turn.ts";
+import type { Settings, Tool, Turn } from "../../src/core/turn.ts";
 
 const weather: Tool = { type: "function", name: "weather" };
 const clock: Tool = { type: "function", name: "clock" };
@@ -19,8 +19,8 @@ function fit(turn: Turn, ...speaks: Dialect[]) {
   return { turn: suit(turn, { speaks }, (remark) => remarks.push(remark)).turn, remarks };
 }
 
-function allow(mode: "auto" | "required", ...names: string[]): ToolChoice {
-  return { type: "allowed", mode, names };
+function allow(type: "auto" | "required", ...names: string[]): Pick<Settings, "toolChoice" | "allowedTools"> {
+  return { toolChoice: { type }, allowedTools: names };
 }
 
 test("a turn that fits is handed on as it is", () => {
@@ -143,14 +143,14 @@ test("a call that is required cannot be left out", () => {
   const refusal = { code: "unsupported_parameter", param: "tool_choice", message: /'web_search'/ };
   assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
   const tools = [weather, search];
-  assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "web_search") })), refusal);
+  assert.throws(() => fit(toTurn({ tools, ...allow("required", "web_search") })), refusal);
   const none = { ...refusal, message: /\(none is given\)/ };
-  assert.throws(() => fit(toTurn({ tools, toolChoice: allow("required", "other") })), none);
+  assert.throws(() => fit(toTurn({ tools, ...allow("required", "other") })), none);
 });
 
 test("tools that are not allowed never reach the adapter", () => {
   for (const mode of ["auto", "required"] as const) {
-    const { turn, remarks } = fit(toTurn({ tools: [weather, clock], toolChoice: allow(mode, "clock") }), "chat");
+    const { turn, remarks } = fit(toTurn({ tools: [weather, clock], ...allow(mode, "clock") }), "chat");
     assert.deepEqual(turn.settings.tools, [clock]);
     assert.deepEqual(turn.settings.toolChoice, { type: mode });
     assert.deepEqual(remarks, []);
@@ -159,10 +159,10 @@ test("tools that are not allowed never reach the adapter", () => {
 
 test("an allowed tool that the adapter does not know is left out and told, one that is not allowed is not worth a word", () => {
   const tools = [weather, search, clock];
-  const allowed = fit(toTurn({ tools, toolChoice: allow("auto", "clock", "web_search") }));
+  const allowed = fit(toTurn({ tools, ...allow("auto", "clock", "web_search") }));
   assert.deepEqual(allowed.turn.settings.tools, [clock]);
   assert.deepEqual(allowed.remarks, [{ type: "left-out", what: "tool web_search" }]);
-  assert.deepEqual(fit(toTurn({ tools, toolChoice: allow("auto", "clock") })).remarks, []);
+  assert.deepEqual(fit(toTurn({ tools, ...allow("auto", "clock") })).remarks, []);
 });
 
 test("of two servers only the allowed one reaches the adapter, in the caller's own fields too", () => {
@@ -171,7 +171,7 @@ test("of two servers only the allowed one reaches the adapter, in the caller's o
     return { type: "other", name: `mcp ${label}`, extra: { dialect: "responses", fields } };
   });
   const native = { dialect: "responses", fields: { tools: servers.map(({ extra }) => extra.fields) } } as const;
-  const asked = toTurn({ tools: servers, toolChoice: allow("auto", "mcp mail"), native });
+  const asked = toTurn({ tools: servers, ...allow("auto", "mcp mail"), native });
   const { settings } = fit(asked, "responses").turn;
   assert.deepEqual(settings.tools, [servers[1]]);
   assert.deepEqual(settings.native?.fields["tools"], [{ type: "mcp", server_label: "mail" }]);
@@ -186,14 +186,14 @@ test("what is allowed holds in the caller's own fields too", () => {
     logit_bias: {},
   };
   const native = { dialect: "chat", fields } as const;
-  const some = fit(toTurn({ tools: [weather, clock], toolChoice: allow("required", "clock"), native }), "chat");
+  const some = fit(toTurn({ tools: [weather, clock], ...allow("required", "clock"), native }), "chat");
   assert.deepEqual(some.turn.settings.native?.fields, {
     tools: [{ function: { name: "clock" }, own: 1 }],
     tool_choice: "required",
     parallel_tool_calls: false,
     logit_bias: {},
   });
-  const none = fit(toTurn({ tools: [weather, clock], toolChoice: allow("auto"), native }), "chat");
+  const none = fit(toTurn({ tools: [weather, clock], ...allow("auto"), native }), "chat");
   assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
 });
 

@@ -14,11 +14,8 @@ export interface WrittenTools {
 export function writeTools(settings: Settings, leaveOut: (what: string) => void): WrittenTools {
   const choice = settings.toolChoice;
   const tools = settings.tools.flatMap((tool) => writeTool(tool, leaveOut));
-  const names = choice?.type === "allowed" ? new Set(choice.names) : undefined;
-  const allowed = names === undefined ? tools : tools.filter((tool) => names.has(tool.name));
-  const toolChoice = writeChoice(choice, allowed);
-  if (allowed.length === 0) return {};
-  return { tools: allowed, toolChoice };
+  const toolChoice = writeChoice(choice, tools);
+  return tools.length === 0 ? {} : { tools, toolChoice };
 }
 
 function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV3FunctionTool[] {
@@ -55,9 +52,6 @@ function writeChoice(
       return tools.some((tool) => tool.name === choice.name)
         ? { type: "tool", toolName: choice.name }
         : refuseChoice(`'${choice.name}' is not a tool`);
-    case "allowed":
-      if (tools.length > 0) return { type: choice.mode };
-      return choice.mode === "required" ? refuseChoice("It requires a call, but allows no tool") : undefined;
     case "other":
       return refuseChoice(`'${typeOf(choice.extra)}' is not a type of tool`);
   }

@@ -27,7 +27,6 @@ function leaveAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
 }
 
 function demandsCall(choice: ToolChoice | undefined): boolean {
-  if (choice?.type === "allowed") return choice.mode === "required";
   return choice?.type === "required" || choice?.type === "tool";
 }
 

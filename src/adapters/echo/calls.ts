@@ -36,16 +36,10 @@ function readChoice(settings: Settings): { readonly tools: readonly CallableTool
       return { tools, demanded: true };
     case "tool":
       return { tools: tools.filter(({ name }) => name === choice.name), demanded: true };
-    case "allowed":
-      return { tools: withNames(tools, new Set(choice.names)), demanded: choice.mode === "required" };
     case "auto":
     case "other":
       return { tools, demanded: false };
   }
-}
-
-function withNames(tools: readonly CallableTool[], names: ReadonlySet<string>): readonly CallableTool[] {
-  return tools.filter(({ name }) => names.has(name));
 }
 
 /** Each line `CALL name {json}` is a call, if the tool may be called. */

@@ -8,14 +8,11 @@ import { refuseChoice } from "../failures.ts";
 export interface ChoiceSpelling {
   readonly dialect: Dialect;
   name(kind: "function" | "custom", name: string): unknown;
-  allow(mode: "auto" | "required", tools: readonly unknown[]): unknown;
 }
 
 /** `offered`: there is a tool to choose. Without one, only a choice that needs a tool matters. */
 export function writeToolChoice(settings: Settings, offered: boolean, spelling: ChoiceSpelling): unknown {
   const { toolChoice: choice, tools } = settings;
-  const isCustom = createIsCustom(tools);
-  const spell = (name: string) => spelling.name(isCustom(name) ? "custom" : "function", name);
   switch (choice?.type) {
     case undefined:
       return undefined;
@@ -25,12 +22,7 @@ export function writeToolChoice(settings: Settings, offered: boolean, spelling: 
     case "required":
       return offered ? "required" : refuseChoice("It requires a call, but there is no tool");
     case "tool":
-      return spell(choice.name);
-    case "allowed":
-      if (choice.names.length === 0 && choice.mode === "required") {
-        return refuseChoice("It requires a call, but allows no tool");
-      }
-      return offered ? spelling.allow(choice.mode, choice.names.map(spell)) : undefined;
+      return spelling.name(createIsCustom(tools)(choice.name) ? "custom" : "function", choice.name);
     case "other":
       return (
         fieldsOf(choice.extra, spelling.dialect) ?? refuseChoice(`'${typeOf(choice.extra)}' is not a type of tool`)

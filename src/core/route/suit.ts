@@ -8,7 +8,7 @@ import { createJoinedNames, type JoinedNames, type Restore, standAlone } from ".
 import { type Dialect, type Extra, type Item, type Message, type ToolCall, type ToolOutput, typeOf } from "../item.ts";
 import { nameOf, offeredTools, updatedSettings } from "./brought.ts";
 import type { Adapter, Tell } from "../ports.ts";
-import { nameInGroup, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
+import { nameInGroup, type Native, type Settings, type Tool, type ToolChoice, type Turn } from "../turn.ts";
 
 /** A turn as its adapter gets it. */
 interface Suited {
@@ -113,24 +113,24 @@ function suitTools(
   names: JoinedNames | undefined,
   tell: Tell,
 ): Settings {
-  const { toolChoice: choice } = settings;
+  const { toolChoice: choice, allowedTools, ...others } = settings;
   if (choice?.type === "other" && !speaks(choice.extra.dialect)) throw notThere(typeOf(choice.extra));
   const isKnown = (tool: Tool): boolean => tool.type !== "other" || speaks(tool.extra.dialect);
-  if (choice?.type !== "allowed" && tools === settings.tools && tools.every(isKnown)) return settings;
-  const chosen = choice?.type === "allowed" ? new Set(choice.names) : undefined;
+  if (allowedTools === undefined && tools === settings.tools && tools.every(isKnown)) return settings;
+  const chosen = allowedTools && new Set(allowedTools);
   const allowed = chosen === undefined ? tools : tools.map((tool) => narrow(tool, chosen));
   const wanted = allowed.flatMap((tool) => tool ?? []).flatMap((tool) => offersOf(tool, isKnown(tool), names));
   const kept = wanted.flatMap(({ tool }) => tool ?? []);
   for (const { name, tool } of wanted) if (tool === undefined) tell({ type: "left-out", what: `tool ${name}` });
   const toolChoice = suitChoice(choice, wanted);
   const native = suitNative(settings, allowed);
-  if (kept.length > 0) return { ...settings, tools: kept, toolChoice, native };
+  if (kept.length > 0) return { ...others, tools: kept, toolChoice, native };
   if (toolChoice?.type === "required") {
     const named = wanted.map(({ name }) => `'${name}'`).join(", ") || "none is given";
     throw unsupported("tool_choice", `It requires a call to a tool (${named}), but ${noSuchTool}`);
   }
   // Servers refuse these two without tools.
-  return { ...settings, tools: kept, toolChoice: undefined, parallelToolCalls: undefined, native };
+  return { ...others, tools: kept, toolChoice: undefined, parallelToolCalls: undefined, native };
 }
 
 /** A tool by the name that the caller's choice uses; without a `tool` it is left out. */
@@ -169,7 +169,6 @@ function narrow(tool: Tool, names: ReadonlySet<string>): Tool | undefined {
 }
 
 function suitChoice(choice: ToolChoice | undefined, wanted: readonly Offer[]): ToolChoice | undefined {
-  if (choice?.type === "allowed") return { type: choice.mode };
   if (choice?.type !== "tool") return choice;
   const offer = wanted.find(({ name }) => name === choice.name);
   if (offer?.tool === undefined) throw notThere(choice.name);
@@ -184,8 +183,11 @@ const noSuchTool =
   "the adapter behind this model has no such tool. Use function tools, another model, or the choice 'auto'.";
 
 /** An adapter of the caller's own dialect forwards its fields, so they must agree; both dialects write them alike. */
-function suitNative({ native, tools, toolChoice: choice }: Settings, allowed: readonly (Tool | undefined)[]) {
-  if (native === undefined || choice?.type !== "allowed") return native;
+function suitNative(
+  { native, tools, toolChoice, allowedTools }: Settings,
+  allowed: readonly (Tool | undefined)[],
+): Native | undefined {
+  if (native === undefined || allowedTools === undefined) return native;
   const { fields } = native;
   const entries = listAt(native, "tools").flatMap((entry, index) => {
     const tool = allowed[index];
@@ -198,7 +200,7 @@ function suitNative({ native, tools, toolChoice: choice }: Settings, allowed: re
       fields: { ...fields, tools: undefined, tool_choice: undefined, parallel_tool_calls: undefined },
     };
   }
-  return { ...native, fields: { ...fields, tools: entries, tool_choice: choice.mode } };
+  return { ...native, fields: { ...fields, tools: entries, tool_choice: toolChoice?.type } };
 }
 
 function listAt({ fields }: Extra, key: string): readonly unknown[] {

@@ -44,6 +44,7 @@ function toSummaryTurn(turn: Turn): Turn {
     ...turn.settings,
     tools: [],
     toolChoice: undefined,
+    allowedTools: undefined,
     parallelToolCalls: undefined,
     format: undefined,
     topLogprobs: undefined,

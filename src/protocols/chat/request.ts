@@ -70,7 +70,7 @@ function readSettings(fields: Fields): Settings {
   const maxTokens = readInteger(fields, "max_tokens", 1);
   return {
     tools,
-    toolChoice: readToolChoice(fields, tools),
+    ...readToolChoice(fields, tools),
     format: readFormat(fields),
     ...readCommonSettings(fields),
     seed: readInteger(fields, "seed", -maxSeed, maxSeed),

@@ -1,6 +1,6 @@
 /** Reads `tools` and `tool_choice`. */
 import { GatewayError } from "../../core/errors.ts";
-import type { Tool, ToolChoice } from "../../core/turn.ts";
+import type { Settings, Tool, ToolChoice } from "../../core/turn.ts";
 import {
   type Fields,
   missing,
@@ -38,11 +38,12 @@ function readTool(tool: Fields): Tool {
 
 const words = ["auto", "none", "required"] as const;
 
-export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice | undefined {
+export function readToolChoice(body: Fields, tools: readonly Tool[]): Pick<Settings, "toolChoice" | "allowedTools"> {
   const { tool_choice: choice } = body.values;
-  if (choice === undefined || choice === null) return undefined;
+  if (choice === undefined || choice === null) return {};
   if (typeof choice === "string") {
-    return toWord(words.find((known) => known === choice) ?? notAllowed("tool_choice", choice, words), tools);
+    const word = words.find((known) => known === choice) ?? notAllowed("tool_choice", choice, words);
+    return { toolChoice: toWord(word, tools) };
   }
   const fields = toFields(choice, "tool_choice");
   const type = requireString(fields, "type");
@@ -51,22 +52,21 @@ export function readToolChoice(body: Fields, tools: readonly Tool[]): ToolChoice
     case "auto":
     case "none":
     case "required":
-      return toWord(type, tools);
+      return { toolChoice: toWord(type, tools) };
     case "function":
     case "custom":
-      return { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) };
+      return { toolChoice: { type: "tool", name: requireKnown(type, requireObject(fields, type), keysOf(tools)) } };
     case "allowed_tools": {
       const allowed = requireObject(fields, "allowed_tools");
       const chosen = readObjects(allowed, "tools") ?? missing("tool_choice.allowed_tools.tools");
       const known = keysOf(tools);
       return {
-        type: "allowed",
-        mode: readChoice(allowed, "mode", ["auto", "required"]) ?? "auto",
-        names: [...new Set(chosen.flatMap((tool) => readAllowed(tool, known)))],
+        toolChoice: { type: readChoice(allowed, "mode", ["auto", "required"]) ?? "auto" },
+        allowedTools: [...new Set(chosen.flatMap((tool) => readAllowed(tool, known)))],
       };
     }
     default:
-      return { type: "other", extra: { dialect: "chat", fields: fields.values } };
+      return { toolChoice: { type: "other", extra: { dialect: "chat", fields: fields.values } } };
   }
 }
 

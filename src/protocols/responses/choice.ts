@@ -1,16 +1,16 @@
 /** Reads the choice among tools in a create body. */
 import { GatewayError } from "../../core/errors.ts";
-import { nameInGroup, type Tool, type ToolChoice } from "../../core/turn.ts";
+import { nameInGroup, type Settings, type Tool } from "../../core/turn.ts";
 import { type Fields, missing, pathOf, readChoice, readObjects, readString, requireName, toFields } from "../fields.ts";
 import { labelOf, toLabelled } from "./tools.ts";
 
 /** Reads `tool_choice`; a tool that it names must be among those given. */
-export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoice | undefined {
+export function readToolChoice(fields: Fields, tools: readonly Tool[]): Chosen {
   const value = fields.values["tool_choice"];
-  if (value === undefined || value === null) return undefined;
+  if (value === undefined || value === null) return {};
   if (typeof value === "string") {
     const type = readChoice(fields, "tool_choice", ["auto", "none", "required"]);
-    return type && { type };
+    return type === undefined ? {} : { toolChoice: { type } };
   }
   const choice = toFields(value, "tool_choice");
   const type = requireName(choice, "type");
@@ -18,16 +18,18 @@ export function readToolChoice(fields: Fields, tools: readonly Tool[]): ToolChoi
     case "auto":
     case "none":
     case "required":
-      return { type };
+      return { toolChoice: { type } };
     case "function":
     case "custom":
-      return { type: "tool", name: requireGiven(toChoices(tools), type, choice) };
+      return { toolChoice: { type: "tool", name: requireGiven(toChoices(tools), type, choice) } };
     case "allowed_tools":
       return readAllowed(choice, toChoices(tools));
     default:
-      return { type: "other", extra: { dialect: "responses", fields: choice.values } };
+      return { toolChoice: { type: "other", extra: { dialect: "responses", fields: choice.values } } };
   }
 }
+
+type Chosen = Pick<Settings, "toolChoice" | "allowedTools">;
 
 /** What a choice may name. Searching all tools for each allowed one could take minutes. */
 interface Choices {
@@ -63,7 +65,7 @@ function addTo<Key, Value>(sets: Map<Key, Set<Value>>, key: Key, value: Value): 
 }
 
 /** Tools that only this dialect knows are named by type, or by label if one is given. */
-function readAllowed(choice: Fields, choices: Choices): ToolChoice {
+function readAllowed(choice: Fields, choices: Choices): Chosen {
   const allowed = readObjects(choice, "tools") ?? missing("tool_choice.tools");
   const names = new Set<string>();
   const types = new Set<string>();
@@ -75,7 +77,8 @@ function readAllowed(choice: Fields, choices: Choices): ToolChoice {
     else types.add(choices.hosted.has(type) ? type : notGiven(type));
   }
   for (const type of types) for (const name of choices.hosted.get(type) ?? []) names.add(name);
-  return { type: "allowed", mode: readChoice(choice, "mode", ["auto", "required"]) ?? "auto", names: [...names] };
+  const type = readChoice(choice, "mode", ["auto", "required"]) ?? "auto";
+  return { toolChoice: { type }, allowedTools: [...names] };
 }
 
 /** A tool in a namespace may be chosen without it if no other tool has its name. */

@@ -118,7 +118,7 @@ function readSettings(fields: Fields, items: Ask["items"]): Settings {
   return {
     instructions: readString(fields, "instructions") || undefined,
     tools,
-    toolChoice: readToolChoice(fields, brought.length === 0 ? tools : tools.concat(brought)),
+    ...readToolChoice(fields, brought.length === 0 ? tools : tools.concat(brought)),
     format: text && readFormat(text),
     ...readCommonSettings(fields),
     maxOutputTokens: readInteger(fields, "max_output_tokens", 16),

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../src/core/errors.ts";
-import type { Ask, ToolChoice } from "../../../src/core/turn.ts";
+import type { Ask, Settings, ToolChoice } from "../../../src/core/turn.ts";
 import { protocol, seal } from "./script.ts";
 
 function ask(body: object): Ask {
@@ -514,10 +514,14 @@ test("tools of a coding agent are read: functions, custom tools, and types that 
   ]);
 });
 
-function choose(choice: unknown): ToolChoice | undefined {
+function settingsWith(choice: unknown): Settings {
   const servers = ["wiki", "mail"].map((server_label) => ({ type: "mcp", server_label }));
   const tools = [tool, { type: "custom", name: "c" }, { type: "web_search" }, ...servers];
-  return ask({ tools, tool_choice: choice }).settings.toolChoice;
+  return ask({ tools, tool_choice: choice }).settings;
+}
+
+function choose(choice: unknown): ToolChoice | undefined {
+  return settingsWith(choice).toolChoice;
 }
 
 test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
@@ -525,11 +529,9 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
   assert.deepEqual(choose({ type: "function", name: "f" }), { type: "tool", name: "f" });
   assert.deepEqual(choose({ type: "custom", name: "c" }), { type: "tool", name: "c" });
   const allowed = [{ type: "function", name: "f" }, { type: "custom", name: "c" }, { type: "web_search" }];
-  assert.deepEqual(choose({ type: "allowed_tools", mode: "required", tools: allowed }), {
-    type: "allowed",
-    mode: "required",
-    names: ["f", "c", "web_search"],
-  });
+  const choice = { type: "allowed_tools", mode: "required", tools: allowed };
+  assert.deepEqual(choose(choice), { type: "required" });
+  assert.deepEqual(settingsWith(choice).allowedTools, ["f", "c", "web_search"]);
   assert.deepEqual(choose({ type: "file_search" }), {
     type: "other",
     extra: { dialect: "responses", fields: { type: "file_search" } },
@@ -554,16 +556,14 @@ test("a namespace in a namespace is none that a model knows, and stays in the ou
 test("a tool in a namespace is chosen by both names, or by its own while no other tool has it", () => {
   const files = { type: "namespace", name: "files", tools: [tool, { type: "custom", name: "patch" }] };
   const mail = { type: "namespace", name: "mail", tools: [tool, { type: "function", name: "send" }] };
-  const pick = (tool_choice: object) => ask({ tools: [files, mail], tool_choice }).settings.toolChoice;
+  const settings = (tool_choice: object) => ask({ tools: [files, mail], tool_choice }).settings;
+  const pick = (tool_choice: object) => settings(tool_choice).toolChoice;
   const named = { type: "function", name: "f", namespace: "mail" };
   assert.deepEqual(pick(named), { type: "tool", name: "mail f" });
   assert.deepEqual(pick({ type: "custom", name: "patch" }), { type: "tool", name: "files patch" });
   const tools = [named, { type: "function", name: "send" }, { type: "namespace", name: "files" }];
-  assert.deepEqual(pick({ type: "allowed_tools", tools }), {
-    type: "allowed",
-    mode: "auto",
-    names: ["mail f", "mail send", "namespace files"],
-  });
+  const allowed = ["mail f", "mail send", "namespace files"];
+  assert.deepEqual(settings({ type: "allowed_tools", tools }).allowedTools, allowed);
   const both = { code: "invalid_value", param: "tool_choice.namespace", message: /Several namespaces .* 'f'/ };
   assert.throws(() => pick({ type: "function", name: "f" }), both);
   const unknown = { code: "invalid_value", param: "tool_choice" };
@@ -578,10 +578,9 @@ test("a tool in a namespace is chosen by both names, or by its own while no othe
 });
 
 test("an allowed server is known by its label, and one without a label stands for all of its type", () => {
-  const allow = (...tools: readonly object[]) => choose({ type: "allowed_tools", tools });
-  const allowed = { type: "allowed", mode: "auto" } as const;
-  assert.deepEqual(allow({ type: "mcp", server_label: "mail" }), { ...allowed, names: ["mcp mail"] });
-  assert.deepEqual(allow({ type: "mcp" }), { ...allowed, names: ["mcp wiki", "mcp mail"] });
+  const allow = (...tools: readonly object[]) => settingsWith({ type: "allowed_tools", tools }).allowedTools;
+  assert.deepEqual(allow({ type: "mcp", server_label: "mail" }), ["mcp mail"]);
+  assert.deepEqual(allow({ type: "mcp" }), ["mcp wiki", "mcp mail"]);
   const unknown = { code: "invalid_value", param: "tool_choice" };
   assert.throws(() => allow({ type: "mcp", server_label: "files" }), { ...unknown, message: /'mcp files' not found/ });
   assert.throws(() => allow({ type: "image_generation" }), unknown);

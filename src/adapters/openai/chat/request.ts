@@ -95,5 +95,4 @@ function writeToolFormat(format: unknown): unknown {
 const spelling: ChoiceSpelling = {
   dialect: "chat",
   name: (kind, name) => ({ type: kind, [kind]: { name } }),
-  allow: (mode, tools) => ({ type: "allowed_tools", allowed_tools: { mode, tools } }),
 };

@@ -93,7 +93,6 @@ function writeToolFormat(format: unknown): unknown {
 const spelling: ChoiceSpelling = {
   dialect: "responses",
   name: (type, name) => ({ type, name }),
-  allow: (mode, tools) => ({ type: "allowed_tools", mode, tools }),
 };
 
 function refuseStop(): never {
