@@ -42,7 +42,7 @@ const loaded = modulesOf({ type: "openai", base_url: "http://127.0.0.1:9/v1", co
 
 test("A start loads the code of the adapters that the configuration names, and of the others only the options.", () => {
   const code = loaded.flatMap((url) => /\/src\/adapters\/([\w-]+)\/(?!options\.ts)[^/]+$/.exec(url)?.[1] ?? []);
-  assert.deepEqual([...new Set(code)].toSorted(), ["http", "media", "openai"]);
+  assert.deepEqual([...new Set(code)].toSorted(), ["http", "openai"]);
 });
 
 const judges = /\/node_modules\/(typebox|gpt-tokenizer|ajv|@fastify\/fast-json-stringify-compiler)\//;

@@ -117,6 +117,8 @@ test("an upstream that makes very many calls in one answer is heard in no time",
   assert.equal(deltas.filter(({ type }) => type === "tool-call").length, 60_000);
 });
 
+const limits = { maxBytes: 1_000, timeoutMs: 1_000, allowPrivate: false };
+
 test("a message, or what a tool gave back, may have any number of parts", () => {
   const count = 200_000;
   const texts = many(count, (): Part => ({ type: "text", text: "word" }));
@@ -126,7 +128,7 @@ test("a message, or what a tool gave back, may have any number of parts", () => 
     { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" },
     { type: "tool-output", kind: "function", callId: "c1", output: pictures },
   ];
-  const lengths = writePrompt(undefined, items, {}).map(({ content }) => content.length);
+  const lengths = writePrompt(undefined, items, limits).map(({ content }) => content.length);
   assert.deepEqual(lengths, [count + 1, 1, count + 1]);
 });
 
@@ -134,8 +136,8 @@ test("a request that names its pictures over and over is looked through once for
   const urls = many(200, (index) => `http://127.0.0.1/${index}.png`);
   const content = [...urls, ...many(60_000, () => urls[0])].map((url) => ({ type: "image", url }) as const);
   const items: readonly Item[] = [{ type: "message", role: "user", content }];
-  const prompt = writePrompt(undefined, items, {});
-  const rules = { isEnabled: false, maxCount: 200 };
+  const prompt = writePrompt(undefined, items, limits);
+  const rules = { ...limits, isEnabled: false, maxCount: 200 };
   const since = worked();
   const { part } = await fetchFiles(prompt, items, {}, rules, () => {}, new AbortController().signal).then(
     () => assert.fail("nothing may be fetched"),

@@ -12,7 +12,10 @@ import type { GatewayError } from "../../src/core/errors.ts";
 
 const never = new AbortController().signal;
 const part = { type: "image", url: "https://example.test/a.png" } as const;
-const own: MediaLimits = { part, allowPrivate: ["127.0.0.1"] };
+const usual: MediaLimits = { part, maxBytes: 20 * 1024 * 1024, timeoutMs: 10_000, allowPrivate: false };
+const own: MediaLimits = { ...usual, allowPrivate: ["127.0.0.1"] };
+/** The type as it is declared. */
+const asDeclared = (type: string): string => type || "text/plain";
 
 /** A server on 127.0.0.1 that remembers what it was asked for. */
 async function startServer(context: TestContext, listener: RequestListener) {
@@ -70,7 +73,7 @@ test("a name that leads to the operator's own network is refused before anyone i
   const server = await startServer(context, send("text/plain", "internal"));
   for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::1", "::ffff:127.0.0.1"]) {
     const lookup = resolveTo(address);
-    const pending = fetchMedia(`http://media.test:${server.port}/a?secret`, { part }, never, lookup);
+    const pending = fetchMedia(`http://media.test:${server.port}/a?secret`, usual, never, lookup);
     assert.match((await refusalOf(pending)).message, /media\.test.* is not a public internet address/);
   }
   assert.deepEqual(server.asked, []);
@@ -82,15 +85,15 @@ test("one bad address among good ones is enough to refuse a name", async () => {
       { address: "93.184.216.34", family: 4 },
       { address: "10.0.0.1", family: 4 },
     ]);
-  await refusalOf(fetchMedia("http://media.test/", { part }, never, lookup));
+  await refusalOf(fetchMedia("http://media.test/", usual, never, lookup));
 });
 
 test("an address is refused in every way of writing it", async (context) => {
   const { port, asked } = await startServer(context, send("text/plain", "internal"));
   for (const host of ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::1]", "[::ffff:127.0.0.1]", "0", "[::]"]) {
-    await refusalOf(fetchMedia(`http://${host}:${port}/`, { part }, never));
+    await refusalOf(fetchMedia(`http://${host}:${port}/`, usual, never));
   }
-  await refusalOf(fetchMedia(`http://localhost:${port}/`, { part }, never));
+  await refusalOf(fetchMedia(`http://localhost:${port}/`, usual, never));
   assert.deepEqual(asked, []);
 });
 
@@ -147,7 +150,7 @@ test("no URL, another protocol and credentials are refused", async () => {
     "http://user:secret@media.test/",
     "blob:x",
   ])
-    await refusalOf(fetchMedia(url, { part }, never));
+    await refusalOf(fetchMedia(url, usual, never));
 });
 
 test("media larger than allowed are refused, whether or not they say so before", async (context) => {
@@ -204,7 +207,7 @@ test("another status, a lost connection and nobody at home are told by the host 
   await refusalOf(fetchMedia("http://127.0.0.1:1/?secret", own, never));
 });
 
-test("a data: URL is read where it stands", async () => {
+test("a data: URL is read where it stands", () => {
   const texts: readonly (readonly [url: string, type: string, text: string])[] = [
     ["data:image/png;base64,AQID", "image/png", "\x01\x02\x03"],
     ["data:image/png;base64,AQI%3D", "image/png", "\x01\x02"],
@@ -213,13 +216,13 @@ test("a data: URL is read where it stands", async () => {
     ["data:;charset=utf-8,gr%C3%BCn", "text/plain", "grün"],
   ];
   for (const [url, type, text] of texts) {
-    const media = await fetchMedia(url, { part }, never);
+    const media = readDataUrl(url, usual, asDeclared);
     assert.deepEqual([media.type, Buffer.from(media.bytes).toString()], [type, text]);
   }
 });
 
 test("a data: URL of another type, too large or badly written is refused", async () => {
-  const read = async (url: string) => readDataUrl(url, { part, maxBytes: 10 });
+  const read = async (url: string) => readDataUrl(url, { ...usual, maxBytes: 10 }, asDeclared);
   for (const url of [
     "data:image/png;base64",
     "data:application/zip;base64,AQID",

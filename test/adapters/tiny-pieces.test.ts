@@ -119,7 +119,7 @@ test("What nobody has pulled yet is counted with what its pieces take beside the
 test("A file that comes byte by byte is fetched whole.", async () => {
   await using server = await startDripping("image/png", 30_000);
   const signal = new AbortController().signal;
-  const { bytes } = await fetchMedia(server.url, { maxBytes: 30_000, allowPrivate: true }, signal);
+  const { bytes } = await fetchMedia(server.url, { maxBytes: 30_000, timeoutMs: 10_000, allowPrivate: true }, signal);
   assert.equal(Buffer.from(bytes).toString(), "x".repeat(30_000));
 });
 

@@ -1,5 +1,4 @@
 /** The options of the ai-sdk adapter. */
-import { defaultMaxBytes } from "../media/limits.ts";
 import { answerTimeouts, milliseconds } from "../type.ts";
 
 export const options = {
@@ -51,7 +50,7 @@ export const options = {
         max_bytes: {
           type: "integer",
           minimum: 1,
-          default: defaultMaxBytes,
+          default: 20 * 1024 * 1024,
           description: "The largest one, including those that come as data: URLs.",
         },
         timeout_ms: milliseconds("The longest that fetching one may take.", 10_000),

@@ -5,8 +5,7 @@ import { Agent, type Dispatcher, buildConnector, request } from "undici";
 import { callerLeft, GatewayError } from "../../core/errors.ts";
 import { createGathering } from "../gathering.ts";
 import { headerOf } from "../http/upstream.ts";
-import { readDataUrl } from "./data-url.ts";
-import { type Media, type MediaLimits, defaultMaxBytes, readType, refuseMedia, tooLarge } from "./limits.ts";
+import { type Media, type MediaLimits, readType, refuseMedia, tooLarge } from "./limits.ts";
 import { createReach } from "./reach.ts";
 
 const maxRedirects = 3;
@@ -18,8 +17,7 @@ export async function fetchMedia(
   signal: AbortSignal,
   lookup: LookupFunction = systemLookup,
 ): Promise<Media> {
-  if (/^data:/i.test(url)) return readDataUrl(url, limits);
-  const { timeoutMs = 10_000 } = limits;
+  const { timeoutMs } = limits;
   const deadline = AbortSignal.timeout(timeoutMs);
   let hop = readUrl(url, limits);
   const agent = createAgent(limits, lookup, timeoutMs);
@@ -62,7 +60,7 @@ function readUrl(text: string, limits: MediaLimits, from?: string): URL {
 
 /** One connection for each hop, so that each address is checked; no proxy, which would hide it. */
 function createAgent(limits: MediaLimits, lookup: LookupFunction, connectMs: number): Agent {
-  const reaches = createReach(limits.allowPrivate ?? false);
+  const reaches = createReach(limits.allowPrivate);
   const refuse = (host: string) => refuseMedia(host, "is not a public internet address", limits);
 
   /** Its result is what is connected to: the name is not resolved a second time. */
@@ -102,7 +100,7 @@ function redirectOf(answer: Dispatcher.ResponseData): string | undefined {
 
 async function readMedia(answer: Dispatcher.ResponseData, where: string, limits: MediaLimits): Promise<Media> {
   const { statusCode, body } = answer;
-  const { maxBytes = defaultMaxBytes } = limits;
+  const { maxBytes } = limits;
   if (statusCode !== 200) throw refuseMedia(where, `answered with status ${statusCode}`, limits);
   const type = readType(headerOf(answer, "content-type") ?? "", where, limits);
   if ((headerOf(answer, "content-encoding") ?? "identity") !== "identity") {

@@ -5,12 +5,11 @@ import type { Part } from "../../core/item.ts";
 export interface MediaLimits {
   /** The part that names or holds the media, for a refusal to point to. */
   readonly part?: Part | undefined;
-  /** 20 MiB by default. */
-  readonly maxBytes?: number | undefined;
-  /** For all hops together; 10,000 by default. */
-  readonly timeoutMs?: number | undefined;
+  readonly maxBytes: number;
+  /** For all hops together. */
+  readonly timeoutMs: number;
   /** Private addresses and networks (`10.1.0.0/16`) that may be reached; true: all. */
-  readonly allowPrivate?: boolean | readonly string[] | undefined;
+  readonly allowPrivate: boolean | readonly string[];
 }
 
 export interface Media {
@@ -18,8 +17,6 @@ export interface Media {
   /** Without parameters, in lower case: `image/png`. */
   readonly type: string;
 }
-
-export const defaultMaxBytes = 20 * 1024 * 1024;
 
 /** A refusal that names the origin of the media, and nothing else of its URL. */
 export function refuseMedia(where: string, why: string, limits: MediaLimits, cause?: unknown): GatewayError {
@@ -37,5 +34,5 @@ export function readType(header: string, where: string, limits: MediaLimits): st
 }
 
 export function tooLarge(where: string, limits: MediaLimits): GatewayError {
-  return refuseMedia(where, `is larger than ${limits.maxBytes ?? defaultMaxBytes} bytes`, limits);
+  return refuseMedia(where, `is larger than ${limits.maxBytes} bytes`, limits);
 }
