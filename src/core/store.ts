@@ -104,8 +104,6 @@ export interface Archive {
   listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
   /** What is outside of sessions: each tree under the id of its root, youngest root first. */
   listLoose(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
-  /** Whether `listLoose` would list anything, at less cost. */
-  hasLoose(): Promise<boolean>;
   /**
    * Everything, or one session, or a turn outside of sessions with what came before it and all that follows it; in an
    * order that can be imported: the store, then sessions, then turns after their parents.

@@ -57,7 +57,6 @@ export async function list(world: World, { owner, choose }: Chance): Promise<voi
   await ask(`list ${limit} sessions`, (store) => store.listSessions({ limit }));
   await ask(`list the sessions under ${hint}`, (store) => store.listSessions({ limit: 5, hint }));
   await ask(`list what ${owner} has outside of sessions`, (store) => listLoose(store, owner, limit));
-  await ask("ask for anything outside of sessions", (store) => store.hasLoose());
   await findKey(world, owner, key);
 }
 

@@ -50,16 +50,6 @@ export function describeLoose(it: It): void {
     }
   });
 
-  it("tells whether anything is outside of sessions", async (store) => {
-    await keepThread(store, 2);
-    assert.equal(await store.hasLoose(), false);
-    const turn = makeTurn({});
-    await store.commit({ turns: [turn] });
-    assert.equal(await store.hasLoose(), true);
-    await store.deleteTurn("alice", turn.id);
-    assert.equal(await store.hasLoose(), false);
-  });
-
   it("deletes all that follows a turn outside of sessions, and what follows that in a session goes on from the turn", async (store) => {
     const root = makeTurn({});
     await store.commit({ turns: [root], key: { key: "root", fingerprint: "print" } });

@@ -317,7 +317,6 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(store.replaceItems(turn.id, [], []), unavailable);
       await assert.rejects(store.listSessions({ limit: 1 }), unavailable);
       await assert.rejects(store.listLoose({ limit: 1 }), unavailable);
-      await assert.rejects(store.hasLoose(), unavailable);
       await assert.rejects(gather(store.exportRecords()), unavailable);
       await assert.rejects(store.importRecords(replay([])), unavailable);
       await assert.rejects(store.sealKeys(), unavailable);

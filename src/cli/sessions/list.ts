@@ -42,7 +42,7 @@ export const list: Command = {
       else terminal.print(toTable(page));
       if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
-      if (isWhole && (await store.hasLoose())) {
+      if (isWhole && (await store.listLoose({ limit: 1 })).length > 0) {
         terminal.complain("Turns are stored outside of sessions, too: add --outside");
       }
       return 0;

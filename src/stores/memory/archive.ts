@@ -8,7 +8,7 @@ import type { KeptSession, Shelves } from "./shelves.ts";
 
 export function createArchive(shelves: Shelves): Archive {
   const { turns, sessions, checkOpen, nameOf } = shelves;
-  const { listLoose, hasLoose, around } = createLoose(shelves);
+  const { listLoose, around } = createLoose(shelves);
 
   /** A session or turn that is deleted before the export reaches it is left out. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
@@ -122,7 +122,6 @@ export function createArchive(shelves: Shelves): Archive {
 
   return {
     listLoose,
-    hasLoose,
     async listSessions({ owner, hint, after, limit }) {
       checkOpen();
       if (after !== undefined && !sessions.has(after)) throw noSession(after);

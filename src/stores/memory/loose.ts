@@ -4,7 +4,7 @@ import { beginningOf } from "../beginning.ts";
 import { noLoose } from "../refusals.ts";
 import type { Shelves } from "./shelves.ts";
 
-interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
+interface Loose extends Pick<Archive, "listLoose"> {
   /** The ids of a turn's ancestors, the turn and its descendants, parents first; none if it is in a session. */
   around(turnId: string): readonly string[];
   /** Only its descendants. */
@@ -49,10 +49,6 @@ export function createLoose({ turns, listed, checkOpen }: Shelves): Loose {
       const start = youngestFirst.findIndex(({ id }) => id === after) + 1;
       if (after !== undefined && start === 0) throw noLoose(after);
       return youngestFirst.slice(start, start + limit).map(toSummary);
-    },
-    async hasLoose() {
-      checkOpen();
-      return turns.values().some(isRoot);
     },
     below,
     trees: () => [...turns.values()].filter(isRoot).map(treeOf),

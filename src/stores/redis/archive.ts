@@ -137,9 +137,6 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
       }
       return found;
     },
-    async hasLoose() {
-      return (await send("EXISTS", key("loose"))) === 1;
-    },
     exportRecords,
     async sealKeys() {
       return [await readSecret(send, key, "secret:seal"), ...(await readForeignSeals())];

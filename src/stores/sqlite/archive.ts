@@ -11,7 +11,7 @@ import { type Told, createTold } from "./told.ts";
 
 export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
   const { read } = ground;
-  const { listLoose, hasLoose, isLoose, turnsAround } = createLoose(ground);
+  const { listLoose, isLoose, turnsAround } = createLoose(ground);
   const statements = prepareArchive(ground);
 
   /**
@@ -101,7 +101,6 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
 
   return {
     listLoose,
-    hasLoose,
     async listSessions({ owner, hint, after, limit }: SessionPage) {
       return read(() => {
         const from = after === undefined ? undefined : statements.findActivity.get(after);

@@ -6,7 +6,7 @@ import { noLoose } from "../refusals.ts";
 import type { Ground } from "./ground.ts";
 import { turnBytes } from "./size.ts";
 
-interface Loose extends Pick<Archive, "listLoose" | "hasLoose"> {
+interface Loose extends Pick<Archive, "listLoose"> {
   isLoose(turnId: string): boolean;
   /** The row numbers and ids of a turn, its ancestors and its descendants, parents first. */
   turnsAround(turnId: string, last: number): readonly { readonly number: number; readonly id: string }[];
@@ -21,9 +21,6 @@ export function createLoose({ prepare, read }: Ground): Loose {
     SELECT rowid AS number, id, owner, created FROM turns INDEXED BY loose_roots
     WHERE session IS NULL AND parent IS NULL AND (created, rowid) < ($created, $number)
     ORDER BY created DESC, rowid DESC LIMIT ${pageSize}`);
-  const findAnyRoot = prepare(
-    "SELECT 1 FROM turns INDEXED BY loose_roots WHERE session IS NULL AND parent IS NULL LIMIT 1",
-  );
   const measure = prepare(`
     WITH RECURSIVE ${toTree("id = $id")}
     SELECT count(*) AS turns, max(created) AS updated, ${toFirstWords("id = $id")} AS beginning FROM tree`);
@@ -66,9 +63,6 @@ export function createLoose({ prepare, read }: Ground): Loose {
         await letOthersGo();
       }
       return found;
-    },
-    async hasLoose() {
-      return read(() => findAnyRoot.get()) !== undefined;
     },
     isLoose: (turnId) => read(() => find.get(turnId)) !== undefined,
     turnsAround: (id, last) => read(() => around.all({ id, last })) as { number: number; id: string }[],
