@@ -158,6 +158,22 @@ test("an upstream's refusal keeps its meaning, its message and when to come back
   assert.deepEqual([refused.code, refused.wireCode], ["adapter_bad_request", "context_length_exceeded"]);
 });
 
+test("a web page with a 4xx status is not the provider's answer", async () => {
+  for (const [wire, status] of [
+    [google, 404],
+    [anthropic, 400],
+    [compatible, 422],
+  ] as const) {
+    const page = await failureWith(wire, (_, response) => {
+      response.writeHead(status, { "content-type": "text/html" }).end("<html><body>No such page</body></html>");
+    });
+    assert.equal(page.code, "adapter_protocol");
+    assert.match(page.message, new RegExp(`not an answer \\(status ${status}\\)`));
+  }
+  const busy = await failureWith(google, (_, response) => void response.writeHead(429).end("<html>Busy</html>"));
+  assert.equal(busy.code, "adapter_rate_limit");
+});
+
 test("our key and headers never stand in an error", async () => {
   const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
   const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };
