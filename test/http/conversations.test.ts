@@ -151,6 +151,21 @@ test("a response tells what is left of it when an item of it was deleted, each i
   assert.equal(((await behind.json()) as Body).error.code, "events_expired");
 });
 
+test("reasoning that was complete when the model was cut off is listed as complete", async (context) => {
+  const { client } = await open(context, [
+    [
+      { type: "reasoning", text: "hm" },
+      { type: "reasoning-seal", encrypted: "sealed" },
+      { type: "finish", reason: "length" },
+    ],
+  ]);
+  const { id: conversation } = await client.conversations.create();
+  const response = await client.responses.create({ model: "m", input: "hi", conversation });
+  assert.equal(response.status, "incomplete");
+  const [newest] = await Array.fromAsync(client.conversations.items.list(conversation));
+  assert.deepEqual(newest, response.output[0]);
+});
+
 test("the session of a chat with a user is a conversation by the name that its header tells", async (context) => {
   const { client } = await open(context);
   const { response } = await client.chat.completions

@@ -144,8 +144,10 @@ export function toPlace(address: Address, item: Item, isWhole = true): ItemPlace
 }
 
 function placesOf({ id: turnId, input, output, status }: PathTurn): readonly ItemPlace[] {
-  // Only what was being said when the model was cut off is partial: the last item.
-  const cut = status === "incomplete" ? output.length - 1 : -1;
+  // Only what was being said when the model was cut off is partial: the last item, unless a seal had completed it.
+  const last = output.at(-1);
+  const isSealed = last?.type === "reasoning" && last.encrypted !== undefined;
+  const cut = status === "incomplete" && !isSealed ? output.length - 1 : -1;
   return [
     ...input.map((item, index) => toPlace({ turnId, side: "input", index }, item)),
     ...output.map((item, index) => toPlace({ turnId, side: "output", index }, item, index !== cut)),
