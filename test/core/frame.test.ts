@@ -245,6 +245,16 @@ test("being cut off by length wins over having called a tool, and the open item 
   assert.equal(events.find((event) => event.type === "item-end")?.whole, false);
 });
 
+test("an answer that stopped for tool calls and has none has just stopped", async () => {
+  const events = await collect([
+    [
+      { type: "text", text: "hi" },
+      { type: "finish", reason: "tool-calls" },
+    ],
+  ]);
+  assert.equal(answerOf(events).finish, "stop");
+});
+
 test("a failure before the first delta is thrown", async () => {
   const ending = createEnding();
   await assert.rejects(collect([], new GatewayError("adapter_error", "no"), ending), { code: "adapter_error" });

@@ -142,8 +142,9 @@ export function createScript(turnId: string) {
   }
 
   function toChoice(): Choice {
-    const called = items.some((item) => item.type === "tool-call");
-    return { finish: finish === "stop" && called ? "tool-calls" : finish, items };
+    if (isCutOff(finish)) return { finish, items };
+    // Whatever the adapter says: agents continue while an answer stops for calls, so it must have some.
+    return { finish: items.some((item) => item.type === "tool-call") ? "tool-calls" : "stop", items };
   }
 
   return {
