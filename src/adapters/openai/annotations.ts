@@ -28,6 +28,11 @@ export function completeAnnotation({ type, fields }: Annotation, textLength: num
   return { type, fields: { ...fields, ...name, ...form.placeOf(fields, textLength) } };
 }
 
+/** Whether the wires know its type. Clients that validate refuse a whole answer for one that they do not know. */
+export function isDescribed({ type }: Annotation): boolean {
+  return forms.has(type);
+}
+
 /** For the responses wire. */
 export function writeAnnotation({ type, fields }: Annotation): JsonObject {
   return { ...fields, type };

@@ -3,7 +3,7 @@ import type { Delta } from "../../../core/delta.ts";
 import { GatewayError } from "../../../core/errors.ts";
 import type { Annotation } from "../../../core/item.ts";
 import type { Finish } from "../../../core/turn.ts";
-import { annotationsAt, completeAnnotation } from "../annotations.ts";
+import { annotationsAt, completeAnnotation, isDescribed } from "../annotations.ts";
 import { type JsonObject, isObject, listAt, objectAt, textAt } from "../../json.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { createCallReader } from "./calls.ts";
@@ -27,9 +27,9 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
   let heard = false;
   let stage: "open" | "finished" | "whole" = "open";
 
-  /** Notes that precede their text wait for it. */
+  /** Notes that precede their text wait for it. A server's own types, such as a parsed file, have no place elsewhere. */
   function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
-    for (const note of annotationsAt(message)) annotations.push(note);
+    for (const note of annotationsAt(message)) if (isDescribed(note)) annotations.push(note);
     if (textLength === 0 || annotations.length === 0) return;
     for (const note of annotations.splice(0)) {
       const annotation = completeAnnotation(note, textLength);
