@@ -9,8 +9,16 @@ import type { Adapter, Remark, Tell } from "../../src/core/ports.ts";
 import { createRoute, type Lane } from "../../src/core/route/route.ts";
 import type { Tool, Turn } from "../../src/core/turn.ts";
 
-/** What a lane does with each turn it gets, in order: it says words and may then fail, or waits until it is called off. */
-type Act = { readonly say?: readonly string[]; readonly fail?: unknown; readonly hang?: true };
+/**
+ * What a lane does with each turn it gets, in order: it may give deltas that say nothing, says words, and may then fail,
+ * or waits until it is called off.
+ */
+type Act = {
+  readonly give?: readonly Delta[];
+  readonly say?: readonly string[];
+  readonly fail?: unknown;
+  readonly hang?: true;
+};
 
 interface Scripted extends Lane {
   readonly turns: Turn[];
@@ -36,6 +44,7 @@ export function lane(name: string, acts: readonly Act[], { retry, breaker, ...re
   async function* play(act: Act, signal: AbortSignal): AsyncGenerator<readonly Delta[], void, void> {
     let isOver = false;
     try {
+      for (const delta of act.give ?? []) yield [delta];
       for (const text of act.say ?? []) yield text === "" ? [] : [{ type: "text", text }];
       if (act.hang) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(cut)));
       isOver = true;

@@ -184,6 +184,33 @@ test("a batch without a word is no first word", async () => {
   assert.deepEqual((await hear(open([main, lane("second", [{ say: ["", "a"] }])]))).words, ["a"]);
 });
 
+test("what served the answer and what it cost are no first word, and are told with it", async () => {
+  const notes: Delta = { type: "notes", notes: { fingerprint: "fp_1" } };
+  const usage: Delta = {
+    type: "usage",
+    usage: { inputTokens: 1, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 },
+  };
+  const fail = failure("adapter_error");
+  const house = open([
+    lane(
+      "main",
+      [
+        { give: [notes, usage], fail },
+        { give: [notes], say: ["a"] },
+      ],
+      { retry: {} },
+    ),
+  ]);
+  assert.deepEqual((await hear(house)).words, ["a"]);
+  for (const [say, batches] of [
+    [["a"], [[notes, usage, { type: "text", text: "a" }]]],
+    [[], [[notes, usage]]],
+  ] as const) {
+    const { route } = open([lane("main", [{ give: [notes, usage], say }])]);
+    assert.deepEqual(await Array.fromAsync(route.stream(toTurn(), new AbortController().signal)), batches);
+  }
+});
+
 test("an answer without a word is an answer", async () => {
   const main = lane("main", [{}], { fallback: ["second"] });
   assert.deepEqual(await hear(open([main, lane("second", [])])), {

@@ -95,9 +95,7 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     if (isAgain) witness?.askedAgain(lane.name);
     try {
       deltas = attempt(lane, suited, (asked) => lane.adapter.stream(asked, signal, hear), signal, witness);
-      let first = await deltas.next();
-      // A batch without a delta says nothing yet.
-      while (first.done !== true && first.value.length === 0) first = await deltas.next();
+      const first = await hearFirst(deltas);
       pass?.(signal.aborted ? "unknown" : "answered");
       for (const remark of remarks) tell(remark);
       return first;
@@ -121,6 +119,18 @@ export function travel({ path, turn, signal, tell, now, random, wait, witness }:
     },
   };
   return iterator;
+}
+
+/** Everything up to the first word: what served the answer and what it cost may come before, and the answer still fail. */
+async function hearFirst(deltas: Deltas): Promise<First> {
+  const heard: Delta[] = [];
+  let step = await deltas.next();
+  while (step.done !== true && step.value.every(({ type }) => type === "notes" || type === "usage")) {
+    for (const delta of step.value) heard.push(delta);
+    step = await deltas.next();
+  }
+  if (heard.length === 0) return step;
+  return { done: false, value: step.done === true ? heard : [...heard, ...step.value] };
 }
 
 function keptAway({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
