@@ -93,7 +93,7 @@ suite("nginx in front", { skip }, () => {
   test("a body of the largest size comes through, and a larger one is refused in the gateway's own words", async (context) => {
     const { address } = await startGateway(context, { http });
     const nginx = await startNginx(context, address);
-    const wrap = (content: string) => JSON.stringify({ model: "echo", max_tokens: 1, input: content });
+    const wrap = (content: string) => JSON.stringify({ model: "echo", max_output_tokens: 16, input: content });
     const room = 20 * 1024 * 1024 - wrap("").length;
     const fits = await send(`${nginx}/v1/responses`, wrap("x".repeat(room)));
     fits.destroy();
