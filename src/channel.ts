@@ -3,13 +3,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { Hint } from "./config/config.ts";
 import { drainingError, type GatewayError, toGatewayError } from "./core/errors.ts";
 import type { Event } from "./core/event.ts";
-import { calledOff } from "./core/live/recall.ts";
+import { cancelledError } from "./core/live/recall.ts";
 import type { Caller as Asker, Gateway, Reply } from "./core/gateway.ts";
 import { leaveOnReturn } from "./core/leaving.ts";
-import { toOutcome } from "./core/live/hearing.ts";
-import type { Seeker } from "./core/place/place.ts";
+import { toOutcome } from "./core/live/delivery.ts";
+import type { Requester } from "./core/place/place.ts";
 import type { About } from "./core/ports.ts";
-import type { EndedAlone } from "./core/witness.ts";
+import type { EndedTurn } from "./core/observer.ts";
 import { readHint } from "./http/hint.ts";
 import { type Message, readMessage } from "./message.ts";
 import { unnamedOwner } from "./parts.ts";
@@ -31,7 +31,7 @@ export interface ChannelParts {
   readonly model: () => Promise<string>;
   readonly newTurnId: () => string;
   /** Called for every turn that ends, read or not. */
-  readonly ended: (turn: EndedAlone) => void;
+  readonly ended: (turn: EndedTurn) => void;
 }
 
 export interface Channel {
@@ -44,7 +44,7 @@ export interface Channel {
 }
 
 /** How long a cancelled turn may take to tell its reader why; a reader cannot be made to listen. */
-const partingMs = 1_000;
+const cancelGraceMs = 1_000;
 
 export function createChannel(parts: ChannelParts): Channel {
   const callers = new Set<Caller>();
@@ -93,11 +93,11 @@ export function createChannel(parts: ChannelParts): Channel {
       },
       { ...asker, ...hintAt(session), neverShows: true, signal: caller.signal },
     );
-    const hearOnce = once(hear(reply, caller));
+    const readOnce = once(readReply(reply, caller));
     return {
       about: reply.about,
-      [Symbol.asyncIterator]: hearOnce,
-      text: async () => (await Array.fromAsync(hearOnce())).join(""),
+      [Symbol.asyncIterator]: readOnce,
+      text: async () => (await Array.fromAsync(readOnce())).join(""),
     };
   }
 
@@ -112,7 +112,7 @@ export function createChannel(parts: ChannelParts): Channel {
       await Promise.race([ended, overdue]);
       for (const caller of callers) caller.leave(drainingError());
       const over = new AbortController();
-      await Promise.race([ended, wait(partingMs, undefined, { signal: over.signal }).catch(() => {})]);
+      await Promise.race([ended, wait(cancelGraceMs, undefined, { signal: over.signal }).catch(() => {})]);
       over.abort();
     },
   };
@@ -134,12 +134,12 @@ interface Caller {
   readonly over: Promise<End>;
 }
 
-type End = Pick<EndedAlone, "about" | "usage" | "failure">;
+type End = Pick<EndedTurn, "about" | "usage" | "failure">;
 
 function watchCaller(signal: AbortSignal | undefined): Caller {
   const controller = new AbortController();
   const { promise: over, resolve } = Promise.withResolvers<End>();
-  const leave = (reason = calledOff()) => controller.abort(reason);
+  const leave = (reason = cancelledError()) => controller.abort(reason);
   const cancel = () => leave();
   signal?.addEventListener("abort", cancel);
   if (signal?.aborted === true) leave();
@@ -158,22 +158,22 @@ function whenLeft({ signal }: Caller): Promise<never> {
   });
 }
 
-function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
+function readReply({ about, events }: Reply, caller: Caller): AsyncGenerator<string, void, void> {
   const { signal } = caller;
-  let isHeard = false;
+  let isStarted = false;
   // If nobody pulls, nothing runs that would see the signal, yet the session waits for the turn.
-  const callOff = () => {
+  const cancelTurn = () => {
     caller.forget({ about, failure: toGatewayError(signal.reason) });
     void events.return();
   };
-  signal.addEventListener("abort", callOff);
-  const overdue = setTimeout(() => caller.leave(), unheardMs).unref();
-  if (signal.aborted) callOff();
+  signal.addEventListener("abort", cancelTurn);
+  const overdue = setTimeout(() => caller.leave(), unreadMs).unref();
+  if (signal.aborted) cancelTurn();
 
-  async function* tell(): AsyncGenerator<string, void, void> {
-    isHeard = true;
+  async function* streamText(): AsyncGenerator<string, void, void> {
+    isStarted = true;
     clearTimeout(overdue);
-    let end: End = { about, failure: calledOff() };
+    let end: End = { about, failure: cancelledError() };
     try {
       signal.throwIfAborted();
       for await (const batch of events) {
@@ -194,12 +194,12 @@ function hear({ about, events }: Reply, caller: Caller): AsyncGenerator<string, 
       caller.forget(end);
     }
   }
-  return leaveOnReturn(tell(), () => {
-    if (!isHeard) caller.leave();
+  return leaveOnReturn(streamText(), () => {
+    if (!isStarted) caller.leave();
   });
 }
 
-const unheardMs = 60_000;
+const unreadMs = 60_000;
 
 /** A second reader would get nothing, and think it the answer. */
 function once<Value>(value: Value): () => Value {
@@ -226,7 +226,7 @@ export function toNaming(hints: readonly Hint[]): Hint | undefined {
 }
 
 /** The same hint that a request over HTTP would carry. */
-export function toHint(naming: Hint | undefined, session: string | undefined): Pick<Seeker, "hint" | "hintsAtTalk"> {
+export function toHint(naming: Hint | undefined, session: string | undefined): Pick<Requester, "hint" | "hintsAtTalk"> {
   if (naming === undefined) return readHint([], {}, undefined);
   return readHint([naming], naming.type === "header" ? { [naming.name]: session } : {}, session);
 }

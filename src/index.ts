@@ -5,7 +5,7 @@ import { createChannel, type Talk } from "./channel.ts";
 import { loadConfig, type Loaded } from "./config/load.ts";
 import { closeGiven, withGiven } from "./given.ts";
 import type { Caller } from "./core/gateway.ts";
-import { makeOnce } from "./core/made.ts";
+import { makeOnce } from "./core/lazy.ts";
 import { createIds } from "./ids.ts";
 import type { Message } from "./message.ts";
 import { findModel } from "./model.ts";

@@ -5,7 +5,7 @@ import type { AdapterConfig, Config } from "./config/config.ts";
 import type { Adapter } from "./core/ports.ts";
 import { createModelNames } from "./core/route/models.ts";
 import { createRoute, type Lane, type Route } from "./core/route/route.ts";
-import type { Witness } from "./core/witness.ts";
+import type { Observer } from "./core/observer.ts";
 import { findGiven, type GivenAdapters, givenType } from "./given.ts";
 import { messageOf } from "./core/errors.ts";
 
@@ -13,7 +13,7 @@ import { messageOf } from "./core/errors.ts";
 export async function createAdapterRoute(
   config: Config,
   now: () => Date,
-  witness: Witness,
+  observer: Observer,
   given: GivenAdapters,
 ): Promise<Route> {
   const lanes: Lane[] = [];
@@ -26,7 +26,7 @@ export async function createAdapterRoute(
       lanes.push({ name, adapter, models, contextWindow, maxAnswerCharacters, fallback, retry, breaker });
     }
     const { defaultAdapter: defaultLane, models: byModel } = config;
-    return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause, witness });
+    return createRoute({ lanes, defaultLane, byModel, now, random: Math.random, wait: pause, observer });
   } catch (thrown) {
     await Promise.allSettled(lanes.map(async ({ adapter }) => adapter.close?.()));
     throw thrown;

@@ -16,7 +16,7 @@ const soonMs = 1;
 /** The pause after a refused one. */
 const retryMs = 10;
 /** How long the last lines may wait for a slow reader. */
-const partingMs = 500;
+const flushMs = 500;
 
 export interface Log {
   readonly log: DoorLog;
@@ -88,7 +88,7 @@ function createSink() {
 
   function takeNext(): Buffer {
     if (unwritten.length > 0) return unwritten;
-    unwritten = Buffer.from(lost === 0 ? gathered : gathered + tellLost(lost));
+    unwritten = Buffer.from(lost === 0 ? gathered : gathered + logLost(lost));
     gathered = "";
     lost = 0;
     return unwritten;
@@ -120,7 +120,7 @@ function createSink() {
   function flushLast(): void {
     // A pending write finishes without us.
     if (writing !== undefined) unwritten = nothing;
-    const until = performance.now() + partingMs;
+    const until = performance.now() + flushMs;
     try {
       for (let bytes = takeNext(); bytes.length > 0; bytes = takeNext()) {
         const written = writeNow(bytes);
@@ -139,7 +139,7 @@ function createSink() {
     unflushed.delete(flushLast);
     if (unflushed.size === 0) process.off("exit", flushAll);
     clearTimeout(timer);
-    await Promise.race([writing, wait(partingMs, undefined, { ref: false })]);
+    await Promise.race([writing, wait(flushMs, undefined, { ref: false })]);
     // A reader that has not taken the last write yet might block us forever.
     if (writing === undefined) flushLast();
   }
@@ -188,7 +188,7 @@ function isFull(failure: unknown): boolean {
 }
 
 /** Our own line, in the library's format. */
-function tellLost(lost: number): string {
+function logLost(lost: number): string {
   const fields = { level: 50, time: Date.now(), lost, msg: "Log lines were lost: the reader did not keep up." };
   return `${JSON.stringify(fields)}\n`;
 }

@@ -1,5 +1,5 @@
 /** Finds the model to ask when nobody names one. */
-import { seemsToTalk } from "./config/detect.ts";
+import { seemsToChat } from "./config/detect.ts";
 import { GatewayError, toGatewayError } from "./core/errors.ts";
 
 /** The wanted model if listed, else the first that seems to chat, else any. Throws, with a remedy, if there is none. */
@@ -9,7 +9,7 @@ export async function findModel(
   wanted?: string,
 ): Promise<string> {
   const listed = await read(list, remedy);
-  const found = listed.find((name) => name === wanted) ?? listed.find(seemsToTalk) ?? listed[0];
+  const found = listed.find((name) => name === wanted) ?? listed.find(seemsToChat) ?? listed[0];
   if (found !== undefined) return found;
   const message = `No model is named, and the list of models is empty. ${remedy}`;
   throw new GatewayError("missing_required_parameter", message, { param: "model" });

@@ -5,7 +5,7 @@ import type { Config } from "./config/config.ts";
 import { createGateway, type Gateway } from "./core/gateway.ts";
 import { createChangingRoute } from "./core/route/changing.ts";
 import type { SessionStore } from "./core/store.ts";
-import type { Witness } from "./core/witness.ts";
+import type { Observer } from "./core/observer.ts";
 import { findFixed } from "./fixed.ts";
 import type { GivenAdapters } from "./given.ts";
 import { createDoor } from "./http/door.ts";
@@ -24,7 +24,7 @@ import { findSpans } from "./spans.ts";
 import { createPruner, toPruneRules } from "./prune.ts";
 import { openStore } from "./stores/index.ts";
 import { createTokenCounter } from "./tokens.ts";
-import { createWitness, watchStore } from "./watching.ts";
+import { createObserver, observeStore } from "./observing.ts";
 
 export interface Portico {
   /** Where it listens, e.g. `http://127.0.0.1:8600`; undefined if both endpoints are off. */
@@ -32,7 +32,7 @@ export interface Portico {
   /** For channels other than HTTP: turns in the same sessions. */
   readonly gateway: Gateway;
   /** Logs a turn that no request asked for. */
-  readonly note: Witness["endedAlone"];
+  readonly note: Observer["endedWithoutCaller"];
   /** Logs a failure that nobody awaits. */
   readonly noteStray: (thrown: unknown) => void;
   /** The models that callers may choose from, as far as the adapters list them. */
@@ -83,12 +83,12 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
   closers.push(() => logging.close());
   const metrics = createMetrics();
   const spans = await findSpans();
-  const witness = createWitness(log, metrics, spans);
+  const observer = createObserver(log, metrics, spans);
 
   const bare = await openStore(config.sessions.store, (message) => log.error({}, message));
-  const store = watchStore(bare, log, metrics.committed);
+  const store = observeStore(bare, log, metrics.committed);
   closers.push(() => store.close());
-  const adapter = createChangingRoute(await createAdapterRoute(config, now, witness, given));
+  const adapter = createChangingRoute(await createAdapterRoute(config, now, observer, given));
   closers.push(() => adapter.close());
   const tokenCounter = createTokenCounter();
   const gateway = createGateway({
@@ -100,7 +100,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
     newSessionId: () => newId("conv"),
     digest: (text) => hash("sha256", text, "base64url").slice(0, 22),
     tokenCounter,
-    witness,
+    observer,
   });
   closers.push((overdue) => gateway.close(overdue));
   await store.claim();
@@ -147,7 +147,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
   async function change(next: Config): Promise<void> {
     const fixed = findFixed(current, next);
     if (fixed.length > 0) throw new Error(`Only a restart can change ${fixed.join(", ")}.`);
-    const route = await createAdapterRoute(next, now, witness, given);
+    const route = await createAdapterRoute(next, now, observer, given);
     if (isClosed) {
       await route.close();
       throw new Error("The gateway is closed.");
@@ -167,7 +167,7 @@ async function open(config: Config, surroundings: Surroundings, closers: Closer[
   return {
     address,
     gateway,
-    note: witness.endedAlone,
+    note: observer.endedWithoutCaller,
     noteStray: (err) => log.error({ err }, "Something failed that nobody was waiting for. The gateway continues."),
     models: () => adapter.models(),
     reload: oneAfterTheOther(change),

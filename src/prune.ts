@@ -6,7 +6,7 @@ import type { DoorLog } from "./http/lines.ts";
 
 export interface Pruner {
   /** Applies the rules now. Calls during a run share its result. */
-  run(): Promise<Gone>;
+  run(): Promise<PruneResult>;
   /** Runs at another interval from now on. */
   retime(intervalMs: number): void;
   /** Stops after the current call. */
@@ -14,7 +14,7 @@ export interface Pruner {
 }
 
 /** What was deleted. */
-export type Gone = Omit<Pruned, "more">;
+export type PruneResult = Omit<Pruned, "more">;
 
 export interface PrunerParts {
   readonly store: Pick<SessionStore, "prune">;
@@ -29,7 +29,7 @@ export interface PrunerParts {
 }
 
 /** How old a running turn must be to be checked: each check asks who runs it, and most are over by then. */
-const leftMs = 3_600_000;
+const abandonedMs = 3_600_000;
 
 /** A gateway that has just started has better things to do. */
 const usualFirstMs = 5_000;
@@ -39,14 +39,14 @@ export function createPruner(parts: PrunerParts): Pruner {
   const { store, endLeft, rules, now, log, firstMs = usualFirstMs } = parts;
   let { intervalMs } = parts;
   const closing = new AbortController();
-  let running: Promise<Gone> | undefined;
+  let running: Promise<PruneResult> | undefined;
 
-  function run(): Promise<Gone> {
+  function run(): Promise<PruneResult> {
     return (running ??= apply(rules(now())).finally(() => (running = undefined)));
   }
 
-  async function apply(current: PruneRules): Promise<Gone> {
-    if (endLeft !== undefined) await endLeft(new Date(Math.max(+now() - leftMs, +(current.idleBefore ?? 0))));
+  async function apply(current: PruneRules): Promise<PruneResult> {
+    if (endLeft !== undefined) await endLeft(new Date(Math.max(+now() - abandonedMs, +(current.idleBefore ?? 0))));
     const gone = await pruneAll(store, current, closing.signal);
     if (gone.sessions > 0 || gone.turns > 0) log.info(gone, "pruned");
     return gone;
@@ -87,7 +87,7 @@ export async function pruneAll(
   store: Pick<SessionStore, "prune">,
   rules: PruneRules,
   signal?: AbortSignal,
-): Promise<Gone> {
+): Promise<PruneResult> {
   let [sessions, turns] = [0, 0];
   for (;;) {
     const pruned = await store.prune(rules);

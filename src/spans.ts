@@ -1,10 +1,10 @@
 /** Creates OpenTelemetry spans, one per request and one per attempt at an adapter, if the process has an SDK. */
 import type { Attributes, Context, Span as OtelSpan } from "@opentelemetry/api";
 import type { Trace, Turn } from "./core/turn.ts";
-import type { Asked, Attempt, Witness } from "./core/witness.ts";
-import { type Coming, type Ending, readTrace, type Span, type Tracer } from "./http/trace.ts";
+import type { AttemptObserver, Attempt, Observer } from "./core/observer.ts";
+import { type RequestStart, type Ending, readTrace, type Span, type Tracer } from "./http/trace.ts";
 
-export interface Spans extends Tracer, Pick<Witness, "asked"> {}
+export interface Spans extends Tracer, Pick<Observer, "asked"> {}
 
 /**
  * Undefined if no SDK was registered before the gateway was created: then nobody listens, and neither the start nor a
@@ -36,7 +36,7 @@ export async function findSpans(): Promise<Spans | undefined> {
   }
 
   /** As the SDK reads it, which may know other headers; if it reads none, we read the trace ourselves. */
-  function readContext(headers: Coming["headers"]): Context {
+  function readContext(headers: RequestStart["headers"]): Context {
     const read = propagation.extract(context.active(), headers);
     const told = trace.getSpanContext(read) === undefined ? readTrace(headers) : undefined;
     return told === undefined ? read : toContext(told);
@@ -52,7 +52,7 @@ export async function findSpans(): Promise<Spans | undefined> {
   }
 
   return {
-    begin({ id, method, path, headers }: Coming): Span {
+    begin({ id, method, path, headers }: RequestStart): Span {
       // If the SDK traces HTTP itself, our span is a child of its span.
       const isFirst = trace.getActiveSpan() === undefined;
       const within = isFirst ? readContext(headers) : context.active();
@@ -75,7 +75,7 @@ export async function findSpans(): Promise<Spans | undefined> {
         },
       };
     },
-    asked(adapter, turn): Asked {
+    asked(adapter, turn): AttemptObserver {
       const within = contextOf(turn);
       const attributes = {
         "gen_ai.operation.name": "chat",
@@ -86,7 +86,7 @@ export async function findSpans(): Promise<Spans | undefined> {
       const span = tracer.startSpan(`chat ${turn.model}`, { kind: SpanKind.CLIENT, attributes }, within);
       return {
         trace: toTrace(span, within),
-        over(attempt) {
+        ended(attempt) {
           span.setAttributes(toUsageAttributes(attempt));
           if (attempt.outcome === "failed") fail(span, attempt.code ?? "internal_error");
           span.end();

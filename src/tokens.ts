@@ -1,6 +1,6 @@
 /** Estimates, in bounded time, how many tokens a text has, by the vocabulary of OpenAI's newer models (o200k_base). */
 import { hash } from "node:crypto";
-import { makeOnce } from "./core/made.ts";
+import { makeOnce } from "./core/lazy.ts";
 
 type CountTokens = (text: string) => number;
 
@@ -38,16 +38,16 @@ async function load(): Promise<CountTokens> {
 
 /** A longer text is estimated from evenly spread samples, because other requests wait while one is counted. */
 const maxCountedLength = 65_536;
-const stretches = 32;
-const stretchLength = maxCountedLength / stretches;
+const sampleCount = 32;
+const sampleLength = maxCountedLength / sampleCount;
 
 function countText(text: string, count: CountTokens): number {
   if (text.length <= maxCountedLength) return count(text);
-  const step = (text.length - stretchLength) / (stretches - 1);
+  const step = (text.length - sampleLength) / (sampleCount - 1);
   let tokens = 0;
-  for (let number = 0; number < stretches; number++) {
+  for (let number = 0; number < sampleCount; number++) {
     const start = Math.round(number * step);
-    tokens += count(text.slice(start, start + stretchLength));
+    tokens += count(text.slice(start, start + sampleLength));
   }
   return Math.round((tokens / maxCountedLength) * text.length);
 }

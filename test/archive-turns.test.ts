@@ -9,7 +9,7 @@ import type { Event } from "../src/core/event.ts";
 import { frame } from "../src/core/frame/frame.ts";
 import { replayTurn } from "../src/core/frame/replay.ts";
 import { type Item, removed } from "../src/core/item.ts";
-import { toLoneTurn } from "../src/core/keep.ts";
+import { toUnthreadedTurn } from "../src/core/turn-record.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "../src/core/store.ts";
 import { about } from "./protocols/script.ts";
 import { batches } from "./protocols/deltas.ts";
@@ -84,8 +84,8 @@ test("Whatever was said in whatever pieces, it is taken in from an archive and t
       for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
       const end = events.at(-1);
       assert.ok(end?.type === "turn-end");
-      const keepsake = { owner: "ann", about, memo: () => memo, background: false, isRetold: true };
-      const again = replayTurn(await read(toLoneTurn(keepsake, everyItem, end.answer)));
+      const turnRecord = { owner: "ann", about, memo: () => memo, background: false, isReplayable: true };
+      const again = replayTurn(await read(toUnthreadedTurn(turnRecord, everyItem, end.answer)));
       assert.deepEqual(JSON.parse(JSON.stringify(again)), JSON.parse(JSON.stringify(events)));
     }),
     { numRuns: 200 },

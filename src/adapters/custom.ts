@@ -42,7 +42,7 @@ export function readFreeInput(written: string): string {
 /** The arguments of a function that stands in for a custom tool, piece by piece. */
 export interface FreeInput {
   /** The tool's input, once it is complete; never twice. */
-  hear(piece: string): string | undefined;
+  accept(piece: string): string | undefined;
   /** The same at the end of the arguments; if incomplete, as the model wrote it. */
   end(): string | undefined;
 }
@@ -52,19 +52,19 @@ export function createFreeInput(): FreeInput {
   let written = "";
   let isTold = false;
 
-  function tell(): string | undefined {
+  function emit(): string | undefined {
     const input = isTold ? "" : readFreeInput(written);
     isTold = true;
     return input === "" ? undefined : input;
   }
 
   return {
-    hear(piece) {
+    accept(piece) {
       if (isTold) return undefined;
       written += piece;
-      return endsIn(piece) ? tell() : undefined;
+      return endsIn(piece) ? emit() : undefined;
     },
-    end: tell,
+    end: emit,
   };
 }
 

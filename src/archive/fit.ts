@@ -23,10 +23,10 @@ function judgeMemo(memo: string): string | undefined {
   }
 }
 
-/** Each becomes an event on replay, even one without text; a stretch without pieces is at most a mark. */
+/** Each becomes an event on replay, even one without text; a segment without pieces is at most a mark. */
 function countPieces(pieces: Pieces): number {
   let count = 0;
-  for (const stretches of pieces) for (const { lengths } of stretches) count += Math.max(1, lengths.length);
+  for (const segments of pieces) for (const { lengths } of segments) count += Math.max(1, lengths.length);
   return count;
 }
 

@@ -1,7 +1,7 @@
 /** Reads an archive back without trusting a line of it. */
 import type { Validator } from "typebox/compile";
 import { GatewayError } from "../core/errors.ts";
-import { giveUp, interrupted } from "../core/frame/replay.ts";
+import { toAbandoned, interrupted } from "../core/frame/replay.ts";
 import type { ArchiveRecord, StoredTurn, Told } from "../core/store.ts";
 import { findBadShape, findMisfit } from "./fit.ts";
 import { forms } from "./forms.ts";
@@ -133,7 +133,7 @@ function toTurn(turn: Parsed<StoredTurn>): StoredTurn {
   const { told, ...rest } = turn;
   const endedAt = told?.endedAt === undefined ? undefined : new Date(told.endedAt);
   const stored = { ...rest, createdAt, ...(told !== undefined && { told: { ...told, endedAt } }) };
-  return stored.status === "running" ? giveUp(stored, interrupted, createdAt) : stored;
+  return stored.status === "running" ? toAbandoned(stored, interrupted, createdAt) : stored;
 }
 
 function describeMisfit(form: Validator, value: unknown): string {

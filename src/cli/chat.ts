@@ -9,7 +9,7 @@ import { ConfigError } from "../config/problem.ts";
 import { findToken } from "../config/token.ts";
 import { codeOf, GatewayError, messageOf } from "../core/errors.ts";
 import { findModel } from "../model.ts";
-import type { Partner } from "./chat/partner.ts";
+import type { ChatBackend } from "./chat/backend.ts";
 import { type Arguments, type Command, CommandError, UsageError } from "./command.ts";
 import { explainFailure } from "./failure.ts";
 import { toPlain } from "./sessions/text.ts";
@@ -39,14 +39,14 @@ export const chat: Command = {
     "Every line is a message. `/new` begins another conversation, `/exit` or Ctrl-D quits, Ctrl-C stops an answer, `/help` lists these.",
     "Piped input is answered line by line; exits with 1 if an answer failed.",
   ],
-  async run({ options }, terminal, house) {
+  async run({ options }, terminal, runtime) {
     const session = readSession(options["session"] ?? usualSession);
-    const loaded = await readSettings(options, terminal, house);
+    const loaded = await readSettings(options, terminal, runtime);
     const { hints, alwaysResends } = loaded.config.sessions;
     const naming = toNaming(hints);
-    const opened = await openPartner(options, loaded, naming, terminal);
+    const opened = await openBackend(options, loaded, naming, terminal);
     try {
-      const model = await chooseModel(opened.partner, options, loaded);
+      const model = await chooseModel(opened.backend, options, loaded);
       const { converse } = await import("./chat/converse.ts");
       const stopped = new AbortController();
       let code = 0;
@@ -57,7 +57,7 @@ export const chat: Command = {
       terminal.complain(
         `Session ${session}, ${opened.where}, model ${toPlain(model)}. /new begins another, /exit quits.`,
       );
-      const failures = await converse(opened.partner, {
+      const failures = await converse(opened.backend, {
         input: terminal.input,
         output: terminal.output,
         isInteractive: terminal.isInteractive && terminal.output.isTTY === true,
@@ -70,18 +70,18 @@ export const chat: Command = {
       });
       return code === 0 && failures > 0 && !terminal.isInteractive ? 1 : code;
     } finally {
-      await opened.partner.close();
+      await opened.backend.close();
     }
   },
 };
 
 interface Opened {
-  readonly partner: Partner;
+  readonly backend: ChatBackend;
   readonly where: string;
 }
 
 /** A gateway that answers at the given or the configured address, else one in this process. Throws if neither works. */
-async function openPartner(
+async function openBackend(
   options: Arguments["options"],
   { config }: Loaded,
   naming: Hint | undefined,
@@ -96,11 +96,11 @@ async function openPartner(
       throw new CommandError(`There is no token here to send to ${address}; ${remedy}`);
     }
     const { openRemote } = await import("./chat/remote.ts");
-    return { partner: openRemote({ address, token, naming, env: terminal.env }), where: `at ${address}` };
+    return { backend: openRemote({ address, token, naming, env: terminal.env }), where: `at ${address}` };
   }
   const { openLocal } = await import("./chat/local.ts");
   try {
-    return { partner: await openLocal(config, naming), where: "in this process" };
+    return { backend: await openLocal(config, naming), where: "in this process" };
   } catch (thrown) {
     const isTaken = thrown instanceof GatewayError && thrown.code === "store_unavailable";
     const remedy = "If that is a gateway listening elsewhere, talk to it with --url.";
@@ -110,14 +110,14 @@ async function openPartner(
 
 /** A gateway elsewhere has other models than this configuration. Throws if none can be found. */
 async function chooseModel(
-  partner: Partner,
+  backend: ChatBackend,
   { model, url }: Arguments["options"],
   { exampleModel }: Loaded,
 ): Promise<string> {
   if (model !== undefined) return model;
   if (url === undefined && exampleModel !== undefined) return exampleModel;
   try {
-    return await findModel(() => partner.models(), "Name one with --model.", exampleModel);
+    return await findModel(() => backend.models(), "Name one with --model.", exampleModel);
   } catch (thrown) {
     const why = thrown instanceof Error && isOfAll(thrown.cause) ? thrown.cause : thrown;
     throw new CommandError(toPlain(messageOf(why)));
@@ -136,9 +136,9 @@ const comesLater: ReadonlySet<string> = new Set(["adapter_timeout", "adapter_rat
 /** The gateway's address, if it answers. Whoever merely has its port does not get the token. */
 async function findGateway({ http, sessions }: Config, terminal: Terminal): Promise<string | undefined> {
   if (!http.endpoints.compatChat && !http.endpoints.compatResponses) return undefined;
-  const { knock, toAddress } = await import("./knock.ts");
+  const { probeGateway, toAddress } = await import("./probe.ts");
   const address = toAddress(http);
-  if (address === undefined || (await knock(address)) !== "gateway") return undefined;
+  if (address === undefined || (await probeGateway(address)) !== "gateway") return undefined;
   const { readHolding } = await import("./holder.ts");
   const holding = readHolding(sessions.store);
   if (holding === "held" || holding === "no-sign") return address;

@@ -14,9 +14,9 @@ export const check: Command = {
     "Creates every adapter on trial: a missing program, file or package is a problem too.",
     "Exits with 0 if the gateway would start with it, else with 1.",
   ],
-  async run({ options }, terminal, house) {
-    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, house);
-    const faults = await house.tryAdapters(config);
+  async run({ options }, terminal, runtime) {
+    const { config, effective, shown, warnings, reason } = await readSettings(options, terminal, runtime);
+    const faults = await runtime.tryAdapters(config);
     if (faults.length > 0) throw new ConfigError(faults, config.file);
     terminal.print(JSON.stringify(maskSecrets(effective, shown), undefined, 2));
     if (warnings.length > 0) terminal.complain(listProblems(warnings, "warning: "));

@@ -1,7 +1,7 @@
 /** What a command is, and how its arguments are read. */
 import { parseArgs } from "node:util";
 import { nearest } from "../config/nearest.ts";
-import type { House } from "./house.ts";
+import type { Runtime } from "./runtime.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface Command {
@@ -15,7 +15,7 @@ export interface Command {
   /** What else its help says. */
   readonly notes: readonly string[];
   /** Returns the exit code. */
-  run(given: Arguments, terminal: Terminal, house: House): Promise<number>;
+  run(given: Arguments, terminal: Terminal, runtime: Runtime): Promise<number>;
 }
 
 /** Commands that belong together, under one name: `portico sessions list`. */

@@ -13,15 +13,15 @@ export function readHolding(store: string): Holding {
   if (file === undefined) return "no-sign";
   try {
     // The store may have been moved away while its gateway runs.
-    const lock = `${isThere(file) ? realpathSync(file) : file}-gateway`;
-    return isThere(lock) ? readLock(lock) : "free";
+    const lock = `${fileExists(file) ? realpathSync(file) : file}-gateway`;
+    return fileExists(lock) ? readLock(lock) : "free";
   } catch {
     return "unreadable";
   }
 }
 
 /** Throws if it cannot tell, unlike `existsSync`. */
-function isThere(file: string): boolean {
+function fileExists(file: string): boolean {
   return statSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 

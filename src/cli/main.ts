@@ -3,7 +3,7 @@ import { ConfigError } from "../config/problem.ts";
 import { GatewayError } from "../core/errors.ts";
 import { type Command, CommandError, type Group, readArguments, unknownWord, UsageError } from "./command.ts";
 import { describeCommand, describeCommands, describeGroup, readVersion } from "./help.ts";
-import { type House, house as wholeHouse } from "./house.ts";
+import { type Runtime, runtime as defaultRuntime } from "./runtime.ts";
 import { describeProblems } from "./settings.ts";
 import { createTerminal, type Terminal } from "./terminal.ts";
 
@@ -20,9 +20,13 @@ const commands: Readonly<Record<string, () => Promise<Command | Group>>> = {
 };
 
 /** Runs a command line; returns the exit code: 0 done, 1 failed, 2 not understood. */
-export async function run(args: readonly string[], terminal: Terminal, house: House = wholeHouse): Promise<number> {
+export async function run(
+  args: readonly string[],
+  terminal: Terminal,
+  runtime: Runtime = defaultRuntime,
+): Promise<number> {
   try {
-    return await dispatch(args, terminal, house);
+    return await dispatch(args, terminal, runtime);
   } catch (thrown) {
     if (thrown instanceof ConfigError) terminal.complain(describeProblems(thrown));
     else if (thrown instanceof CommandError || thrown instanceof GatewayError) terminal.complain(thrown.message);
@@ -39,17 +43,17 @@ export async function main(): Promise<void> {
   process.stdout.write("", () => setImmediate(() => terminal.exit(code)));
 }
 
-async function dispatch(args: readonly string[], terminal: Terminal, house: House): Promise<number> {
+async function dispatch(args: readonly string[], terminal: Terminal, runtime: Runtime): Promise<number> {
   const asksForHelp = args[0] === "help";
   const words = asksForHelp ? args.slice(1) : args;
   const [first = "help"] = words;
-  if (first === "--version" || first === "-v") return tell(terminal, readVersion());
-  if (helpWords.has(first)) return tell(terminal, describeCommands(await loadAll()));
+  if (first === "--version" || first === "-v") return printText(terminal, readVersion());
+  if (helpWords.has(first)) return printText(terminal, describeCommands(await loadAll()));
   const { name, found, rest } = await find(words);
-  if ("commands" in found) return tell(terminal, describeGroup(name, found));
+  if ("commands" in found) return printText(terminal, describeGroup(name, found));
   const given = asksForHelp ? undefined : readArguments(name, found, rest);
-  if (given === undefined || given.wantsHelp) return tell(terminal, describeCommand(name, found));
-  return found.run(given, terminal, house);
+  if (given === undefined || given.wantsHelp) return printText(terminal, describeCommand(name, found));
+  return found.run(given, terminal, runtime);
 }
 
 const helpWords: ReadonlySet<string> = new Set(["help", "--help", "-h"]);
@@ -83,7 +87,7 @@ function pick<T>(table: Readonly<Record<string, T>>, name: string, help: string,
   throw unknownWord(isOption ? "option" : "command", name, known, help);
 }
 
-function tell(terminal: Terminal, text: string): number {
+function printText(terminal: Terminal, text: string): number {
   terminal.print(text);
   return 0;
 }

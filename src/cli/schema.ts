@@ -7,8 +7,8 @@ export const schema: Command = {
   usage: "schema",
   options: {},
   notes: ['Save it, and name it in the file: "$schema": "./portico.schema.json".'],
-  async run(_given, terminal, house) {
-    terminal.print(JSON.stringify(toJsonSchema(await house.adapterOptions()), undefined, 2));
+  async run(_given, terminal, runtime) {
+    terminal.print(JSON.stringify(toJsonSchema(await runtime.adapterOptions()), undefined, 2));
     return 0;
   },
 };

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { type Loaded, loadConfig, type Source } from "../config/load.ts";
 import { ConfigError, type Problem } from "../config/problem.ts";
 import { createToken } from "../config/token.ts";
-import type { House } from "./house.ts";
+import type { Runtime } from "./runtime.ts";
 import { codeOf } from "../core/errors.ts";
 import { type Terminal, toPath } from "./terminal.ts";
 
@@ -15,13 +15,13 @@ export interface SettingsOptions {
 }
 
 /** Throws a ConfigError with everything that is wrong. */
-export async function readSettings(options: SettingsOptions, terminal: Terminal, house: House): Promise<Loaded> {
+export async function readSettings(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Loaded> {
   const file = findFile(options.config, terminal);
   const source = readSource(file, terminal);
   const loading = loadConfig(source, {
     env: terminal.env,
     probe: (url) => terminal.probe(url),
-    adapterOptions: await house.adapterOptions(),
+    adapterOptions: await runtime.adapterOptions(),
     readText: (file) => readFileSync(file, "utf8"),
     modeOf: (file) => (process.platform === "win32" ? undefined : statSync(file).mode),
     now: terminal.now(),

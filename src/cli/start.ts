@@ -1,15 +1,15 @@
 /** `portico start`: runs the gateway until it is told to stop, and reloads its configuration when told to. */
 import type { Loaded } from "../config/load.ts";
 import { ConfigError } from "../config/problem.ts";
-import { forgetToken, keepToken, type KeptToken } from "../config/token.ts";
+import { forgetToken, readOrCreateToken, type StoredToken } from "../config/token.ts";
 import { findFixed } from "../fixed.ts";
 import type { Command } from "./command.ts";
 import { nameOf, readVersion } from "./help.ts";
 import { explainFailure } from "./failure.ts";
-import type { House, Running } from "./house.ts";
+import type { Runtime, Running } from "./runtime.ts";
 import { configOption, describeProblems, listProblems, readSettings, type SettingsOptions } from "./settings.ts";
 import type { Terminal } from "./terminal.ts";
-import { hearWishes } from "./wishes.ts";
+import { listenForSignals } from "./signals.ts";
 import { messageOf } from "../core/errors.ts";
 
 export const start: Command = {
@@ -25,20 +25,20 @@ export const start: Command = {
     "SIGINT and SIGTERM let running turns finish; a second signal after a moment stops at once.",
     "SIGHUP reloads the configuration: new requests see all of it or, if anything is wrong, none. What needs a restart, such as another port, waits until running turns have finished. At a terminal SIGHUP stops the gateway, because it means that the window was closed.",
   ],
-  async run({ options }, terminal, house) {
+  async run({ options }, terminal, runtime) {
     // A signal may come right after the start.
-    const wishes = hearWishes(terminal);
+    const signals = listenForSignals(terminal);
     try {
-      let gateway = await open(await readAll(options, terminal, house), terminal, house);
+      let gateway = await open(await readAll(options, terminal, runtime), terminal, runtime);
       if (gateway === undefined) return 1;
       terminal.outlastOutput();
-      wishes.begin();
+      signals.begin();
       terminal.print(describeStart(gateway, terminal));
-      while ((await wishes.next()) === "reload") {
-        // A file that is missing for a moment is no wish to run without one, with other terms and another token.
+      while ((await signals.next()) === "reload") {
+        // A file that is missing for a moment is no request to run without one, with other terms and another token.
         const config = gateway.settings.config.file ?? options["config"];
-        const changed = await readAgain({ ...options, config }, terminal, house);
-        if (changed === undefined || wishes.isStopping) continue;
+        const changed = await readAgain({ ...options, config }, terminal, runtime);
+        if (changed === undefined || signals.isStopping) continue;
         const fixed = findFixed(gateway.settings.config, changed.config);
         if (fixed.length === 0) {
           gateway = await change(gateway, changed, terminal);
@@ -46,17 +46,17 @@ export const start: Command = {
         }
         const why = `${fixed.join(", ")} changed, which needs a restart`;
         const code = await drain(gateway, `Reloading: ${why};`, terminal);
-        if (wishes.isStopping) return code;
-        const next = await open(changed, terminal, house);
+        if (signals.isStopping) return code;
+        const next = await open(changed, terminal, runtime);
         if (next === undefined) terminal.complain("The gateway continues with its old configuration.");
         // What opened once likely opens again.
-        gateway = next ?? (await open(gateway.settings, terminal, house));
+        gateway = next ?? (await open(gateway.settings, terminal, runtime));
         if (gateway === undefined) return 1;
         terminal.print(describeStart(gateway, terminal));
       }
       return await drain(gateway, "Draining:", terminal, " Another signal after a moment stops at once.");
     } finally {
-      wishes.close();
+      signals.close();
     }
   },
 };
@@ -69,23 +69,27 @@ interface OpenGateway {
 /** All that a start needs. */
 interface Settings extends Loaded {
   /** The generated token of a run without a file. */
-  readonly kept: KeptToken | undefined;
+  readonly storedToken: StoredToken | undefined;
 }
 
 /** Throws a ConfigError with everything that is wrong. */
-async function readAll(options: SettingsOptions, terminal: Terminal, house: House): Promise<Settings> {
-  const loaded = await readSettings(options, terminal, house);
+async function readAll(options: SettingsOptions, terminal: Terminal, runtime: Runtime): Promise<Settings> {
+  const loaded = await readSettings(options, terminal, runtime);
   if (loaded.warnings.length > 0) terminal.complain(listProblems(loaded.warnings, "warning: "));
-  const kept = loaded.config.file === undefined ? keepToken(loaded.config.dataDir) : undefined;
-  const config = kept === undefined ? loaded.config : { ...loaded.config, auth: { token: kept.token } };
-  return { ...loaded, config, kept };
+  const storedToken = loaded.config.file === undefined ? readOrCreateToken(loaded.config.dataDir) : undefined;
+  const config = storedToken === undefined ? loaded.config : { ...loaded.config, auth: { token: storedToken.token } };
+  return { ...loaded, config, storedToken };
 }
 
 /** The current settings; undefined, with the reasons printed, if the gateway could not run with them. */
-async function readAgain(options: SettingsOptions, terminal: Terminal, house: House): Promise<Settings | undefined> {
+async function readAgain(
+  options: SettingsOptions,
+  terminal: Terminal,
+  runtime: Runtime,
+): Promise<Settings | undefined> {
   try {
-    const settings = await readAll(options, terminal, house);
-    const faults = await house.tryAdapters(settings.config);
+    const settings = await readAll(options, terminal, runtime);
+    const faults = await runtime.tryAdapters(settings.config);
     if (faults.length === 0) return settings;
     throw new ConfigError(faults, settings.config.file);
   } catch (thrown) {
@@ -95,13 +99,13 @@ async function readAgain(options: SettingsOptions, terminal: Terminal, house: Ho
   }
 }
 
-async function open(settings: Settings, terminal: Terminal, house: House): Promise<OpenGateway | undefined> {
-  const { config, kept } = settings;
+async function open(settings: Settings, terminal: Terminal, runtime: Runtime): Promise<OpenGateway | undefined> {
+  const { config, storedToken } = settings;
   try {
-    return { running: await house.open(config), settings };
+    return { running: await runtime.open(config), settings };
   } catch (thrown) {
     // Otherwise the new token would never be shown.
-    if (kept?.isNew) forgetToken(kept);
+    if (storedToken?.isNew) forgetToken(storedToken);
     terminal.complain(explainFailure(thrown, config.http));
     return undefined;
   }
@@ -123,7 +127,7 @@ async function change(gateway: OpenGateway, settings: Settings, terminal: Termin
 }
 
 function describeStart({ running: { address }, settings }: OpenGateway, { env }: Terminal): string {
-  const { config, reason, kept } = settings;
+  const { config, reason, storedToken } = settings;
   const {
     console: hasConsole,
     endpoints: { compatChat, compatResponses },
@@ -141,13 +145,15 @@ function describeStart({ running: { address }, settings }: OpenGateway, { env }:
     `  data       ${config.dataDir}`,
     `  config     ${config.file ?? `no file, so both endpoints and the console are on (\`${nameOf("init", env)}\` writes one)`}`,
   ];
-  if (kept !== undefined) {
-    const text = kept.isNew ? `${kept.token}  (shown only now; stored in ${kept.file})` : `in ${kept.file}`;
+  if (storedToken !== undefined) {
+    const text = storedToken.isNew
+      ? `${storedToken.token}  (shown only now; stored in ${storedToken.file})`
+      : `in ${storedToken.file}`;
     lines.push(`  token      ${text}`);
   }
-  if (kept?.isNew && address !== undefined) {
-    const wish = settings.exampleModel === undefined ? ", with one of its models instead of MODEL" : "";
-    lines.push("", `Try it${wish}:`, `  ${curlLine(address, settings, kept.token)}`);
+  if (storedToken?.isNew && address !== undefined) {
+    const modelNote = settings.exampleModel === undefined ? ", with one of its models instead of MODEL" : "";
+    lines.push("", `Try it${modelNote}:`, `  ${curlLine(address, settings, storedToken.token)}`);
   }
   return lines.join("\n");
 }

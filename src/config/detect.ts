@@ -147,7 +147,7 @@ function readModels(tags: unknown): readonly string[] | undefined {
   if (!Array.isArray(models)) return undefined;
   return models.flatMap((model: unknown) =>
     // No tag means the latest.
-    isObject(model) && typeof model.name === "string" && plainName.test(model.name) && canTalk(model, model.name)
+    isObject(model) && typeof model.name === "string" && plainName.test(model.name) && canChat(model, model.name)
       ? [model.name.replace(/:latest$/, "")]
       : [],
   );
@@ -157,14 +157,14 @@ function readModels(tags: unknown): readonly string[] | undefined {
 const plainName = /^[\w./:@-]+$/;
 
 /** Not every Ollama says what its models can do; embedding models are recognised by name or family. */
-function canTalk({ capabilities, details }: Readonly<Record<string, unknown>>, name: string): boolean {
+function canChat({ capabilities, details }: Readonly<Record<string, unknown>>, name: string): boolean {
   if (Array.isArray(capabilities)) return capabilities.includes("completion");
   const family = isObject(details) ? String(details.family) : "";
-  return seemsToTalk(name) && !/bert/i.test(family);
+  return seemsToChat(name) && !/bert/i.test(family);
 }
 
 /** Judging by the name: others embed, rank, hear, speak, draw or judge. */
-export function seemsToTalk(name: string): boolean {
+export function seemsToChat(name: string): boolean {
   return !/embed|rerank|\bbge|minilm|whisper|transcri|tts|audio|realtime|image|dall-e|sora|moderation|guard|davinci|babbage/i.test(
     name,
   );

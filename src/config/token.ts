@@ -16,7 +16,7 @@ import { tokenPrefix } from "./detect.ts";
 import { isToken } from "./headers.ts";
 import { ConfigError } from "./problem.ts";
 
-export interface KeptToken {
+export interface StoredToken {
   readonly token: string;
   readonly file: string;
   /** Whether it was just made, and so has never been shown. */
@@ -24,17 +24,17 @@ export interface KeptToken {
 }
 
 /** Reads the data folder's token, or creates folder and token. */
-export function keepToken(dataDir: string): KeptToken {
+export function readOrCreateToken(dataDir: string): StoredToken {
   return findToken(dataDir) ?? explained(dataDir, "kept", (file) => writeToken(dataDir, file));
 }
 
 /** The token of the data folder, if one was made. */
-export function findToken(dataDir: string): KeptToken | undefined {
+export function findToken(dataDir: string): StoredToken | undefined {
   return explained(dataDir, "read", readToken);
 }
 
 /** Replaces the token atomically: whoever reads it meanwhile gets the old or the new one. */
-export function replaceToken(dataDir: string): KeptToken {
+export function replaceToken(dataDir: string): StoredToken {
   return explained(dataDir, "kept", (file) => {
     checkOwner(file);
     const token = createToken();
@@ -59,7 +59,7 @@ function checkOwner(file: string): void {
 }
 
 /** Deletes a token that was just made. */
-export function forgetToken({ file }: KeptToken): void {
+export function forgetToken({ file }: StoredToken): void {
   rmSync(file, { force: true });
 }
 
@@ -92,7 +92,7 @@ const usual = {
   read: "give the gateway's user read access to the file and its folder",
 };
 
-function readToken(file: string): KeptToken | undefined {
+function readToken(file: string): StoredToken | undefined {
   let token: string;
   try {
     token = readFileSync(file, "utf8").trim();
@@ -107,7 +107,7 @@ function readToken(file: string): KeptToken | undefined {
   ]);
 }
 
-function writeToken(dataDir: string, file: string): KeptToken {
+function writeToken(dataDir: string, file: string): StoredToken {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const token = createToken();
   let descriptor: number;

@@ -110,7 +110,7 @@ function start() {
   }
 
   /** @param {Health} health */
-  async function hear(health) {
+  async function accept(health) {
     paint(health);
     if (health.state !== "gone" && isStranded) return show();
     await refresh?.(health);
@@ -120,7 +120,7 @@ function start() {
     for (;;) {
       if (document.hidden)
         await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
-      await hear(await readHealth());
+      await accept(await readHealth());
       await pause(watchMs);
     }
   }

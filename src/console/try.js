@@ -65,7 +65,7 @@ export async function openTry({ root, token, signal, report }) {
         body: JSON.stringify(body),
       });
       answer.place(response.headers);
-      await hear(response, dialect, answer);
+      await accept(response, dialect, answer);
     } catch (thrown) {
       answer.fail(explain(thrown, stopping.signal.aborted));
       if (thrown instanceof Refusal && thrown.status === 401) report(thrown);
@@ -91,7 +91,7 @@ const sessionKey = "portico session";
  * @param {Dialect} dialect
  * @param {Answer} answer
  */
-async function hear({ body }, dialect, answer) {
+async function accept({ body }, dialect, answer) {
   let isWhole = false;
   if (body !== null) {
     for await (const event of readEvents(body)) {

@@ -1,4 +1,4 @@
-/** What a protocol hears: `turn-queued? turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
+/** What a protocol gets: `turn-queued? turn-start (item-start item-delta* item-end)* turn-end`, always closed, exactly one end. */
 import type { Annotation, Extra, Item } from "./item.ts";
 import type { Answer } from "./turn.ts";
 

@@ -11,21 +11,21 @@ import { fitContext, type FitParts, truncationOf } from "./window/fit.ts";
 import { frame } from "./frame/frame.ts";
 import { interrupted } from "./frame/replay.ts";
 import type { Item } from "./item.ts";
-import type { Keepsake } from "./keep.ts";
-import { createElsewhere } from "./live/elsewhere.ts";
+import type { TurnRecord } from "./turn-record.ts";
+import { createRemoteTurns } from "./live/remote-turns.ts";
 import { createKeyed } from "./live/keyed.ts";
 import { leaveOnReturn } from "./leaving.ts";
-import { createLives, type LiveLimits } from "./live/lives.ts";
-import { findContinued, findPlace, type Seeker } from "./place/place.ts";
+import { createLiveTurns, type LiveLimits } from "./live/live-turns.ts";
+import { findContinued, findPlace, type Requester } from "./place/place.ts";
 import type { About, Remark, Tell } from "./ports.ts";
 import { createQueue, leaveAll, type Queue } from "./place/queue.ts";
-import { calledOff, createRecall, type Recall } from "./live/recall.ts";
+import { cancelledError, createRecall, type Recall } from "./live/recall.ts";
 import { createSettling, isNamed, type PlacedTurn } from "./settling.ts";
 import { checkSize, type SizeLimits } from "./size.ts";
 import { resolveReferences } from "./conversation/references.ts";
 import type { IdempotencyKey, SessionStore } from "./store.ts";
 import type { Ask, Trace, Turn } from "./turn.ts";
-import type { Witness } from "./witness.ts";
+import type { Observer } from "./observer.ts";
 
 export interface Gateway extends Recall {
   /**
@@ -61,7 +61,7 @@ export interface Load {
   readonly live: number;
 }
 
-export interface Caller extends Seeker {
+export interface Caller extends Requester {
   /** The id of the turn to come, so that even one that fails early can be named. */
   readonly turnId: string;
   /** When it was asked, if not now. */
@@ -74,11 +74,11 @@ export interface Caller extends Seeker {
   /** It already has the beginning of an answer to its key; no other will do. */
   readonly resumes?: Resumption | undefined;
   /** Grants a slot to a turn that continues without its caller; absent: there is always one. */
-  readonly stay?: Stay | undefined;
+  readonly stay?: AcquireSlot | undefined;
 }
 
 /** Takes a slot, or throws if there is none; returns what releases it. */
-export type Stay = () => () => void;
+export type AcquireSlot = () => () => void;
 
 export interface AskedKey extends IdempotencyKey {
   /** The caller's name for the key, in errors. */
@@ -112,7 +112,7 @@ export interface GatewayParts extends FitParts {
   /** A short, collision-resistant hash. */
   readonly digest: (text: string) => string;
   /** Absent: nobody counts. */
-  readonly witness?: Pick<Witness, "placed" | "endedAlone"> | undefined;
+  readonly observer?: Pick<Observer, "placed" | "endedWithoutCaller"> | undefined;
 }
 
 export interface GatewayLimits extends LiveLimits, SizeLimits {
@@ -133,14 +133,14 @@ interface GrowingAbout extends About {
 }
 
 export function createGateway(parts: GatewayParts): Gateway {
-  const { adapter, store, limits, now, newSessionId, alwaysResends, witness } = parts;
+  const { adapter, store, limits, now, newSessionId, alwaysResends, observer } = parts;
   const chain = createChain(parts.digest);
-  const queue = createQueue(() => limits().maxQueuedPerThread, store.neighbours);
-  const placing = { store, chain, queue, newSessionId, unkept: new Map(), alwaysResends };
+  const queue = createQueue(() => limits().maxQueuedPerThread, store.peers);
+  const placing = { store, chain, queue, newSessionId, unstored: new Map(), alwaysResends };
   const settlingParts = { store, chain, limits, now };
   /** Turns whose items callers may refer to once they are over: a caller that stops one may do so before we notice. */
   const running = new Map<string, { readonly owner: string; readonly over: Promise<void> }>();
-  /** All turns not over, whoever hears them. */
+  /** All turns not over, whoever follows them. */
   const open = new Set<Promise<void>>();
   let isClosing = false;
   const ended: Pick<SessionStore, "findTurn"> = {
@@ -155,11 +155,20 @@ export function createGateway(parts: GatewayParts): Gateway {
   };
   const resolve = (ask: Ask, owner: string): Promise<Ask<Item>> =>
     resolveReferences(ended, owner, ask, limits().maxReferencedCharacters);
-  const lives = createLives(limits, now, witness);
-  const elsewhere = createElsewhere({ store, now });
-  store.neighbours?.onCalledOff((turnId) => lives.callOff(turnId, calledOff()));
-  const inBackground = createBackground({ store, lives, elsewhere, begin, now });
-  const once = createKeyed({ store, lives, elsewhere, begin, inBackground, resolve, keyMs: () => limits().keyMs, now });
+  const liveTurns = createLiveTurns(limits, now, observer);
+  const remoteTurns = createRemoteTurns({ store, now });
+  store.peers?.onCancel((turnId) => liveTurns.cancel(turnId, cancelledError()));
+  const inBackground = createBackground({ store, liveTurns, remoteTurns, begin, now });
+  const once = createKeyed({
+    store,
+    liveTurns,
+    remoteTurns,
+    begin,
+    inBackground,
+    resolve,
+    keyMs: () => limits().keyMs,
+    now,
+  });
 
   async function begin(ask: Ask<Item>, caller: Caller, known: Known = "unknown"): Promise<Reply> {
     const { turnId: id, owner, key, memo } = caller;
@@ -179,25 +188,25 @@ export function createGateway(parts: GatewayParts): Gateway {
       const context = assembleContext(place, ask);
       const { items, omitted } = await fitContext(parts, ask, context, truncation);
       // A key means that the answer must be there for a repeated request.
-      const isKept = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
+      const isStored = ask.keep === "in-session" ? place.by !== "nothing" || key !== undefined : ask.keep === "yes";
       // Nobody should pay for an answer that cannot be stored, and a stream that has begun can set no status.
-      if (isKept) await store.check();
+      if (isStored) await store.check();
       const about: GrowingAbout = {
         id,
         createdAt: caller.createdAt ?? now(),
         model: ask.model,
-        session: isKept ? place.move?.id : place.session?.id,
+        session: isStored ? place.move?.id : place.session?.id,
         history: place.history,
         contextItems: items.length,
         omittedItems: omitted,
         truncation,
         remarks: [],
       };
-      witness?.placed(place.history);
+      observer?.placed(place.history);
       const isBegun = known !== "unknown";
-      const isRetold = isBegun || memo !== undefined || key !== undefined;
-      const keepsake: Keepsake = { owner, about, memo, background: known === "in background", isRetold };
-      const turn: PlacedTurn = { ask, caller, place, keepsake, isKept, isBegun, leave, finish };
+      const isReplayable = isBegun || memo !== undefined || key !== undefined;
+      const turnRecord: TurnRecord = { owner, about, memo, background: known === "in background", isReplayable };
+      const turn: PlacedTurn = { ask, caller, place, turnRecord, isStored, isBegun, leave, finish };
       if (isNamed(turn)) running.set(id, { owner, over: over.promise });
       const settling = createSettling(settlingParts, turn);
       const events = frame(id, askAdapter(ask, caller, items, about), settling);
@@ -247,22 +256,22 @@ export function createGateway(parts: GatewayParts): Gateway {
       checkSize(ask, limits(), ask.settings.tools);
       const { turnId: id, owner, signal } = caller;
       const resolved = await resolve(ask, owner);
-      const unqueued = { ...placing, queue: noQueue, unkept: new Map() };
+      const unqueued = { ...placing, queue: noQueue, unstored: new Map() };
       const place = await findPlace(unqueued, resolved, caller, []);
       const { model, settings, stream } = ask;
       return countTokens(parts, { id, model, items: assembleContext(place, resolved), settings, stream }, signal);
     },
-    ...createRecall({ store, lives, elsewhere }),
+    ...createRecall({ store, liveTurns, remoteTurns }),
     conversations: createConversations({ ...placing, limits, now }),
-    load: () => ({ waiting: queue.waiting(), live: lives.count() }),
-    forgetOld: () => lives.forgetOld(),
+    load: () => ({ waiting: queue.waiting(), live: liveTurns.count() }),
+    forgetOld: () => liveTurns.forgetOld(),
     async endLeft(before) {
       const isOld = (createdAt: Date) => before === undefined || createdAt < before;
-      await store.endRunning(interrupted, now(), ({ id, createdAt }) => !lives.has(id) && isOld(createdAt));
+      await store.endRunning(interrupted, now(), ({ id, createdAt }) => !liveTurns.has(id) && isOld(createdAt));
     },
     async close(overdue) {
       isClosing = true;
-      await lives.close(overdue);
+      await liveTurns.close(overdue);
       await Promise.race([Promise.all(open), overdue]);
     },
   };

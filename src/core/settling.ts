@@ -3,7 +3,7 @@ import { callerLeft, GatewayError, toGatewayError } from "./errors.ts";
 import type { Ending } from "./frame/frame.ts";
 import type { Caller, GatewayParts } from "./gateway.ts";
 import type { Item } from "./item.ts";
-import { keepLone, type Keepsake, toCommit, toTurn, whyNotKept } from "./keep.ts";
+import { storeUnthreaded, type TurnRecord, toCommit, toTurn, whyNotStored } from "./turn-record.ts";
 import type { Chain } from "./place/chain.ts";
 import { extend } from "./place/path.ts";
 import type { Place } from "./place/place.ts";
@@ -14,9 +14,9 @@ export interface PlacedTurn {
   readonly ask: Ask<Item>;
   readonly caller: Caller;
   readonly place: Place;
-  readonly keepsake: Keepsake;
+  readonly turnRecord: TurnRecord;
   /** Its result is stored. */
-  readonly isKept: boolean;
+  readonly isStored: boolean;
   /** Already in the store, as running. */
   readonly isBegun: boolean;
   /** Releases its place. */
@@ -35,7 +35,7 @@ export interface Settling extends Ending {
 }
 
 export function createSettling({ store, limits, now, chain }: SettlingParts, turn: PlacedTurn): Settling {
-  const { ask, caller, place, keepsake, isKept, isBegun, leave, finish } = turn;
+  const { ask, caller, place, turnRecord, isStored, isBegun, leave, finish } = turn;
   const { signal, key, memory } = caller;
   let hasLeft = false;
   let isSettling = false;
@@ -44,10 +44,10 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       signal.throwIfAborted();
       if (hasLeft) throw callerLeft();
       isSettling = true;
-      if (!isKept) return memory?.keep(extend(place.path, toTurn(chain, keepsake, place, answer)));
-      const commit = toCommit(chain, keepsake, place, answer, limits().maxTurnsPerThread);
+      if (!isStored) return memory?.keep(extend(place.path, toTurn(chain, turnRecord, place, answer)));
+      const commit = toCommit(chain, turnRecord, place, answer, limits().maxTurnsPerThread);
       const kept = await store.commit({ ...commit, key: isBegun ? undefined : key, begun: isBegun });
-      if (!kept) throw await whyNotKept(store, place);
+      if (!kept) throw await whyNotStored(store, place);
     },
     async abandon(answer) {
       const isLeft = answer.error?.code === "client_closed";
@@ -55,7 +55,7 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
       // A caller that was told the turn's id may retrieve it, even if no thread continues from it.
       if (!isBegun && !isNamed(turn)) return;
       // If the store fails now and later too, a turn stored as running stays so, and is reported as interrupted.
-      await keepLone(store, keepsake, place, told, isBegun).catch(() => {});
+      await storeUnthreaded(store, turnRecord, place, told, isBegun).catch(() => {});
     },
     // If the turn was cancelled, the reason says more than the error it caused.
     explain: (thrown) => nameParam(ask, toGatewayError(signal.aborted ? signal.reason : thrown)),
@@ -73,8 +73,8 @@ export function createSettling({ store, limits, now, chain }: SettlingParts, tur
 }
 
 /** Callers may refer to it and its items later. */
-export function isNamed({ isKept, caller }: Pick<PlacedTurn, "isKept" | "caller">): boolean {
-  return isKept && caller.memo !== undefined;
+export function isNamed({ isStored, caller }: Pick<PlacedTurn, "isStored" | "caller">): boolean {
+  return isStored && caller.memo !== undefined;
 }
 
 /** An adapter knows which part it refuses, and the request where that part stands. */

@@ -2,20 +2,20 @@
 import type { ErrorCode } from "./errors.ts";
 import type { Item } from "./item.ts";
 import type { Pieces } from "./frame/pieces.ts";
-import type { Neighbours } from "./neighbours.ts";
+import type { Peers } from "./peers.ts";
 import type { Path } from "./place/path.ts";
 import type { About, Remark } from "./ports.ts";
 import type { Choice, Finish, Notes, Usage } from "./turn.ts";
 
-export interface SessionStore extends Search, Keeping, Conversations, Archive {
+export interface SessionStore extends Search, TurnWriter, Conversations, Archive {
   /**
-   * Claims the store for this gateway until it is closed. Without neighbours, only one gateway may claim it, and this
+   * Claims the store for this gateway until it is closed. Without peers, only one gateway may claim it, and this
    * throws `store_unavailable` if another has: two would end each other's running turns, and neither would know the
    * other's keys and queues.
    */
   claim(): Promise<void>;
   /** The other gateways, if several may share the store. */
-  readonly neighbours?: Neighbours | undefined;
+  readonly peers?: Peers | undefined;
   /** Throws `store_unavailable` if turns cannot be kept now. */
   check(): Promise<void>;
   close(): Promise<void>;
@@ -40,13 +40,13 @@ export interface Search {
   /** How many threads the session has (turns that nothing follows), counted up to two. */
   countThreads(sessionId: string): Promise<number>;
   /** An earlier request of the owner with this idempotency key. */
-  findKey(owner: string, key: string): Promise<KeptKey | undefined>;
+  findKey(owner: string, key: string): Promise<StoredKey | undefined>;
 }
 
 type Running = Pick<StoredTurn, "id" | "createdAt">;
 
 /** How turns are kept and deleted. */
-export interface Keeping {
+export interface TurnWriter {
   /**
    * Stores a turn, with what the caller showed before it, atomically and durably, and moves the session's tip to it if
    * the tip is still the expected one. False: the tip has moved (see `otherwise`), or the parent or session is gone;
@@ -65,9 +65,9 @@ export interface Keeping {
   end(turn: StoredTurn): Promise<boolean>;
   /**
    * Ends as failed, with this failure, every running turn that nobody works on any more; returns how many. The store
-   * itself knows what other gateways work on; `isLeft` says which turns of this one are abandoned; without it, all are.
+   * itself knows what other gateways work on; `isAbandoned` says which turns of this one are abandoned; without it, all are.
    */
-  endRunning(failure: StoredFailure, endedAt: Date, isLeft?: (turn: Running) => boolean): Promise<number>;
+  endRunning(failure: StoredFailure, endedAt: Date, isAbandoned?: (turn: Running) => boolean): Promise<number>;
   /**
    * Removes a turn from the tree for good, with what its caller showed before it unless something else follows that.
    * What followed the turn now follows its parent, with a gap; a tip moves to the parent. False: the owner has no such
@@ -103,7 +103,7 @@ export interface Archive {
   /** Newest activity first. `after` is the last session of the page before. */
   listSessions(page: SessionPage): Promise<readonly SessionSummary[]>;
   /** What is outside of sessions: each tree under the id of its root, youngest root first. */
-  listLoose(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
+  listSessionless(page: Omit<SessionPage, "hint">): Promise<readonly SessionSummary[]>;
   /**
    * Everything, or one session, or a turn outside of sessions with what came before it and all that follows it; in an
    * order that can be imported: the store, then sessions, then turns after their parents.
@@ -113,7 +113,7 @@ export interface Archive {
    * Imports what was exported, all of it or nothing. Existing sessions and turns stay as they are, but a session that
    * lost its hint regains it if no other has it now, and one without a tip gets the archive's.
    */
-  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<TakenIn>;
+  importRecords(records: AsyncIterable<ArchiveRecord>): Promise<ImportResult>;
   /**
    * Secrets of 32 bytes that live in the store, in base64url. The first one seals: it is created when first requested,
    * unless an archive brought one before. The others came with archives, and only open what was sealed elsewhere.
@@ -246,7 +246,7 @@ export interface IdempotencyKey {
   readonly fingerprint: string;
 }
 
-export interface KeptKey {
+export interface StoredKey {
   readonly fingerprint: string;
   readonly turnId: string;
   readonly createdAt: Date;
@@ -274,7 +274,7 @@ export interface Pruned {
 }
 
 /** The result of an import. */
-export interface TakenIn {
+export interface ImportResult {
   readonly sessions: number;
   readonly turns: number;
   /** Sessions of the archive that cannot be found by their hint: another session has it. */

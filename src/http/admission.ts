@@ -2,7 +2,7 @@
 import type { onRequestHookHandler } from "fastify";
 import { drainingError, GatewayError } from "../core/errors.ts";
 import type { Token } from "./auth.ts";
-import { sayCors } from "./cors.ts";
+import { applyCors } from "./cors.ts";
 import { type FindRoute, isCounted, refuseUnrouted } from "./router.ts";
 
 declare module "fastify" {
@@ -18,7 +18,7 @@ export function createAdmission(find: FindRoute): onRequestHookHandler {
     if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
       throw new GatewayError("malformed_http", "A request needs the header 'Host'.");
     }
-    if (sayCors(request, reply)) return;
+    if (applyCors(request, reply)) return;
     if (request.route?.endpoints.length !== 0) {
       const { guard, rate, turns } = request.terms;
       request.token = guard.admit(request.headers, request.ip);

@@ -2,9 +2,9 @@
 import { GatewayError } from "../core/errors.ts";
 
 export interface Arrivals {
-  /** A body begins to arrive; `giveUp` is called if it must not go on. */
-  begin(giveUp: (reason: GatewayError) => void): Arrival;
-  /** Gives up all that are still arriving. */
+  /** A body begins to arrive; `abandon` is called if it must not go on. */
+  begin(abandon: (reason: GatewayError) => void): Arrival;
+  /** Abandons all that are still arriving. */
   abort(reason: GatewayError): void;
 }
 
@@ -16,7 +16,7 @@ export interface Arrival {
 }
 
 interface Body {
-  readonly giveUp: (reason: GatewayError) => void;
+  readonly abandon: (reason: GatewayError) => void;
   bytes: number;
 }
 
@@ -38,13 +38,13 @@ export function createArrivals(maxBytes: () => number): Arrivals {
       // The last always has room: its own limit is max_body_bytes.
       if (held <= most || bodies.size === 1) return;
       remove(body);
-      body.giveUp(crowdedOut(most));
+      body.abandon(tooManyArriving(most));
     }
   }
 
   return {
-    begin(giveUp) {
-      const body: Body = { giveUp, bytes: 0 };
+    begin(abandon) {
+      const body: Body = { abandon, bytes: 0 };
       bodies.add(body);
       return {
         hold(bytes) {
@@ -60,13 +60,13 @@ export function createArrivals(maxBytes: () => number): Arrivals {
     abort(reason) {
       for (const body of bodies) {
         remove(body);
-        body.giveUp(reason);
+        body.abandon(reason);
       }
     },
   };
 }
 
-function crowdedOut(most: number): GatewayError {
+function tooManyArriving(most: number): GatewayError {
   return new GatewayError(
     "overloaded",
     `More than ${most} bytes of request bodies are still arriving (gateway.http.limits.max_arriving_bytes), and this one was the slowest. Try again shortly.`,

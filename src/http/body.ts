@@ -16,14 +16,14 @@ interface JsonBody {
   readonly heldBytes: number;
 }
 
-/** The body of a request, which asks for a turn or only `hears` one. */
-export async function readJsonBody(reply: FastifyReply, hears = false): Promise<JsonBody> {
+/** The body of a request, which asks for a turn or `onlyFollows` one. */
+export async function readJsonBody(reply: FastifyReply, onlyFollows = false): Promise<JsonBody> {
   const { raw: incoming, token, terms } = reply.request;
   checkCharset(incoming.headers["content-type"]);
   checkEncoding(incoming.headers);
   checkLength(incoming.headers, terms.limits);
-  terms.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), hears });
-  inviteBody(reply);
+  terms.turns.check({ token, bytes: Number(incoming.headers["content-length"] ?? 0), onlyFollows });
+  sendContinue(reply);
   const bytes = await readBytes(incoming, terms);
   if (!isUtf8(bytes)) throw new GatewayError("invalid_json", "The request body is not valid UTF-8.");
   const text = bytes.toString("utf8", startsWithMark(bytes) ? 3 : 0);
@@ -39,8 +39,8 @@ export async function workOnBody<Result>(
 ): Promise<Result> {
   const { token, terms } = reply.request;
   const client = watchClient(reply.raw);
-  const isThere = instead === undefined || hasBody(reply.request);
-  const { value, heldBytes: bytes } = isThere ? await readJsonBody(reply) : { value: instead, heldBytes: 0 };
+  const isPresent = instead === undefined || hasBody(reply.request);
+  const { value, heldBytes: bytes } = isPresent ? await readJsonBody(reply) : { value: instead, heldBytes: 0 };
   return terms.turns.run(client, { token, bytes }, () => work(value, client.signal));
 }
 
@@ -50,7 +50,7 @@ export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean 
 }
 
 /** Sends 100 Continue to a caller that waits for it, once nothing else speaks against the request. */
-export function inviteBody({ raw: response, request: { raw: incoming } }: FastifyReply): void {
+export function sendContinue({ raw: response, request: { raw: incoming } }: FastifyReply): void {
   if (incoming.httpVersion === "1.1" && /\b100-continue\b/i.test(incoming.headers.expect ?? ""))
     response.writeContinue();
 }
@@ -106,7 +106,7 @@ function readBytes(incoming: IncomingMessage, { limits, arrivals }: Terms): Prom
       idle.refresh();
     }
     function gone(): void {
-      finish(leftUnsaid());
+      finish(bodyIncomplete());
     }
     incoming.on("data", take).on("end", finish).on("close", gone);
   });
@@ -145,7 +145,7 @@ function createGathering(expected: number): Gathering {
 }
 
 /** The rest of a body will never come. */
-export function leftUnsaid(cause?: unknown): GatewayError {
+export function bodyIncomplete(cause?: unknown): GatewayError {
   return new GatewayError("client_closed", "The caller disconnected before the end of its body.", { cause });
 }
 

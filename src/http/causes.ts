@@ -1,6 +1,6 @@
 /** Logs failures that are not the caller's fault: of requests, of turns, and of adapters that others stand in for. */
 import type { ErrorCode, GatewayError } from "../core/errors.ts";
-import type { Witness } from "../core/witness.ts";
+import type { Observer } from "../core/observer.ts";
 import type { DoorLog } from "./lines.ts";
 
 /** Lasting problems, and for how long one is not repeated. */
@@ -22,19 +22,19 @@ export function createCauses(log: DoorLog, nowMs: () => number): (error: Gateway
 export function createAdapterJournal(
   log: DoorLog,
   nowMs = () => performance.now(),
-): Pick<Witness, "handedOn" | "rests" | "isBack"> {
+): Pick<Observer, "fellBack" | "breakerOpened" | "breakerClosed"> {
   const isKnown = createMemory(nowMs);
   return {
-    handedOn(adapter, { code, message, cause }) {
+    fellBack(adapter, { code, message, cause }) {
       // Servers put varying numbers into their messages.
       if (isKnown(`${adapter}: ${code}`)) return;
       const fields = { adapter, code, ...(cause !== undefined && { err: cause }) };
       log.error(fields, `The adapter '${adapter}' could not answer, so another was asked: ${message}`);
     },
-    rests(adapter, why) {
+    breakerOpened(adapter, why) {
       log.error({ adapter }, `The adapter '${adapter}' has failed too often, so its circuit breaker is open: ${why}`);
     },
-    isBack(adapter) {
+    breakerClosed(adapter) {
       log.info({ adapter }, `The adapter '${adapter}' answers again.`);
     },
   };

@@ -18,7 +18,7 @@ export interface ClosingParts {
 }
 
 /** How long a cancelled turn may still take to tell its caller why. */
-const partingMs = 1_000;
+const cancelGraceMs = 1_000;
 /** How long a request on a new connection may still take to arrive meanwhile. */
 const arrivingMs = 500;
 
@@ -32,11 +32,13 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     done();
   });
 
-  function callOff(): void {
+  function cancelTurns(): void {
     arrivals.abort(drainingError());
-    // Live turns end first, so that whoever follows one hears its end.
+    // Live turns end first, so that whoever follows one gets its end.
     const ended = gateway.close(Promise.resolve());
-    void Promise.race([ended, wait(partingMs / 2, undefined, { ref: false })]).finally(() => setImmediate(turns.abort));
+    void Promise.race([ended, wait(cancelGraceMs / 2, undefined, { ref: false })]).finally(() =>
+      setImmediate(turns.abort),
+    );
   }
 
   function cut(): void {
@@ -50,8 +52,8 @@ export function prepareClosing(parts: ClosingParts): (drainTimeoutMs: number) =>
     const timers = [
       // Until then a request may still be on its way.
       setTimeout(silence.cut, arrivingMs),
-      setTimeout(callOff, drainTimeoutMs),
-      setTimeout(cut, drainTimeoutMs + partingMs),
+      setTimeout(cancelTurns, drainTimeoutMs),
+      setTimeout(cut, drainTimeoutMs + cancelGraceMs),
     ];
     await app.close();
     for (const timer of timers) clearTimeout(timer);

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { readCompactRequest, writeCompaction } from "../protocols/responses/compaction.ts";
 import { workOnBody } from "./body.ts";
-import { tellWhole } from "./tell.ts";
+import { sendWhole } from "./send.ts";
 
 /** `POST /v1/responses/compact`; nothing is stored. */
 export async function compact({ terms, token }: FastifyRequest, reply: FastifyReply): Promise<unknown> {
@@ -12,6 +12,6 @@ export async function compact({ terms, token }: FastifyRequest, reply: FastifyRe
     const caller = { turnId: terms.newTurnId(), owner, hint: undefined, signal };
     const placed = await terms.gateway.answer(readCompactRequest(body, seal), caller);
     const { context = [] } = placed;
-    return tellWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
+    return sendWhole(placed, { whole: (about, answer) => writeCompaction(about, context, answer, seal) }, reply);
   });
 }

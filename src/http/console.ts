@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import { makeOnce } from "../core/made.ts";
+import { makeOnce } from "../core/lazy.ts";
 
 /**
  * Sends the page for `GET /console`, and its files for `GET /console/{file}`. They are read on the first request, so

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { isOperators } from "./router.ts";
 
 /** Opens endpoints to pages the operator names, operator routes to none. Returns whether it answered a preflight. */
-export function sayCors(request: FastifyRequest, reply: FastifyReply): boolean {
+export function applyCors(request: FastifyRequest, reply: FastifyReply): boolean {
   const { method, headers, terms } = request;
   const { corsOrigins } = terms.settings;
   if (corsOrigins.length === 0) return false;

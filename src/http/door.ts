@@ -8,7 +8,7 @@ import { createArrivals } from "./arrivals.ts";
 import { createFailureCount } from "./auth.ts";
 import { cutWhenStalled } from "./client.ts";
 import { prepareClosing } from "./closing.ts";
-import { createCrowd } from "./crowd.ts";
+import { createBurstWait } from "./burst.ts";
 import { sendError, translateError } from "./errors.ts";
 import { createHoldings } from "./held.ts";
 import { createJournal } from "./journal.ts";
@@ -19,8 +19,8 @@ import { toPath } from "./paths.ts";
 import { addRoutes, createFindRoute } from "./router.ts";
 import { toRoutes } from "./routes.ts";
 import { createServer, listen } from "./server.ts";
-import { toRemarkHeaders } from "./tell.ts";
-import { type Decisions, type Lasting, toTerms } from "./terms.ts";
+import { toRemarkHeaders } from "./send.ts";
+import { type Decisions, type SharedParts, toTerms } from "./terms.ts";
 import type { Tracer } from "./trace.ts";
 import { createTurns } from "./turns.ts";
 import { holdWhole } from "./unread.ts";
@@ -65,7 +65,7 @@ export function createDoor(parts: DoorParts): Door {
   const turns = createTurns(() => terms.limits.maxConcurrentTurns, held);
   const arrivals = createArrivals(() => terms.limits.maxArrivingBytes);
   const journal = createJournal(parts.log, metrics.count, parts.tracer);
-  const lasting: Lasting = {
+  const lasting: SharedParts = {
     gateway,
     turns,
     arrivals,
@@ -116,7 +116,7 @@ export function createDoor(parts: DoorParts): Door {
 
   const { headersTimeoutMs } = settings.limits;
   const app = createServer({ headersTimeoutMs, newRequestId: () => newId("req"), isUpgrade: sockets.isUpgrade, fail });
-  const beginTogether = createCohort(createCrowd(app.server));
+  const beginTogether = createCohort(createBurstWait(app.server));
   sockets.install(app);
   app.addHook("onRequest", begin);
   app.addHook("onRequest", createAdmission(findRoute));

@@ -18,14 +18,14 @@ export function sendError(error: GatewayError, reply: FastifyReply): void {
 
 /** Delays Node's closing of a connection that is not kept alive, once the answer is written. */
 function linger(socket: Socket | null): void {
-  if (socket !== null) socket.destroySoon = () => part(socket);
+  if (socket !== null) socket.destroySoon = () => closeAfterReading(socket);
 }
 
 /**
  * If the connection were closed at once, a client that still sends would get a reset and lose the answer. So what it
  * sends is discarded for a moment; a client that never ends is not waited for.
  */
-function part(socket: Socket): void {
+function closeAfterReading(socket: Socket): void {
   socket.end();
   const overdue = setTimeout(() => socket.destroy(), lingerMs);
   socket.once("close", () => clearTimeout(overdue));
@@ -82,7 +82,7 @@ function answerBare(words: Words, socket: Socket, requestId: string): void {
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\ncontent-type: application/json; charset=utf-8\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\nx-request-id: ${requestId}\r\n\r\n${body}`,
   );
-  part(socket);
+  closeAfterReading(socket);
 }
 
 const socketErrors = new Map<unknown, Words>([

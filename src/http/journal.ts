@@ -3,24 +3,24 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { callerLeft, type GatewayError } from "../core/errors.ts";
 import type { About } from "../core/ports.ts";
 import type { Usage } from "../core/turn.ts";
-import type { EndedAlone } from "../core/witness.ts";
+import type { EndedTurn } from "../core/observer.ts";
 import { createCauses } from "./causes.ts";
 import type { DoorLog } from "./lines.ts";
 import type { Metrics } from "./metrics.ts";
 import type { FirstByte } from "./metrics/requests.ts";
 import { toPath } from "./paths.ts";
-import { toRemarkHeaders } from "./tell.ts";
+import { toRemarkHeaders } from "./send.ts";
 import { readTrace, type Span, traceIdOf, type Tracer } from "./trace.ts";
 
 declare module "fastify" {
-  interface FastifyRequest extends Course {
+  interface FastifyRequest extends RequestRecord {
     /** It has become a connection whose turns have lines of their own. */
     isUpgraded?: boolean;
   }
 }
 
 /** What becomes known of a request, or of one turn of a connection, until it is over. */
-export interface Course {
+export interface RequestRecord {
   /** What is known of its turn, once placed. */
   about?: About | undefined;
   /** Why it failed, sent as a status or inside its stream. */
@@ -45,12 +45,12 @@ export interface Journal {
    * trouble or an overload fails every request alike, and is logged once a minute: the log may be on the disk that is
    * full, and writing is work.
    */
-  report(error: GatewayError, course: Pick<Course, "failure"> & { readonly id: string }): void;
+  report(error: GatewayError, record: Pick<RequestRecord, "failure"> & { readonly id: string }): void;
 }
 
 interface Entry {
   readonly request: FastifyRequest;
-  readonly course: Course;
+  readonly record: RequestRecord;
   readonly method: string;
   readonly status: number;
   readonly ms: number;
@@ -63,14 +63,14 @@ export function createJournal(
   tracer?: Tracer,
   nowMs = () => performance.now(),
 ): Journal {
-  const tellCause = createCauses(log, nowMs);
+  const logCause = createCauses(log, nowMs);
 
   function begin({ id, headers, route }: FastifyRequest, method: string): Span | undefined {
     return tracer?.begin({ id, method, path: route?.path, headers });
   }
 
-  function write({ request, course, method, status, ms }: Entry): void {
-    const { about, failure, firstByte, span } = course;
+  function write({ request, record, method, status, ms }: Entry): void {
+    const { about, failure, firstByte, span } = record;
     // Unknown paths must not become labels of their own.
     count(request.route?.path ?? "unknown", status, ms, firstByte, failure?.status);
     span?.end({ status, about, failure });
@@ -88,7 +88,7 @@ export function createJournal(
       // A caller without a token has only its address.
       address: request.token === undefined ? request.ip : undefined,
       turnId: about?.id,
-      ...toTurnFields(course),
+      ...toTurnFields(record),
     };
     log.info(fields, "request");
   }
@@ -103,31 +103,31 @@ export function createJournal(
         if (!request.isUpgraded && !reply.raw.writableFinished) request.failure ??= callerLeft();
         write({
           request,
-          course: request,
+          record: request,
           method: request.method,
           status: toStatus(request, reply),
           ms: reply.elapsedTime,
         });
       });
     },
-    report(error, course) {
-      course.failure = error;
-      tellCause(error, { requestId: course.id });
+    report(error, record) {
+      record.failure = error;
+      logCause(error, { requestId: record.id });
     },
   };
 }
 
 /** Logs turns that ended without their callers, at the level and with the fields of requests. */
-export function createTurnJournal(log: DoorLog): (turn: EndedAlone) => void {
-  const tellCause = createCauses(log, () => performance.now());
+export function createTurnJournal(log: DoorLog): (turn: EndedTurn) => void {
+  const logCause = createCauses(log, () => performance.now());
   return ({ turnId, owner, ms, ...turn }) => {
     log.info({ turnId, ms: Math.round(ms), owner, ...toTurnFields(turn) }, "turn");
-    if (turn.failure !== undefined) tellCause(turn.failure, { turnId });
+    if (turn.failure !== undefined) logCause(turn.failure, { turnId });
   };
 }
 
 /** The fields of a turn. */
-function toTurnFields({ about, usage, failure }: Course): object {
+function toTurnFields({ about, usage, failure }: RequestRecord): object {
   return {
     model: about?.model,
     adapter: about?.adapter,

@@ -2,7 +2,7 @@
 import type { Load } from "../core/gateway.ts";
 import type { History } from "../core/ports.ts";
 import type { BreakerState } from "../core/route/breaker.ts";
-import type { Witness } from "../core/witness.ts";
+import type { Observer } from "../core/observer.ts";
 import { type AdapterCounts, createAdapterCounts } from "./metrics/adapters.ts";
 import { type Family, toCounter, toGauge, toHistogram, writeFamilies } from "./metrics/family.ts";
 import { commitBounds, createHistogram } from "./metrics/histogram.ts";
@@ -23,7 +23,7 @@ export interface MetricSources {
   readonly ready: () => Promise<void>;
 }
 
-export interface Metrics extends Pick<Witness, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
+export interface Metrics extends Pick<Observer, "placed">, Omit<AdapterCounts, "read">, Pick<RequestCounts, "count"> {
   /** Counts how long storing a turn took, successful or not. */
   committed(ms: number): void;
   read(sources: MetricSources): Promise<{ readonly contentType: string; readonly text: string }>;
@@ -38,8 +38,8 @@ export function createMetrics(nowMs = () => performance.now()): Metrics {
   return {
     count: requests.count,
     asked: adapters.asked,
-    askedAgain: adapters.askedAgain,
-    handedOn: adapters.handedOn,
+    retried: adapters.retried,
+    fellBack: adapters.fellBack,
     placed: (history) => void histories[history]++,
     committed: commits.observe,
     async read(sources) {

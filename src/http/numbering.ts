@@ -10,20 +10,20 @@ export interface Numbering {
   readonly showsIds: boolean;
 }
 
-/** Takes a voice's text, which is whole messages, and returns what the caller lacks of it; all of it if `mustTell`. */
-export type NumberMessages = (text: string, mustTell?: boolean) => string;
+/** Takes a voice's text, which is whole messages, and returns what the caller lacks of it; all of it if `mustSend`. */
+export type NumberMessages = (text: string, mustSend?: boolean) => string;
 
 export function createNumbering({ after = -1, showsIds }: Numbering, turnId: string): NumberMessages {
   const name = toName(turnId);
   let next = 0;
-  return (text, mustTell = false) => {
+  return (text, mustSend = false) => {
     let told = "";
     let from = 0;
     // JSON here has no bare newline, so an empty line ends a message.
     for (let end = text.indexOf("\n\n"); end !== -1; end = text.indexOf("\n\n", from)) {
       const number = next++;
       // The end is always sent: a caller that resumes after it must not take silence for a lost connection.
-      if (number > after || mustTell || text.startsWith(endMark, from))
+      if (number > after || mustSend || text.startsWith(endMark, from))
         told += (showsIds ? `id: ${name}-${number}\n` : "") + text.slice(from, end + 2);
       from = end + 2;
     }

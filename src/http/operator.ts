@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError } from "../core/errors.ts";
 import type { ArchiveRecord, Pruned, SessionStore } from "../core/store.ts";
 import { deleteWanted, exportWanted, findUnderHint, findWanted, type Wanted } from "../core/wanted.ts";
 import { toTurnId } from "../protocols/chat/completion.ts";
-import { inviteBody, leftUnsaid } from "./body.ts";
+import { sendContinue, bodyIncomplete } from "./body.ts";
 import { exclusive, hintNames, missingHint, readHintOf, readLimit, readOutside, readQuery } from "./query.ts";
 
 /** What the operator's routes work on. */
@@ -30,7 +30,7 @@ export async function listSessions(request: FastifyRequest): Promise<unknown> {
   if (isOutside && hint !== undefined) throw exclusive("outside", "hint");
   const page = { owner, after, limit: limit + 1 };
   const { store } = request.terms.operator;
-  const found = await (isOutside ? store.listLoose(page) : store.listSessions({ ...page, hint }));
+  const found = await (isOutside ? store.listSessionless(page) : store.listSessions({ ...page, hint }));
   return { object: "list", data: found.slice(0, limit), hasMore: found.length > limit };
 }
 
@@ -51,7 +51,7 @@ export async function deleteSessions(request: FastifyRequest): Promise<unknown> 
 export async function showSession(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const wanted = await find(request);
   const records = request.terms.operator.store.exportRecords(wanted.id);
-  return sendText(tellWanted(wanted, records), "application/json", reply);
+  return sendText(writeWanted(wanted, records), "application/json", reply);
 }
 
 /** `DELETE /operator/sessions/{id}`; a turn outside of sessions with all that follow it. */
@@ -89,7 +89,7 @@ export async function importArchive(request: FastifyRequest, reply: FastifyReply
       "The body must be an archive: send the header 'Content-Type: application/x-ndjson'.",
     );
   }
-  inviteBody(reply);
+  sendContinue(reply);
   const bytes = readChunks(request.raw, limits.bodyIdleTimeoutMs);
   return { object: "import", ...(await operator.store.importRecords(operator.readArchive(bytes))) };
 }
@@ -112,7 +112,7 @@ function toDeleted({ id, type }: Wanted): unknown {
 }
 
 /** One JSON object, written while it is read: a session may be too long to hold in memory. */
-async function* tellWanted(
+async function* writeWanted(
   { type, id, owner }: Wanted,
   records: AsyncIterable<ArchiveRecord>,
 ): AsyncGenerator<string, void, void> {
@@ -182,7 +182,7 @@ async function within<T>(step: Promise<T>, idleMs: number): Promise<T> {
   try {
     return await Promise.race([step, late]);
   } catch (thrown) {
-    throw thrown instanceof GatewayError ? thrown : leftUnsaid(thrown);
+    throw thrown instanceof GatewayError ? thrown : bodyIncomplete(thrown);
   } finally {
     clearTimeout(timer);
   }

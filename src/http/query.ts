@@ -1,7 +1,7 @@
 /** Reads the query parameters of the operator's routes. */
 import type { FastifyRequest } from "fastify";
 import { GatewayError } from "../core/errors.ts";
-import { toKeptHint } from "./hint.ts";
+import { toStoredHint } from "./hint.ts";
 
 type Query<Name extends string> = Readonly<Partial<Record<Name, string>>>;
 
@@ -46,8 +46,8 @@ export function readHintOf({ user, hint, owner }: Query<(typeof hintNames)[numbe
   if (written === undefined) return undefined;
   // An empty owner must not select everybody's sessions.
   if (owner === "") throw new GatewayError("invalid_value", "Invalid 'owner': it is empty.", { param: "owner" });
-  const kept = toKeptHint(written);
-  if (kept !== undefined) return kept;
+  const stored = toStoredHint(written);
+  if (stored !== undefined) return stored;
   const param = user === undefined ? "hint" : "user";
   const expected = param === "user" ? "it is empty" : "expected e.g. header:X-Session-Id=garden or user=ann";
   throw new GatewayError("invalid_value", `Invalid '${param}': ${expected}.`, { param });

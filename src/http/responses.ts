@@ -8,7 +8,7 @@ import type { ResponsesVoice } from "../protocols/responses/reply.ts";
 import { readPageQuery, showsSeals, toItemPage } from "../protocols/responses/listing.ts";
 import { watchClient } from "./client.ts";
 import { readStartingAfter } from "./numbering.ts";
-import { sendJson, tellStream } from "./tell.ts";
+import { sendJson, sendStream } from "./send.ts";
 import type { Terms } from "./terms.ts";
 
 /** `GET /v1/responses/{id}`; with `stream` from the first event on, or after `starting_after`. */
@@ -19,10 +19,10 @@ export async function retrieveResponse(request: FastifyRequest, reply: FastifyRe
   const after = readStartingAfter(starting_after);
   if (after !== undefined && !recalled.isExact) throw eventsExpired(recalled);
   const client = watchClient(reply.raw);
-  return request.terms.turns.run(client, { token: request.token, hears: true }, async () => {
+  return request.terms.turns.run(client, { token: request.token, onlyFollows: true }, async () => {
     const answering = Promise.resolve({ about: recalled.about, events: recalled.follow(client.signal) });
     const numbering = { after, showsIds: false };
-    return tellStream({ answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
+    return sendStream({ answering, voice, numbering, named: recalled.about, isRecalled: true }, reply);
   });
 }
 

@@ -94,7 +94,7 @@ function addRoute(app: FastifyInstance, route: Route, find: FindRoute): void {
   app.route({
     url,
     method: "GET",
-    handler: sockets.talk,
+    handler: sockets.accept,
     onRequest(request, reply, done) {
       if (!asksForWebSocket(request.raw)) refuseUnrouted(find, request, reply);
       check(request, reply);

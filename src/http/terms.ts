@@ -24,13 +24,13 @@ export interface Decisions {
 }
 
 export interface Terms
-  extends Decisions, Pick<HttpSettings, "hints" | "limits">, Omit<Lasting, "failures" | "buckets"> {
+  extends Decisions, Pick<HttpSettings, "hints" | "limits">, Omit<SharedParts, "failures" | "buckets"> {
   readonly guard: Guard;
   readonly rate: RateLimit;
 }
 
 /** What outlasts a change of terms: all that runs, and the counts of callers. */
-export interface Lasting {
+export interface SharedParts {
   readonly gateway: Gateway;
   readonly operator: Operator;
   readonly turns: Turns;
@@ -46,7 +46,7 @@ export interface Lasting {
   readonly buckets: Buckets;
 }
 
-export function toTerms({ settings, protocols }: Decisions, { failures, buckets, ...lasting }: Lasting): Terms {
+export function toTerms({ settings, protocols }: Decisions, { failures, buckets, ...lasting }: SharedParts): Terms {
   const { tokens, hints, limits } = settings;
   return {
     ...lasting,

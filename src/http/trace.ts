@@ -7,11 +7,11 @@ import type { Trace } from "../core/turn.ts";
 /** Collects spans. It neither throws nor blocks. */
 export interface Tracer {
   /** A request begins, or a turn of a connection. */
-  begin(coming: Coming): Span;
+  begin(start: RequestStart): Span;
 }
 
 /** What is known of a request at its start. */
-export interface Coming {
+export interface RequestStart {
   readonly method: string;
   /** Its route's; undefined if there is no route. */
   readonly path: string | undefined;

@@ -8,7 +8,7 @@ import { readHint } from "./hint.ts";
 import { hasIdempotencyKey, readIdempotencyKey } from "./idempotency.ts";
 import { readLastEventId } from "./numbering.ts";
 import { toTarget } from "./paths.ts";
-import { sendJson, tellStream, tellWhole } from "./tell.ts";
+import { sendJson, sendStream, sendWhole } from "./send.ts";
 import { readTrace } from "./trace.ts";
 
 /** Answers a request in its own dialect. */
@@ -16,7 +16,7 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
   const client = watchClient(reply.raw);
   const { headers, token, terms } = request;
   const { ask, voice, hinted, key, last, asking } = await readAsked(protocol, request, reply);
-  return terms.turns.run(client, asking, async (stay) => {
+  return terms.turns.run(client, asking, async (acquireSlot) => {
     const turnId = terms.newTurnId();
     const numbering = key && ask.stream ? { after: last?.number, showsIds: true } : undefined;
     const answering = terms.gateway.answer(ask, {
@@ -28,13 +28,13 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
       memo: voice.memo,
       key,
       resumes: last,
-      stay,
+      stay: acquireSlot,
     });
     if (ask.stream) {
-      return tellStream({ answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
+      return sendStream({ answering, voice, numbering, named: { id: turnId, model: ask.model } }, reply);
     }
     const placed = await answering;
-    if (ask.background !== true || voice.progress === undefined) return tellWhole(placed, voice, reply);
+    if (ask.background !== true || voice.progress === undefined) return sendWhole(placed, voice, reply);
     // A turn that need not wait for another is placed meanwhile, so that its caller learns where.
     await breathe();
     request.about = placed.about;
@@ -49,9 +49,9 @@ export async function answerTurn(protocol: Protocol, request: FastifyRequest, re
 async function readAsked(protocol: Protocol, request: FastifyRequest, reply: FastifyReply) {
   const { headers, token, terms, originalUrl } = request;
   // Whether it begins or joins a turn is known only once its key is looked up.
-  const hears = hasIdempotencyKey(headers);
-  const { value, bytes, heldBytes } = await readJsonBody(reply, hears);
-  const asking = { token, bytes: heldBytes, hears };
+  const onlyFollows = hasIdempotencyKey(headers);
+  const { value, bytes, heldBytes } = await readJsonBody(reply, onlyFollows);
+  const asking = { token, bytes: heldBytes, onlyFollows };
   terms.turns.check(asking);
   const { ask, voice } = protocol.parse(value, token.owner);
   const hinted = readHint(terms.hints, headers, ask.user);

@@ -1,27 +1,31 @@
 /** The running turns: how many there may be, how much they hold, and how they are cancelled. */
 import { drainingError, GatewayError } from "../core/errors.ts";
-import type { Stay } from "../core/gateway.ts";
+import type { AcquireSlot } from "../core/gateway.ts";
 import type { Token } from "./auth.ts";
 import type { Holdings } from "./held.ts";
 
 /** Who wants a slot. */
-interface Asking {
+interface SlotRequest {
   readonly token: Token;
   /** The memory that its body takes; 0 if absent. */
   readonly bytes?: number | undefined;
   /** It only follows a turn, which takes a slot of its own when it begins, and keeps it when nobody follows it. */
-  readonly hears?: boolean | undefined;
+  readonly onlyFollows?: boolean | undefined;
 }
 
 export interface Turns {
   /**
    * Does a turn's work in a slot; throws a 503 if there is none, a 429 if its token has as many as it may have. With
-   * `stay` a turn keeps the slot until it ends, even without its request. A request admitted before the gateway began
+   * `acquireSlot` a turn keeps the slot until it ends, even without its request. A request admitted before the gateway began
    * to drain is served, until the running turns are cancelled.
    */
-  run<Result>(turn: AbortController, asking: Asking, work: (stay: Stay) => Promise<Result>): Promise<Result>;
+  run<Result>(
+    turn: AbortController,
+    asking: SlotRequest,
+    work: (acquireSlot: AcquireSlot) => Promise<Result>,
+  ): Promise<Result>;
   /** Throws what `run` would throw now: without a slot, no body need be sent. */
-  check(asking: Asking): void;
+  check(asking: SlotRequest): void;
   /** Admits nobody any more. */
   drain(): void;
   /** Cancels the running turns, and lets none begin. */
@@ -35,15 +39,15 @@ export interface Turns {
 export function createTurns(maxConcurrent: () => number, held: Holdings): Turns {
   const running = new Set<AbortController>();
   const turns = createShares();
-  const hearers = createShares();
+  const followers = createShares();
   let draining = false;
   let isOver = false;
 
-  function check({ token, bytes = 0, hears = false }: Asking): void {
+  function check({ token, bytes = 0, onlyFollows = false }: SlotRequest): void {
     if (isOver) throw drainingError();
     const most = maxConcurrent();
     if (running.size >= most) throw tooMany(most);
-    (hears ? hearers : turns).check(token);
+    (onlyFollows ? followers : turns).check(token);
     // What is already counted has its room.
     if (bytes > 0) held.check(token.owner, bytes);
   }
@@ -52,29 +56,29 @@ export function createTurns(maxConcurrent: () => number, held: Holdings): Turns 
     check,
     async run(turn, asking, work) {
       check(asking);
-      const { token, bytes, hears = false } = asking;
+      const { token, bytes, onlyFollows = false } = asking;
       const hold = held.hold(token.owner, bytes);
       // The request and whatever outlives it: the last of them releases what they share.
       let holders = 1;
-      let leaveTurn = hears ? undefined : turns.enter(token);
-      const leaveHearers = hears ? hearers.enter(token) : undefined;
+      let leaveTurn = onlyFollows ? undefined : turns.enter(token);
+      const leaveFollowers = onlyFollows ? followers.enter(token) : undefined;
       function leave(): void {
         if (--holders > 0) return;
         hold.release();
         leaveTurn?.();
         leaveTurn = undefined;
       }
-      function stay(): () => void {
+      function acquireSlot(): () => void {
         leaveTurn ??= turns.enter(token);
         holders++;
         return leave;
       }
       running.add(turn);
       try {
-        return await work(stay);
+        return await work(acquireSlot);
       } finally {
         running.delete(turn);
-        leaveHearers?.();
+        leaveFollowers?.();
         leave();
       }
     },

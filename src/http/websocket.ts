@@ -10,14 +10,14 @@ import { switchedOff } from "./websocket/turn.ts";
 import { asksForWebSocket, createUpgrades } from "./websocket/upgrades.ts";
 
 export interface WebSockets {
-  /** Whether a request leaves HTTP; any other wish to upgrade is ignored. */
+  /** Whether a request leaves HTTP; any other request to upgrade is ignored. */
   isUpgrade(incoming: IncomingMessage): boolean;
-  /** Makes the listener hear upgrades. */
+  /** Makes the listener accept upgrades. */
   install(app: FastifyInstance): void;
   /** Refuses an upgrade with a status, while one can still be sent. */
   check(request: FastifyRequest, reply: FastifyReply): void;
   /** Accepts an upgrade. */
-  talk(request: FastifyRequest, reply: FastifyReply): void;
+  accept(request: FastifyRequest, reply: FastifyReply): void;
   /** How many connections are open. */
   count(): number;
   /** Lets running responses end, then closes their connections. */
@@ -39,7 +39,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
       asksForWebSocket(incoming) &&
       current().settings.webSocket.enabled &&
       toRouteUrl(incoming.url).split("?", 1)[0] === path,
-    install: upgrades.hear,
+    install: upgrades.attach,
     check(request, reply) {
       const { enabled, maxConnections } = current().settings.webSocket;
       if (!enabled) {
@@ -57,7 +57,7 @@ export function createWebSockets(current: () => Terms): WebSockets {
       }
       checkShare(request.token, connections);
     },
-    talk(request, reply) {
+    accept(request, reply) {
       reply.hijack();
       upgrades.accept(request, current().limits.maxBodyBytes, (socket) => {
         request.isUpgraded = true;
@@ -70,8 +70,8 @@ export function createWebSockets(current: () => Terms): WebSockets {
     },
     count: () => connections.size,
     retire() {
-      const parting = { closeCode: 1001, reason: drainingError(), isAlwaysTold: false };
-      for (const connection of connections.keys()) connection.retire(parting);
+      const closePlan = { closeCode: 1001, reason: drainingError(), isAlwaysSent: false };
+      for (const connection of connections.keys()) connection.retire(closePlan);
     },
     cut() {
       for (const connection of connections.keys()) connection.cut();

@@ -5,7 +5,7 @@ import type { SessionStore } from "../core/store.ts";
 /** How the last writes went. */
 export interface Outcome {
   /** When a write last succeeded. */
-  keptAt?: Date;
+  storedAt?: Date;
   /** When a write last failed, and why. */
   failure?: { readonly at: Date; readonly error: GatewayError };
 }
@@ -38,10 +38,10 @@ export function createCheck({ outcome, now, look, write }: CheckParts): SessionS
 
   return async () => {
     look();
-    const { failure, keptAt } = outcome;
+    const { failure, storedAt } = outcome;
     if (failure !== undefined && failure !== overcome) {
       if (isYounger(failure.at, distrustedMs)) throw failure.error;
-    } else if (keptAt !== undefined && isYounger(keptAt, trustedMs)) return;
+    } else if (storedAt !== undefined && isYounger(storedAt, trustedMs)) return;
     trial ??= tryToWrite().finally(() => (trial = undefined));
     await trial;
   };

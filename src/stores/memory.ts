@@ -2,9 +2,9 @@
 import type { SessionStore } from "../core/store.ts";
 import { createArchive } from "./memory/archive.ts";
 import { createConversations } from "./memory/conversations.ts";
-import { createKeeping } from "./memory/keeping.ts";
+import { createTurnWriter } from "./memory/writer.ts";
 import { createSearch } from "./memory/search.ts";
-import { createShelf, createShelves } from "./memory/shelves.ts";
+import { createCommitLookup, createTables } from "./memory/tables.ts";
 
 export interface MemoryStoreOptions {
   readonly now?: (() => Date) | undefined;
@@ -12,21 +12,21 @@ export interface MemoryStoreOptions {
 
 /** A store that forgets when the process ends. */
 export function createMemoryStore({ now = () => new Date() }: MemoryStoreOptions = {}): SessionStore {
-  const shelves = createShelves(now);
-  const shelf = createShelf(shelves);
+  const tables = createTables(now);
+  const lookup = createCommitLookup(tables);
   return {
-    ...createSearch(shelves, shelf),
-    ...createKeeping(shelves, shelf),
-    ...createConversations(shelves),
-    ...createArchive(shelves),
+    ...createSearch(tables, lookup),
+    ...createTurnWriter(tables, lookup),
+    ...createConversations(tables),
+    ...createArchive(tables),
     async claim() {
-      shelves.checkOpen(); // nobody else can reach it
+      tables.checkOpen(); // nobody else can reach it
     },
     async check() {
-      shelves.checkOpen();
+      tables.checkOpen();
     },
     async close() {
-      shelves.close();
+      tables.close();
     },
   };
 }

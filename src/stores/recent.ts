@@ -20,15 +20,15 @@ export interface Recent {
  * beside its items; in short turns, that is most of it.
  */
 export function createRecent(maxSize = usualSize): Recent {
-  let newer = createShelf();
-  let older = createShelf();
+  let newer = createGeneration();
+  let older = createGeneration();
   const paths = createPaths();
   const get = (turnId: string) => (newer.turns.get(turnId) ?? older.turns.get(turnId))?.turn;
 
   /** Turns that are not cached are in no path either. */
   function forget(turnIds: readonly string[]): void {
     let isAny = false;
-    for (const turnId of turnIds) for (const shelf of [newer, older]) isAny = remove(shelf, turnId) || isAny;
+    for (const turnId of turnIds) for (const generation of [newer, older]) isAny = remove(generation, turnId) || isAny;
     if (isAny) paths.clear();
   }
 
@@ -39,8 +39,8 @@ export function createRecent(maxSize = usualSize): Recent {
       const size = itemsSize + turnSize;
       if (get(turn.id) !== undefined || turn.status === "running" || size > maxSize) return;
       if (newer.size + size > maxSize / 2) {
-        older = newer.size + size > maxSize ? createShelf() : newer;
-        newer = createShelf();
+        older = newer.size + size > maxSize ? createGeneration() : newer;
+        newer = createGeneration();
         paths.clear();
       }
       newer.turns.set(turn.id, { turn, size });
@@ -51,14 +51,14 @@ export function createRecent(maxSize = usualSize): Recent {
     forgetSessions(sessionIds) {
       const gone = new Set<string | undefined>(sessionIds);
       if (gone.size === 0) return;
-      for (const shelf of [newer, older]) {
-        const going = shelf.turns.values().filter(({ turn }) => gone.has(turn.session));
+      for (const generation of [newer, older]) {
+        const going = generation.turns.values().filter(({ turn }) => gone.has(turn.session));
         forget(going.map(({ turn }) => turn.id).toArray());
       }
     },
     clear() {
-      newer = createShelf();
-      older = createShelf();
+      newer = createGeneration();
+      older = createGeneration();
       paths.clear();
     },
   };
@@ -69,17 +69,17 @@ const usualSize = 32 * 1024 * 1024;
 /** About what a turn takes in memory beside its items' characters: objects, names, entries in the maps. */
 const turnSize = 1_000;
 
-interface Shelf {
+interface Generation {
   readonly turns: Map<string, { readonly turn: PathTurn; readonly size: number }>;
   size: number;
 }
 
-function createShelf(): Shelf {
+function createGeneration(): Generation {
   return { turns: new Map(), size: 0 };
 }
 
 /** False if it is not there. */
-function remove(shelf: Shelf, turnId: string): boolean {
-  shelf.size -= shelf.turns.get(turnId)?.size ?? 0;
-  return shelf.turns.delete(turnId);
+function remove(generation: Generation, turnId: string): boolean {
+  generation.size -= generation.turns.get(turnId)?.size ?? 0;
+  return generation.turns.delete(turnId);
 }

@@ -5,13 +5,13 @@ import { createArchive } from "./redis/archive.ts";
 import { createServerCheck } from "./redis/check.ts";
 import { type Connection, type ConnectionOptions, openConnection } from "./redis/connection.ts";
 import { createConversations } from "./redis/conversations.ts";
-import { createDebts } from "./redis/debts.ts";
+import { createRetries } from "./redis/retries.ts";
 import { findLosses } from "./redis/durability.ts";
-import { createGround } from "./redis/ground.ts";
+import { createAccess } from "./redis/access.ts";
 import { createImport } from "./redis/import.ts";
-import { createKeeping } from "./redis/keeping.ts";
+import { createTurnWriter } from "./redis/writer.ts";
 import { type LeaseTimes, createLease } from "./redis/lease.ts";
-import { createNeighbours } from "./redis/neighbours.ts";
+import { createPeers } from "./redis/peers.ts";
 import { createDeletion, createPrune } from "./redis/removal.ts";
 import { scripts } from "./redis/scripts.ts";
 import { createSearch } from "./redis/search.ts";
@@ -56,34 +56,34 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Sess
   const wanted = { address, scripts: Object.values(scripts), onReady, onForgotten: lease.retake, ...times };
   const connection = await openConnection(wanted).catch(refuse);
   try {
-    const ground = await createGround({ connection, lease, address, now, maxRecentSize });
-    forget = ground.forget;
-    const search = createSearch(ground);
-    const deletion = createDeletion(ground);
-    const debts = createDebts();
-    const neighbours = createNeighbours(ground, connection, times);
+    const access = await createAccess({ connection, lease, address, now, maxRecentSize });
+    forget = access.forget;
+    const search = createSearch(access);
+    const deletion = createDeletion(access);
+    const retries = createRetries();
+    const peers = createPeers(access, connection, times);
     // Turns' ends are stored before their names are released. Redis may also have come back empty, and the command line
     // looks for what marks a store.
-    settling.push(debts.settle, neighbours.settle, () => void ground.prepare().catch(() => {}));
+    settling.push(retries.retryAll, peers.renewNames, () => void access.prepare().catch(() => {}));
     return {
       ...search,
-      neighbours,
-      ...createKeeping(ground, debts, neighbours, deletion),
+      peers,
+      ...createTurnWriter(access, retries, peers, deletion),
       ...deletion,
-      prune: createPrune(ground),
-      ...createConversations(ground),
-      ...createArchive(ground, search.readPath),
-      importRecords: createImport(ground),
+      prune: createPrune(access),
+      ...createConversations(access),
+      ...createArchive(access, search.readPath),
+      importRecords: createImport(access),
       async claim() {
         await lease.claim(connection);
-        await neighbours.open();
-        for (const loss of await findLosses(ground.send, address)) warn(loss);
+        await peers.open();
+        for (const loss of await findLosses(access.send, address)) warn(loss);
       },
-      check: createServerCheck(ground, connection.isReady),
+      check: createServerCheck(access, connection.isReady),
       async close() {
-        if (!ground.isOpen()) return;
-        ground.close();
-        await neighbours.close();
+        if (!access.isOpen()) return;
+        access.close();
+        await peers.close();
         await lease.release(connection);
         await connection.close();
       },

@@ -38,11 +38,11 @@ export function misplacedTurn(
   turnId: string,
   named: "session" | "parent",
   name: string,
-  isThere: boolean,
+  exists: boolean,
 ): GatewayError {
   const isInSession = named === "session";
   const what = `the turn ${turnId} ${isInSession ? "belongs to the session" : "follows the turn"} ${name}`;
-  if (isThere) return mixedOwners(what);
+  if (exists) return mixedOwners(what);
   return brokenArchive(`${what}, which ${isInSession ? "is not in it" : "does not come before it"}`);
 }
 
@@ -62,7 +62,7 @@ export function noSession(sessionId: string): GatewayError {
   return new GatewayError("not_found", `The session store has no session '${sessionId}'; it may have been deleted.`);
 }
 
-export function noLoose(turnId: string): GatewayError {
+export function noSessionless(turnId: string): GatewayError {
   return new GatewayError(
     "not_found",
     `The session store has no thread outside of sessions that begins with '${turnId}'; it may have been deleted.`,

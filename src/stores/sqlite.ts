@@ -8,13 +8,13 @@ import { createConversations } from "./sqlite/conversations.ts";
 import { cannotOpen, findFile, openDatabase, rememberFile } from "./sqlite/database.ts";
 import { createDeletion, createTurnRemoval } from "./sqlite/deletion.ts";
 import { createEnds } from "./sqlite/ends.ts";
-import { createGround } from "./sqlite/ground.ts";
+import { createAccess } from "./sqlite/access.ts";
 import { createImport } from "./sqlite/import.ts";
-import { createKeeping } from "./sqlite/keeping.ts";
+import { createTurnWriter } from "./sqlite/writer.ts";
 import { lockFile } from "./sqlite/lock.ts";
 import { createPrune } from "./sqlite/prune.ts";
 import { createRemoval } from "./sqlite/removal.ts";
-import { createSearch, createShelf } from "./sqlite/search.ts";
+import { createSearch, createCommitLookup } from "./sqlite/search.ts";
 import { createSync } from "./sqlite/sync.ts";
 
 export interface SqliteStoreOptions {
@@ -43,35 +43,35 @@ function createStoreOf(database: DatabaseSync, options: SqliteStoreOptions): Ses
   const checkFile = rememberFile(options.file);
   const file = findFile(options.file);
   const sync = createSync(database, file, warn);
-  const checkpoints = createCheckpoints(database, file, warn, sync && { trust: sync.trust });
-  const ground = createGround(database, checkpoints, sync, checkFile, now, maxRecentSize);
-  const shelf = createShelf(ground);
-  const ends = createEnds(ground);
-  const removal = createRemoval(ground, ends);
-  const removeTurn = createTurnRemoval(ground, removal);
+  const checkpoints = createCheckpoints(database, file, warn, sync && { requireSynced: sync.requireSynced });
+  const access = createAccess(database, checkpoints, sync, checkFile, now, maxRecentSize);
+  const lookup = createCommitLookup(access);
+  const ends = createEnds(access);
+  const removal = createRemoval(access, ends);
+  const removeTurn = createTurnRemoval(access, removal);
   let unlock: (() => void) | undefined;
   return {
-    ...createSearch(ground, shelf),
-    ...createKeeping(ground, shelf, removal, ends, removeTurn),
-    ...createDeletion(ground, removal, removeTurn),
-    prune: createPrune(ground, removal, ends),
-    ...createConversations(ground, removal),
-    ...createArchive(ground),
-    importRecords: createImport(ground, removal, ends),
+    ...createSearch(access, lookup),
+    ...createTurnWriter(access, lookup, removal, ends, removeTurn),
+    ...createDeletion(access, removal, removeTurn),
+    prune: createPrune(access, removal, ends),
+    ...createConversations(access, removal),
+    ...createArchive(access),
+    importRecords: createImport(access, removal, ends),
     async claim() {
       unlock ??= lockFile(file);
     },
-    check: createFileCheck(ground, checkFile),
+    check: createFileCheck(access, checkFile),
     async close() {
-      await ground.group.close();
-      ground.trySettle();
+      await access.group.close();
+      access.tryUndo();
       // What that wrote may not be on disk yet, or may never be.
       await sync?.whenOnDisk(false).catch(() => {});
       await checkpoints.close();
       sync?.close();
       if (database.isOpen) database.close();
       // A closed store does not serve its cache either.
-      ground.recent.clear();
+      access.recent.clear();
       unlock?.();
     },
   };

@@ -5,7 +5,7 @@ import type { Commit, Session, StoredTurn } from "../core/store.ts";
 export type Verdict = "keep" | "keep-and-move" | "keep-and-create" | "refuse";
 
 /** What a store looks up to judge a commit. */
-export interface Shelf {
+export interface CommitLookup {
   /** The owner has this turn, and something can follow it. */
   canFollow(owner: string, turnId: string): boolean;
   /** The owner has this turn, and it is running. */
@@ -19,12 +19,12 @@ export interface Shelf {
  * Refuses a turn whose parent or session is gone, and a running turn that is gone itself: keeping it would bring back
  * what someone deleted. Of two turns, the first one's parent decides, because the second follows the first.
  */
-export function judge({ turns: [turn, next], session: move, begun }: Commit, shelf: Shelf): Verdict {
-  if (begun === true && !shelf.isRunning(turn.owner, (next ?? turn).id)) return "refuse";
-  if (turn.parent !== undefined && !shelf.canFollow(turn.owner, turn.parent)) return "refuse";
+export function judge({ turns: [turn, next], session: move, begun }: Commit, lookup: CommitLookup): Verdict {
+  if (begun === true && !lookup.isRunning(turn.owner, (next ?? turn).id)) return "refuse";
+  if (turn.parent !== undefined && !lookup.canFollow(turn.owner, turn.parent)) return "refuse";
   const sessionId = move?.id ?? turn.session;
   if (sessionId === undefined) return "keep";
-  const session = move?.hint === undefined ? shelf.readSession(sessionId) : shelf.findSession(turn.owner, move.hint);
+  const session = move?.hint === undefined ? lookup.readSession(sessionId) : lookup.findSession(turn.owner, move.hint);
   if (session === undefined) {
     return move?.hint !== undefined && move.expectedTip === undefined ? "keep-and-create" : "refuse";
   }
@@ -36,15 +36,15 @@ export function judge({ turns: [turn, next], session: move, begun }: Commit, she
 }
 
 /** A turn that failed or was cancelled, with what is left of its place: it is kept even if that was deleted. */
-export function toPlaceLeft(turn: StoredTurn, shelf: Shelf): StoredTurn {
+export function toRemainingPlace(turn: StoredTurn, lookup: CommitLookup): StoredTurn {
   const { owner, parent } = turn;
-  const isFollowing = parent !== undefined && shelf.canFollow(owner, parent);
-  return { ...turn, session: sessionLeft(turn, shelf), parent: isFollowing ? parent : undefined };
+  const isFollowing = parent !== undefined && lookup.canFollow(owner, parent);
+  return { ...turn, session: remainingSession(turn, lookup), parent: isFollowing ? parent : undefined };
 }
 
 /** The turn's session, if it exists. */
-export function sessionLeft({ session }: StoredTurn, shelf: Shelf): string | undefined {
-  return session === undefined ? undefined : shelf.readSession(session)?.id;
+export function remainingSession({ session }: StoredTurn, lookup: CommitLookup): string | undefined {
+  return session === undefined ? undefined : lookup.readSession(session)?.id;
 }
 
 /** Nothing follows a turn that is running, failed or cancelled: it is part of no thread. */

@@ -328,8 +328,8 @@ test("a package that does not heed the signal is not waited for, and its stream 
 
 function hear(...parts: readonly StreamPart[]): readonly Delta[] {
   const deltas: Delta[] = [];
-  const reader = createReplyReader({ isCustom: () => false, leaveOut() {} });
-  for (const part of parts) reader.hear(part, deltas);
+  const reader = createReplyReader({ isCustom: () => false, reportOmission() {} });
+  for (const part of parts) reader.accept(part, deltas);
   return deltas;
 }
 
@@ -383,7 +383,7 @@ test("a mark on a call that comes while another is open waits until no call can 
 
 test("two texts are two messages, and one that breaks off is not ended", () => {
   const told: string[] = [];
-  const reader = createReplyReader({ isCustom: () => false, leaveOut: () => {} });
+  const reader = createReplyReader({ isCustom: () => false, reportOmission: () => {} });
   const parts: readonly StreamPart[] = [
     { type: "text-start", id: "1" },
     { type: "text-delta", id: "1", delta: "one" },
@@ -394,7 +394,7 @@ test("two texts are two messages, and one that breaks off is not ended", () => {
   ];
   for (const part of parts) {
     const deltas: Delta[] = [];
-    reader.hear(part, deltas);
+    reader.accept(part, deltas);
     told.push(...deltas.map((delta) => (delta.type === "text" ? delta.text : delta.type)));
   }
   assert.deepEqual(told, ["one", "message-end", "two"]);
@@ -403,10 +403,10 @@ test("two texts are two messages, and one that breaks off is not ended", () => {
 test("files that a model makes and sources that it names are remarked, for no wire of ours has a place for them", () => {
   const remarks: string[] = [];
   const deltas: Delta[] = [];
-  const reader = createReplyReader({ isCustom: () => false, leaveOut: (what) => remarks.push(what) });
+  const reader = createReplyReader({ isCustom: () => false, reportOmission: (what) => remarks.push(what) });
   const source = { type: "source", sourceType: "url", id: "1", url: "https://example.com" } as const;
   for (const part of [source, source, { type: "file", mediaType: "image/png", data: "AAAA" } as const]) {
-    reader.hear(part, deltas);
+    reader.accept(part, deltas);
   }
   assert.deepEqual(deltas, []);
   assert.deepEqual(remarks, ["sources that the model cited", "file of type image/png that the model generated"]);

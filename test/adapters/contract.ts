@@ -89,13 +89,18 @@ type Open = (scenario: Scenario, said: Said) => Promise<Scene>;
 export function adapterContract(name: string, open: Open, abilities: Abilities = {}): void {
   const can = (ability: keyof Abilities) => abilities[ability] !== false;
 
-  function it(scenario: Scenario, sentence: string, run: (hearing: Hearing) => Promise<void>, changes?: Changes): void {
+  function it(
+    scenario: Scenario,
+    sentence: string,
+    run: (hearing: Delivery) => Promise<void>,
+    changes?: Changes,
+  ): void {
     test(sentence, { timeout: 20_000 }, async () => {
       const { said, hear } = createSaid(scenario, changes);
       const scene = await open(scenario, said);
       const caller = new AbortController();
       const stream = scene.adapter.stream(said.turn, caller.signal)[Symbol.asyncIterator]();
-      const hearing: Hearing = {
+      const hearing: Delivery = {
         said,
         scene,
         caller,
@@ -216,7 +221,7 @@ export function adapterContract(name: string, open: Open, abilities: Abilities =
   });
 }
 
-interface Hearing {
+interface Delivery {
   readonly said: Said;
   readonly scene: Scene;
   readonly caller: AbortController;
@@ -227,13 +232,13 @@ interface Hearing {
   next(): Promise<readonly Delta[] | undefined>;
 }
 
-async function tellsText(hearing: Hearing): Promise<void> {
+async function tellsText(hearing: Delivery): Promise<void> {
   await drain(hearing);
   assert.equal(textOf(hearing.deltas), hearing.said.pieces.join(""));
   assert.equal(finishOf(hearing.deltas) ?? "stop", "stop");
 }
 
-async function drain(hearing: Hearing, each: (batch: readonly Delta[]) => void = () => {}): Promise<void> {
+async function drain(hearing: Delivery, each: (batch: readonly Delta[]) => void = () => {}): Promise<void> {
   for (let batch = await hearing.next(); batch !== undefined; batch = await hearing.next()) each(batch);
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
-import { house } from "../../src/cli/house.ts";
+import { runtime } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { createTerminalIn } from "../cli/screen.ts";
@@ -45,7 +45,7 @@ async function check(context: TestContext, text: string): Promise<Checked> {
     probe: () => assert.fail("nobody is asked"),
   };
   // The packages, programs and files of the recipes are not on this machine.
-  const code = await run(["check", "--config", file], terminal, { ...house, tryAdapters: async () => [] });
+  const code = await run(["check", "--config", file], terminal, { ...runtime, tryAdapters: async () => [] });
   return { code, complaints: complained.join("\n"), effective: JSON.parse(printed.join("\n") || "null") };
 }
 

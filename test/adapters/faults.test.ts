@@ -157,14 +157,14 @@ for (const [wire, fronts] of matrices) {
   });
 }
 
-interface House {
+interface Runtime {
   readonly address: string;
   readonly faulty: Awaited<ReturnType<typeof startFaulty>>;
   /** To be called when the caller of this text has read the beginning of its answer. */
   readonly hear: (text: string) => void;
 }
 
-interface Cell extends House {
+interface Cell extends Runtime {
   readonly row: Row;
   readonly on: Endpoint;
   readonly stream: boolean;
@@ -235,7 +235,7 @@ function codeOf(error: Readonly<Record<string, unknown>> | undefined, raw: strin
   return event === undefined ? error?.["code"] : (JSON.parse(event) as { error: { code: string } }).error.code;
 }
 
-async function startHouse(context: TestContext, wire: Wire): Promise<House> {
+async function startHouse(context: TestContext, wire: Wire): Promise<Runtime> {
   const hearing = new Map<string, PromiseWithResolvers<void>>();
   const hearingOf = (text: string): PromiseWithResolvers<void> => {
     const known = hearing.get(text) ?? Promise.withResolvers<void>();

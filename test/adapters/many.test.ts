@@ -111,7 +111,7 @@ test("an upstream that makes very many calls in one answer is heard in no time",
   const reader = createCallReader(() => false);
   const since = worked();
   for (const id of many(60_000, (index) => `call_${index}`)) {
-    reader.hear({ id, type: "function", function: { name: "f", arguments: "{}" } }, deltas);
+    reader.accept({ id, type: "function", function: { name: "f", arguments: "{}" } }, deltas);
   }
   assert.ok(worked() - since < boundMs);
   assert.equal(deltas.filter(({ type }) => type === "tool-call").length, 60_000);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenai } from "./made.ts";
-import { type ServerWishes, writeRequest } from "../../src/adapters/openai/chat/request.ts";
+import { type ServerOptions, writeRequest } from "../../src/adapters/openai/chat/request.ts";
 import type { Settings, Turn } from "../../src/core/turn.ts";
 import { answerJson, startUpstream } from "../upstream.ts";
 
@@ -21,7 +21,7 @@ interface Written {
   readonly messages: readonly { readonly role: string }[];
 }
 
-function write(settings: Partial<Settings>, wishes: ServerWishes = {}): Written {
+function write(settings: Partial<Settings>, wishes: ServerOptions = {}): Written {
   return JSON.parse(writeRequest(turnOf(settings), wishes));
 }
 
@@ -59,7 +59,7 @@ test("without such a wish a chat caller's own name for it stays, and others are 
 });
 
 test("a developer is called system for callers of another dialect, and keeps the role that a chat caller gave", () => {
-  const roleOf = (settings: Partial<Settings>, wishes?: ServerWishes) => write(settings, wishes).messages[0]?.role;
+  const roleOf = (settings: Partial<Settings>, wishes?: ServerOptions) => write(settings, wishes).messages[0]?.role;
   assert.equal(roleOf(fromResponses), "system");
   assert.equal(roleOf({}), "system");
   assert.equal(roleOf(fromChat({})), "developer");

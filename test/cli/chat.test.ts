@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test, type TestContext } from "node:test";
 import { toNaming } from "../../src/channel.ts";
 import { openLocal } from "../../src/cli/chat/local.ts";
-import type { Partner } from "../../src/cli/chat/partner.ts";
+import type { ChatBackend } from "../../src/cli/chat/backend.ts";
 import { openRemote } from "../../src/cli/chat/remote.ts";
 import type { Event } from "../../src/core/event.ts";
 import { load, withHttp } from "../config/house.ts";
@@ -39,7 +39,7 @@ async function goOn({ address }: Gateway, session: string, bearer = token): Prom
 }
 
 /** What is said, and how it ended. */
-async function hear(partner: Partner, content: string, signal = new AbortController().signal) {
+async function hear(partner: ChatBackend, content: string, signal = new AbortController().signal) {
   const events: Event[] = [];
   const question = { messages: [{ role: "user", content }], session: "terminal", model: "echo" } as const;
   for await (const batch of partner.ask(question, signal)) events.push(...batch);

@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { converse } from "../../src/cli/chat/converse.ts";
-import type { Partner, Question } from "../../src/cli/chat/partner.ts";
+import type { ChatBackend, Question } from "../../src/cli/chat/backend.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import { frame } from "../../src/core/frame/frame.ts";
@@ -12,7 +12,7 @@ import { frame } from "../../src/core/frame/frame.ts";
 type Say = (question: Question, signal: AbortSignal) => AsyncIterable<readonly Delta[]>;
 
 /** A partner that says what the script says. */
-function createPartner(say: Say): Partner {
+function createPartner(say: Say): ChatBackend {
   return {
     models: async () => [],
     ask: (question, signal) =>

@@ -19,9 +19,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { judgePort } from "../../src/cli/doctor/port.ts";
-import { knowsToken } from "../../src/cli/knock.ts";
+import { knowsToken } from "../../src/cli/probe.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { keepToken } from "../../src/config/token.ts";
+import { readOrCreateToken } from "../../src/config/token.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
@@ -91,7 +91,7 @@ test(
   { skip: process.platform === "win32" && "there are no modes" },
   async (context) => {
     const folder = makeFolder(context);
-    const { file, token: made } = keepToken(join(folder, ".portico"));
+    const { file, token: made } = readOrCreateToken(join(folder, ".portico"));
     const well = await portico(folder, "doctor", "--offline");
     assert.match(well.printed, /^ok {7}token: .*readable only by its owner$/m);
     chmodSync(file, 0o644);
@@ -338,7 +338,7 @@ test(
 
 test("A gateway that another folder has started without a file does not know the token of this one.", async (context) => {
   const folder = makeFolder(context);
-  const { file } = keepToken(join(folder, ".portico"));
+  const { file } = readOrCreateToken(join(folder, ".portico"));
   const { address } = await startGateway(context, { sessions: { store: "memory:" } });
   const { config } = await loadConfig({ folder, generatedToken: token }, surroundings());
   const http = { ...config.http, port: Number(new URL(address).port) };

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
-import type { House, Running } from "../../src/cli/house.ts";
+import type { Runtime, Running } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Problem } from "../../src/config/problem.ts";
@@ -73,7 +73,7 @@ function writeSettings(name: string, http: object): string {
 }
 
 /** Unless told otherwise its gateway must not be reloaded. */
-function createHouse(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): House {
+function createRuntime(open: (config: Config) => Promise<Omit<Running, "reload"> & Partial<Running>>): Runtime {
   const reload = () => assert.fail("the gateway may not be reloaded");
   return {
     adapterOptions: async () => adapterOptions,
@@ -82,7 +82,7 @@ function createHouse(open: (config: Config) => Promise<Omit<Running, "reload"> &
   };
 }
 
-const nobody = createHouse(() => assert.fail("no gateway may be opened"));
+const nobody = createRuntime(() => assert.fail("no gateway may be opened"));
 
 for (const [args, message] of [
   [["strat"], "Unknown command 'strat'. Did you mean 'start'? See 'portico help'."],
@@ -175,7 +175,7 @@ test("At a terminal a signal drains and ends with 0; one that follows at once is
     const ended = run(
       ["start"],
       terminal,
-      createHouse(async () => ({ address: "http://127.0.0.1:8600", close })),
+      createRuntime(async () => ({ address: "http://127.0.0.1:8600", close })),
     );
     const stop = await signals;
     stop(signal);
@@ -199,11 +199,11 @@ test("A signal during the start ends it at once, but SIGHUP is remembered until 
   const { terminal, exits, early } = createScreen();
   const opening = Promise.withResolvers<void>();
   const reloaded = Promise.withResolvers<void>();
-  const house = createHouse(async () => {
+  const runtime = createRuntime(async () => {
     await opening.promise;
     return { address: "http://127.0.0.1:8600", reload: async () => reloaded.resolve(), close: async () => {} };
   });
-  const ended = run(["start"], terminal, house);
+  const ended = run(["start"], terminal, runtime);
   const send = await early;
   send("SIGHUP");
   assert.deepEqual(exits, []);
@@ -219,7 +219,7 @@ test("SIGHUP reads the configuration of a service again, and the open gateway go
   const { terminal, printed, signals } = createScreen();
   const events: string[] = [];
   const reloaded = createSteps();
-  const house = createHouse(async () => ({
+  const runtime = createRuntime(async () => ({
     address: "http://127.0.0.1:8600",
     async reload({ http }) {
       events.push(`reload ${http.authToken}`);
@@ -228,7 +228,7 @@ test("SIGHUP reads the configuration of a service again, and the open gateway go
     close: async () => void events.push("close"),
   }));
   const file = writeSettings("renewed.json", {});
-  const ended = run(["start", "--config", file], terminal, house);
+  const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   for (const [index, token] of ["sk-second-0123456789", "sk-third-0123456789"].entries()) {
     writeSettings("renewed.json", { auth_token: token });
@@ -243,12 +243,12 @@ test("SIGHUP reads the configuration of a service again, and the open gateway go
 
 test("A gateway that cannot go on with a configuration after all goes on as before.", async () => {
   const { terminal, complained, signals, heard } = createScreen();
-  const house = createHouse(async () => ({
+  const runtime = createRuntime(async () => ({
     address: "http://127.0.0.1:8600",
     reload: () => Promise.reject(new Error("The adapter 'agent' cannot be used: it is gone")),
     close: async () => {},
   }));
-  const ended = run(["start"], terminal, house);
+  const ended = run(["start"], terminal, runtime);
   const send = await signals;
   send("SIGHUP");
   await heard(1);
@@ -263,13 +263,13 @@ test("SIGHUP with another address opens a new gateway when the turns of the old 
   const { terminal, printed, signals } = createScreen();
   const events: string[] = [];
   const opened = createSteps();
-  const house = createHouse(async ({ http }) => {
+  const runtime = createRuntime(async ({ http }) => {
     events.push(`open ${http.bind}`);
     opened.step();
     return { address: `http://${http.bind}:8600`, close: async () => void events.push(`close ${http.bind}`) };
   });
   const file = writeSettings("changing.json", { bind: "127.0.0.1" });
-  const ended = run(["start", "--config", file], terminal, house);
+  const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   writeSettings("changing.json", { bind: "127.0.0.2" });
   send("SIGHUP");
@@ -287,15 +287,15 @@ test("SIGHUP with a wrong configuration, or with an adapter that cannot be made,
   const { terminal, complained, signals, heard } = createScreen();
   let opened = 0;
   let faults: readonly Problem[] = [];
-  const house: House = {
-    ...createHouse(async () => {
+  const runtime: Runtime = {
+    ...createRuntime(async () => {
       opened++;
       return { address: "http://127.0.0.1:8600", close: async () => {} };
     }),
     tryAdapters: async () => faults,
   };
   const file = writeSettings("breaking.json", {});
-  const ended = run(["start", "--config", file], terminal, house);
+  const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   writeSettings("breaking.json", { prot: 1, bind: "nowhere" });
   send("SIGHUP");
@@ -321,14 +321,14 @@ test("A configuration with which the gateway cannot start again gives way to the
   const { terminal, complained, signals } = createScreen();
   const binds: string[] = [];
   const opened = createSteps();
-  const house = createHouse(async ({ http: { bind } }) => {
+  const runtime = createRuntime(async ({ http: { bind } }) => {
     binds.push(bind);
     if (bind !== "127.0.0.1") throw Object.assign(new Error("listen"), { code: "EADDRNOTAVAIL", syscall: "listen" });
     opened.step();
     return { address: "http://127.0.0.1:8600", close: async () => {} };
   });
   const file = writeSettings("failing.json", { bind: "127.0.0.1" });
-  const ended = run(["start", "--config", file], terminal, house);
+  const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   writeSettings("failing.json", { bind: "127.0.0.9" });
   send("SIGHUP");
@@ -347,7 +347,7 @@ test("Whoever stops a gateway while it reloads stops it.", async () => {
   const closing = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   let opened = 0;
-  const house = createHouse(async () => {
+  const runtime = createRuntime(async () => {
     opened++;
     const close = () => {
       asked.resolve();
@@ -356,7 +356,7 @@ test("Whoever stops a gateway while it reloads stops it.", async () => {
     return { address: "http://127.0.0.1:8600", close };
   });
   const file = writeSettings("moving.json", { port: 8600 });
-  const ended = run(["start", "--config", file], terminal, house);
+  const ended = run(["start", "--config", file], terminal, runtime);
   const send = await signals;
   writeSettings("moving.json", { port: 8601 });
   send("SIGHUP");
@@ -383,7 +383,9 @@ for (const [code, sentence] of [
 ] as const) {
   test(`A listener that fails with ${code} is explained by the key that mends it.`, async () => {
     const { terminal, complained } = createScreen();
-    const failing = createHouse(() => Promise.reject(Object.assign(new Error("listen"), { code, syscall: "listen" })));
+    const failing = createRuntime(() =>
+      Promise.reject(Object.assign(new Error("listen"), { code, syscall: "listen" })),
+    );
     assert.equal(await run(["start"], terminal, failing), 1);
     assert.deepEqual(complained, [sentence]);
   });
@@ -395,7 +397,7 @@ test("A store that cannot be opened is told as the reason.", async () => {
     await run(
       ["start"],
       terminal,
-      createHouse(() => Promise.reject(new Error("the disk is full"))),
+      createRuntime(() => Promise.reject(new Error("the disk is full"))),
     ),
     1,
   );

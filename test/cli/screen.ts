@@ -1,7 +1,7 @@
 /** The command line within this process, on a terminal that remembers what was said. */
 import assert from "node:assert/strict";
 import { PassThrough, Readable } from "node:stream";
-import type { House } from "../../src/cli/house.ts";
+import type { Runtime } from "../../src/cli/runtime.ts";
 import { run } from "../../src/cli/main.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
 import { type Ended as Program, findAddress } from "../whole/program.ts";
@@ -17,7 +17,7 @@ export interface Scene {
   /** What is piped into it. */
   readonly input?: string;
   readonly env?: Terminal["env"];
-  readonly house?: House;
+  readonly runtime?: Runtime;
 }
 
 /** A command that runs. */
@@ -70,7 +70,7 @@ function toLines(text: string): string {
 }
 
 /** Begins `portico ARGS` in a folder. */
-export function begin(folder: string, args: readonly string[], { input = "", env = {}, house }: Scene = {}): Begun {
+export function begin(folder: string, args: readonly string[], { input = "", env = {}, runtime }: Scene = {}): Begun {
   const complained: string[] = [];
   const output = new PassThrough();
   const listeners: ((signal: Signal) => void)[] = [];
@@ -86,7 +86,7 @@ export function begin(folder: string, args: readonly string[], { input = "", env
     onSignal: (listener) => void listeners.push(listener),
   };
   async function finish(): Promise<Ended> {
-    const code = await run(args, terminal, house);
+    const code = await run(args, terminal, runtime);
     output.end();
     if (!output.readableEnded) await new Promise((resolve) => output.once("end", resolve));
     return { code, printed: printed.replace(/\n$/, ""), complained: complained.join("\n") };

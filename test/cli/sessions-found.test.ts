@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import type { House } from "../../src/cli/house.ts";
+import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { adapterOptions } from "../config/house.ts";
@@ -11,7 +11,7 @@ import { makeFolder } from "../gateway.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { type Ended, runIn } from "./screen.ts";
 
-const house: House = {
+const runtime: Runtime = {
   adapterOptions: async () => adapterOptions,
   tryAdapters: () => assert.fail("no adapter may be made"),
   open: () => assert.fail("no gateway may be started"),
@@ -30,7 +30,7 @@ function makePlace(context: TestContext): Place {
   writeFileSync(join(folder, "portico.json"), JSON.stringify(settings), { mode: 0o600 });
   const store = createSqliteStore({ file: join(folder, ".portico/portico.db") });
   context.after(() => store.close());
-  return { folder, store, sessions: (...args) => runIn(folder, ["sessions", ...args], { house }) };
+  return { folder, store, sessions: (...args) => runIn(folder, ["sessions", ...args], { runtime }) };
 }
 
 test("what is kept outside of sessions is listed on demand, and the list of sessions says that it is there", async (context) => {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { House } from "../../src/cli/house.ts";
+import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { adapterOptions } from "../config/house.ts";
@@ -14,7 +14,7 @@ import { makeFolder } from "../gateway.ts";
 import { type Ended, runIn } from "./screen.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 
-const house: House = {
+const runtime: Runtime = {
   adapterOptions: async () => adapterOptions,
   tryAdapters: () => assert.fail("no adapter may be made"),
   open: () => assert.fail("no gateway may be started"),
@@ -22,7 +22,7 @@ const house: House = {
 
 /** Runs `portico sessions ARGS` in a folder, within this process. */
 function sessions(folder: string, ...args: readonly string[]): Promise<Ended> {
-  return runIn(folder, ["sessions", ...args], { house });
+  return runIn(folder, ["sessions", ...args], { runtime });
 }
 
 function makeHouse(context: TestContext, more: object = {}): { readonly folder: string; readonly file: string } {

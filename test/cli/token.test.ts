@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { keepToken } from "../../src/config/token.ts";
+import { readOrCreateToken } from "../../src/config/token.ts";
 import { makeFolder } from "../gateway.ts";
 import { runProgram } from "../whole/program.ts";
 import { portico, runIn } from "./screen.ts";
@@ -50,7 +50,7 @@ test("token hash refuses a token among the arguments, and does not repeat it.", 
 
 test("token rotate puts a new token in the place of the generated one, for its owner alone.", async (context) => {
   const folder = makeFolder(context);
-  const { token, file } = keepToken(join(folder, ".portico"));
+  const { token, file } = readOrCreateToken(join(folder, ".portico"));
   const { code, printed } = await portico(folder, "token", "rotate");
   assert.equal(code, 0);
   const kept = readFileSync(file, "utf8");

@@ -100,7 +100,7 @@ suite("metrics", () => {
     ] as const) {
       const asked = metrics.asked(name);
       nowMs += 200;
-      asked.over(attempt);
+      asked.ended(attempt);
     }
     const { text } = await metrics.read({
       ...idle,

@@ -7,7 +7,7 @@ import type { SessionStore } from "../../src/core/store.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
 import { say } from "../scripted.ts";
 import { codeOf, createSlow, drain, key, open } from "./asking.ts";
-import { createNeighbourhood } from "./neighbourhood.ts";
+import { createPeerStores } from "./peer-stores.ts";
 
 const memo = () => "{}";
 const hint = "garden";
@@ -58,7 +58,7 @@ suite("a turn whose beginning the store could not confirm", () => {
 
   test("leaves its key free", async () => {
     for (const background of [true, false]) {
-      const { store, state } = losing(createNeighbourhood()().store);
+      const { store, state } = losing(createPeerStores()().store);
       const { answer } = open([say("ok")], store);
       assert.equal(await codeOf(answer({ background }, { memo, turnId, key })), "store_unavailable");
       assert.equal((await store.findTurn("ann", turnId))?.status, "failed");

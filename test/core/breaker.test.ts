@@ -129,7 +129,7 @@ test("an upstream is down when it cannot be reached, is late or speaks garbage, 
 test("who listens hears once that it opens, with the last failure, and that it is closed again", () => {
   let time = 0;
   const heard: string[] = [];
-  const told = { rests: (why = "") => void heard.push(`rests: ${why}`), isBack: () => void heard.push("is back") };
+  const told = { opened: (why = "") => void heard.push(`rests: ${why}`), closed: () => void heard.push("is back") };
   const breaker = createBreaker({ failures: 2, openMs: 1_000 }, () => new Date(time), told);
   for (const why of ["one", "two"]) breaker.enter()!("failed", why);
   assert.deepEqual(heard, ["rests: two"]);

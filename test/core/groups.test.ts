@@ -6,7 +6,7 @@ import type { Dialect, Item } from "../../src/core/item.ts";
 import type { Adapter, Remark } from "../../src/core/ports.ts";
 import { createRoute } from "../../src/core/route/route.ts";
 import { createModelNames } from "../../src/core/route/models.ts";
-import { suit } from "../../src/core/route/suit.ts";
+import { adaptTurn } from "../../src/core/route/adapt.ts";
 import type { Settings, Tool, Turn } from "../../src/core/turn.ts";
 
 type Group = Extract<Tool, { type: "other" }>;
@@ -32,7 +32,7 @@ function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn 
 
 function fit(turn: Turn, ...speaks: Dialect[]) {
   const remarks: Remark[] = [];
-  return { ...suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+  return { ...adaptTurn(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
 }
 
 function namesOf({ settings }: Turn): readonly (string | undefined)[] {

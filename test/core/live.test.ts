@@ -254,11 +254,11 @@ suite("a turn that nobody follows", () => {
   /** Says a word whenever it is told to, for ever. */
   function createEndless() {
     let next = Promise.withResolvers<void>();
-    let isCalledOff = false;
+    let isCancelled = false;
     const script: Script = async function* (_turn, signal) {
       for (;;) {
         await next.promise;
-        if (signal.aborted) isCalledOff = true;
+        if (signal.aborted) isCancelled = true;
         signal.throwIfAborted();
         yield say("word ");
       }
@@ -268,7 +268,7 @@ suite("a turn that nobody follows", () => {
       next = Promise.withResolvers();
       await new Promise(setImmediate);
     };
-    return { script, go, isCalledOff: () => isCalledOff };
+    return { script, go, isCancelled: () => isCancelled };
   }
 
   test("may go on for a while, and is then told as interrupted", async () => {
@@ -279,7 +279,7 @@ suite("a turn that nobody follows", () => {
       setTime(time);
       await endless.go();
     }
-    assert.ok(endless.isCalledOff());
+    assert.ok(endless.isCancelled());
     const { state } = (await gateway.recall("ann", about.id))!;
     assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
   });
@@ -297,10 +297,10 @@ suite("a turn that nobody follows", () => {
     await events.return();
     for (const time of [6_000, 6_000, 6_001]) {
       setTime(time);
-      assert.ok(!endless.isCalledOff());
+      assert.ok(!endless.isCancelled());
       await endless.go();
     }
     await endless.go();
-    assert.ok(endless.isCalledOff());
+    assert.ok(endless.isCancelled());
   });
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Dialect, Item } from "../../src/core/item.ts";
 import type { Remark } from "../../src/core/ports.ts";
-import { suit } from "../../src/core/route/suit.ts";
+import { adaptTurn } from "../../src/core/route/adapt.ts";
 import type { FunctionTool, Settings, Tool, ToolChoice, Turn } from "../../src/core/turn.ts";
 
 const weather: Tool = { type: "function", name: "weather", description: "Today's." };
@@ -50,7 +50,7 @@ function toTurn(settings: Partial<Settings>, items: readonly Item[]): Turn {
 
 function fit(turn: Turn, ...speaks: Dialect[]) {
   const remarks: Remark[] = [];
-  return { ...suit(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
+  return { ...adaptTurn(turn, { speaks }, (remark) => remarks.push(remark)), remarks };
 }
 
 test("tools that items bring along are offered with those of the request, and the items themselves are not worth a word", () => {

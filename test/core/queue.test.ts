@@ -68,7 +68,7 @@ test("leaving twice lets only one in", async () => {
   (await third)();
 });
 
-test("those who wait are counted, for their turn here and for the neighbours'", async () => {
+test("those who wait are counted, for their turn here and for the peers'", async () => {
   const others = Promise.withResolvers<() => void>();
   const alone = createQueue(() => 16);
   const shared = createQueue(() => 16, { enter: () => others.promise });
@@ -90,7 +90,7 @@ test("those who wait are counted, for their turn here and for the neighbours'", 
   assert.equal(shared.waiting(), 0);
 });
 
-test("whoever waits stands in the line that the neighbours have together at once, and is bounded all the same", async () => {
+test("whoever waits stands in the line that the peers share at once, and is bounded all the same", async () => {
   const names: string[] = [];
   const queue = createQueue(() => 1, {
     enter(name) {

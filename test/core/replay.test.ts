@@ -6,9 +6,9 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError, toGatewayError } from "../../src/core/errors.ts";
 import type { Event } from "../../src/core/event.ts";
 import { frame } from "../../src/core/frame/frame.ts";
-import { createOverheard } from "../../src/core/frame/overheard.ts";
+import { createStreamTracker } from "../../src/core/frame/stream-tracker.ts";
 import { createPiecesRecorder, maxPieces } from "../../src/core/frame/pieces.ts";
-import { toLoneTurn } from "../../src/core/keep.ts";
+import { toUnthreadedTurn } from "../../src/core/turn-record.ts";
 import { interrupted, replayTurn, toAbout, toAnswer } from "../../src/core/frame/replay.ts";
 import type { StoredTurn } from "../../src/core/store.ts";
 import { about } from "../protocols/script.ts";
@@ -29,8 +29,8 @@ async function tell(
   for await (const batch of frame(about.id, say(), ending)) events.push(...batch);
   const end = events.at(-1);
   if (end?.type !== "turn-end") throw new Error("the turn has no end");
-  const keepsake = { owner: "ann", about, memo: () => "memo", background: false, isRetold: true };
-  const { told, ...rest } = toLoneTurn(keepsake, [], end.answer);
+  const turnRecord = { owner: "ann", about, memo: () => "memo", background: false, isReplayable: true };
+  const { told, ...rest } = toUnthreadedTurn(turnRecord, [], end.answer);
   const turn = JSON.parse(JSON.stringify({ ...rest, told }));
   return { events, turn: { ...turn, createdAt: about.createdAt, told: { ...turn.told, endedAt: new Date(5) } } };
 }
@@ -135,9 +135,9 @@ suite("a turn told again", () => {
   test("is told piece by piece up to a bound, and whole beyond it", () => {
     const recorder = createPiecesRecorder();
     recorder.beginItem(false);
-    for (let count = 0; count < maxPieces; count += 1) recorder.hear({ kind: "text", part: 0, text: "a" });
+    for (let count = 0; count < maxPieces; count += 1) recorder.record({ kind: "text", part: 0, text: "a" });
     assert.equal(recorder.toPieces()?.[0]?.[0]?.lengths.length, maxPieces);
-    recorder.hear({ kind: "text", part: 0, text: "a" });
+    recorder.record({ kind: "text", part: 0, text: "a" });
     assert.ok(recorder.toPieces() === undefined);
   });
 
@@ -160,7 +160,7 @@ suite("a turn told again", () => {
   });
 });
 
-suite("a turn that was overheard, and broke off", () => {
+suite("a turn that was followed on another gateway, and broke off", () => {
   test("is closed as if it had failed where it was told, whatever was heard of it in whatever pieces", async () => {
     const failure = new GatewayError("interrupted", "It stopped.");
     await fc.assert(
@@ -171,11 +171,11 @@ suite("a turn that was overheard, and broke off", () => {
         const closed = events.at(-2);
         assert.ok(end?.type === "turn-end");
         const closing = closed?.type === "item-end" && !closed.whole ? 2 : 1;
-        const overheard = createOverheard();
-        for (const event of JSON.parse(JSON.stringify(events.slice(0, -closing)))) overheard.hear([event]);
-        assert.equal(overheard.count, events.length - closing);
+        const tracker = createStreamTracker();
+        for (const event of JSON.parse(JSON.stringify(events.slice(0, -closing)))) tracker.accept([event]);
+        assert.equal(tracker.count, events.length - closing);
         const own = { ...end, answer: { ...end.answer, pieces: undefined } };
-        assert.deepEqual(plain(overheard.breakOff(end.answer)), plain([...events.slice(-closing, -1), own]));
+        assert.deepEqual(plain(tracker.finish(end.answer)), plain([...events.slice(-closing, -1), own]));
       }),
       { numRuns: 300 },
     );

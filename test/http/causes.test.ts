@@ -78,12 +78,12 @@ test("the same kind of failure is told once a minute", () => {
   let ms = 0;
   const journal = createAdapterJournal(log, () => ms);
   const fail = (adapter: string, message: string) =>
-    journal.handedOn(adapter, new GatewayError("adapter_error", message));
+    journal.fellBack(adapter, new GatewayError("adapter_error", message));
   fail("a", "down");
   fail("a", "down");
   fail("a", "down, as request 2 says");
   fail("b", "down");
-  journal.handedOn("a", new GatewayError("adapter_refused", "refused"));
+  journal.fellBack("a", new GatewayError("adapter_refused", "refused"));
   ms = 60_000;
   fail("a", "down");
   assert.deepEqual(

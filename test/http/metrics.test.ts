@@ -300,7 +300,7 @@ suite("the text", () => {
   test("is what Prometheus reads: each name told once, with its help and its type, and labels escaped", async () => {
     const metrics = createMetrics();
     metrics.count("/v1/responses", 200, 12, { ms: 3, isStreamed: true });
-    metrics.asked("main").over({ outcome: "failed", code: "adapter_timeout" });
+    metrics.asked("main").ended({ outcome: "failed", code: "adapter_timeout" });
     const { text } = await metrics.read(idle);
     const names = new Set<string>();
     for (const block of text.trimEnd().split("\n\n")) {

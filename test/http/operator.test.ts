@@ -20,7 +20,7 @@ const general = "sk-general-0123456789";
 const forHttp = "sk-http-0123456789";
 const named = "sk-named-0123456789";
 
-interface House {
+interface Runtime {
   readonly address: string;
   readonly store: SessionStore;
   readonly logged: string[];
@@ -35,7 +35,7 @@ async function open(
     readonly operator?: Partial<Operator>;
     readonly corsOrigins?: readonly string[];
   } = {},
-): Promise<House> {
+): Promise<Runtime> {
   const store = wanted.store ?? createMemoryStore();
   const logged: string[] = [];
   const write = (_fields: object, message: string) => void logged.push(message);

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { Neighbours } from "../../src/core/neighbours.ts";
+import type { Peers } from "../../src/core/peers.ts";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { createNeighbourhood } from "../core/neighbourhood.ts";
+import { createPeerStores } from "../core/peer-stores.ts";
 import { authorization, type Box, type BoxOptions, createBox, say, type Script, toToken, token } from "../scripted.ts";
 
 interface Called {
@@ -370,34 +370,34 @@ for (const [path, body, failure] of [
   ["/v1/responses", response, /^event: response\.failed$/m],
 ] as const) {
   test(`who has heard more of a gateway that died than the others hears that it failed, on ${path}`, async (context) => {
-    const join = createNeighbourhood();
+    const join = createPeerStores();
     const [one, other] = [join(), join()];
     const hanging: Script = async function* () {
       for (const word of words) yield word;
       await new Promise(() => {});
     };
-    const { tell } = one.store.neighbours!;
-    const { hear } = other.store.neighbours!;
+    const { publish: tell } = one.store.peers!;
+    const { subscribe } = other.store.peers!;
     const isHeard = Promise.withResolvers<void>();
     // It dies when it has told its caller all of that, and the others only how it began.
     let isFirst = true;
-    const telling: Neighbours["tell"] = (name, events) => {
+    const telling: Peers["publish"] = (name, events) => {
       if (isFirst) tell(name, events);
       isFirst = false;
     };
-    const hearing: Neighbours["hear"] = async function* (name, signal) {
-      for await (const events of hear(name, signal)) {
+    const hearing: Peers["subscribe"] = async function* (name, signal) {
+      for await (const events of subscribe(name, signal)) {
         isHeard.resolve();
         yield events;
       }
     };
     const limits = { drainTimeoutMs: 0 };
     const before = await open(context, hanging, {
-      store: { ...one.store, neighbours: { ...one.store.neighbours!, tell: telling } },
+      store: { ...one.store, peers: { ...one.store.peers!, publish: telling } },
       limits,
     });
     const after = await open(context, words, {
-      store: { ...other.store, neighbours: { ...other.store.neighbours!, hear: hearing } },
+      store: { ...other.store, peers: { ...other.store.peers!, subscribe: hearing } },
       limits,
     });
     const headers = { authorization, "content-type": "application/json", "idempotency-key": "order-68" };

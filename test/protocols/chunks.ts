@@ -112,7 +112,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     content += delta.content ?? "";
     refusal += delta.refusal ?? "";
     reasoning += delta.reasoning_content ?? "";
-    for (const piece of delta.tool_calls ?? []) hearCall(piece, calls);
+    for (const piece of delta.tool_calls ?? []) acceptCall(piece, calls);
     annotations.push(...(delta.annotations ?? []));
     logprobs.push(...(choice.logprobs?.content ?? []));
     if (choice.finish_reason !== null) {
@@ -133,7 +133,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
 }
 
 /** A call is begun once, with everything but its arguments; then they come, and never those of an earlier call. */
-function hearCall(piece: WireCall, calls: Call[]): void {
+function acceptCall(piece: WireCall, calls: Call[]): void {
   const heard = toCall(piece);
   if (heard.id !== undefined) {
     assert.equal(piece.index, calls.length, "calls are counted from 0 without gaps");

@@ -65,8 +65,8 @@ export function checkStream(text: string): Told {
   assert.match(last.type, /^response\.(completed|incomplete|failed)$/);
   assert.equal(last.response.status, last.type.slice("response.".length));
   // A response that was called off has failed without an error.
-  const isCalledOff = last.response?.error?.message === "The response was cancelled.";
-  const beforeLast = last.type === "response.failed" && !isCalledOff ? -2 : -1;
+  const isCancelled = last.response?.error?.message === "The response was cancelled.";
+  const beforeLast = last.type === "response.failed" && !isCancelled ? -2 : -1;
   if (beforeLast === -2) assert.equal(events.at(-2)?.type, "error");
 
   const items: WireItem[] = [];

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
 import type { Protocol } from "../../src/core/ports.ts";
-import { suit } from "../../src/core/route/suit.ts";
+import { adaptTurn } from "../../src/core/route/adapt.ts";
 import type { Turn } from "../../src/core/turn.ts";
 import { protocol as chat } from "./chat/script.ts";
 import { protocol as responses } from "./responses/script.ts";
@@ -32,7 +32,7 @@ function read(protocol: Protocol, body: object): Turn {
   const asked = { model: "m", messages: [{ role: "user", content: "Hi" }], input: "Hi", ...body };
   const { items, settings } = protocol.parse(asked, "default").ask;
   const turn = { id: "resp_1", model: "m", items: items as readonly Item[], settings, stream: false };
-  return suit(turn, {}, () => {}).turn;
+  return adaptTurn(turn, {}, () => {}).turn;
 }
 
 const cases: readonly (readonly [what: string, protocol: Protocol, body: () => object, tools: number])[] = [

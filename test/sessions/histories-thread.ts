@@ -1,7 +1,7 @@
 /** Random histories on a thread of their own: where tests run every promise is followed, which takes a third of the time. */
 import { parentPort } from "node:worker_threads";
 import { createMemoryStore } from "../../src/stores/memory.ts";
-import { createNeighbourhood } from "../core/neighbourhood.ts";
+import { createPeerStores } from "../core/peer-stores.ts";
 import { checkHistories } from "./histories.ts";
 import type { Counts, Site } from "./world.ts";
 
@@ -15,7 +15,7 @@ Error.stackTraceLimit = 0;
 
 function check({ gateways, numRuns }: Work): Promise<Counts> {
   const openSites = (): readonly Site[] =>
-    gateways === 1 ? [{ store: createMemoryStore() }] : Array.from({ length: gateways }, createNeighbourhood());
+    gateways === 1 ? [{ store: createMemoryStore() }] : Array.from({ length: gateways }, createPeerStores());
   return checkHistories(numRuns, openSites);
 }
 

@@ -56,7 +56,7 @@ export async function list(world: World, { owner, choose }: Chance): Promise<voi
   const { ask } = world;
   await ask(`list ${limit} sessions`, (store) => store.listSessions({ limit }));
   await ask(`list the sessions under ${hint}`, (store) => store.listSessions({ limit: 5, hint }));
-  await ask(`list what ${owner} has outside of sessions`, (store) => listLoose(store, owner, limit));
+  await ask(`list what ${owner} has outside of sessions`, (store) => listSessionless(store, owner, limit));
   await findKey(world, owner, key);
 }
 
@@ -65,10 +65,10 @@ async function findKey({ ask }: World, owner: string, key: string): Promise<void
 }
 
 /** Page by page. In which order roots of one moment come is each store's own affair. */
-async function listLoose(store: SessionStore, owner: string, limit: number) {
+async function listSessionless(store: SessionStore, owner: string, limit: number) {
   const found = [];
   for (let after: string | undefined; ; after = found.at(-1)?.id) {
-    const page = await store.listLoose({ owner, limit, after });
+    const page = await store.listSessionless({ owner, limit, after });
     found.push(...page);
     if (page.length < limit) break;
   }

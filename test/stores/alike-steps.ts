@@ -16,7 +16,7 @@ export const stepKinds: Readonly<Record<string, StepKind>> = {
   "begins a turn": { weight: 2, act: begin },
   "ends what runs": { weight: 2, act: end },
   "completes what runs": { weight: 2, act: complete },
-  "gives up all that runs": { weight: 0.3, act: giveUp },
+  "gives up all that runs": { weight: 0.3, act: abandon },
   "makes a session": { weight: 1, act: makeSession },
   "changes a session": { weight: 0.5, act: changeSession },
   "changes a turn": { weight: 1, act: changeTurn },
@@ -99,7 +99,7 @@ function pickParent(world: World, chance: Chance, { id, owner, session }: Stored
   return pickTurn(world, chance, (turn) => turn.owner === owner && turn.session === session && turn.id !== id);
 }
 
-async function giveUp(world: World): Promise<void> {
+async function abandon(world: World): Promise<void> {
   const failure = { code: "interrupted", message: "It broke off." } as const;
   await world.ask("end all that runs", (store) => store.endRunning(failure, world.now()));
 }

@@ -6,7 +6,7 @@ import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { createFileCheck } from "../../src/stores/sqlite/check.ts";
 import { createCheckpoints } from "../../src/stores/sqlite/checkpoints.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
-import { createGround } from "../../src/stores/sqlite/ground.ts";
+import { createAccess } from "../../src/stores/sqlite/access.ts";
 import { createFiles, look } from "./files.ts";
 import { makeTurn } from "./making.ts";
 
@@ -18,7 +18,7 @@ function open(context: TestContext) {
   context.after(() => database.close());
   let time = 0;
   const checkpoints = createCheckpoints(database, ":memory:", () => assert.fail("there is no thread to warn of"));
-  const ground = createGround(
+  const access = createAccess(
     database,
     checkpoints,
     undefined,
@@ -30,9 +30,9 @@ function open(context: TestContext) {
   const countPages = () => Number(database.prepare("PRAGMA page_count").get()?.["page_count"]);
   const setMost = (pages: number) => database.exec(`PRAGMA max_page_count = ${pages}`);
   return {
-    check: createFileCheck(ground, () => {}),
-    keep: (name: string, bytes: number) => ground.group.add(() => write.run(name, bytes)),
-    keepNothing: () => ground.group.add(() => 0),
+    check: createFileCheck(access, () => {}),
+    keep: (name: string, bytes: number) => access.group.add(() => write.run(name, bytes)),
+    keepNothing: () => access.group.add(() => 0),
     /** How often the check itself has written. */
     trials: () => database.prepare("SELECT length(value) AS bytes FROM meta WHERE key = 'checked'").get()?.["bytes"],
     forgetTrials: () => database.exec("DELETE FROM meta WHERE key = 'checked'"),

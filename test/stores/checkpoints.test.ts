@@ -79,7 +79,7 @@ describe("the log of the SQLite store", () => {
     const file = newFile();
     let isOnDisk = false;
     const trust = () => assert.ok(isOnDisk);
-    const store = open(file, { trust });
+    const store = open(file, { requireSynced: trust });
     const threads: Worker[] = [];
     const countThread = (thread: Worker) => void threads.push(thread);
     process.on("worker", countThread);

@@ -39,14 +39,14 @@ export function describeLoose(it: It): void {
       await listAll(store, "alice", 1),
       ids.filter((id) => id !== ofBob!.id),
     );
-    assert.deepEqual(await store.listLoose({ owner: "nobody", limit: 1 }), []);
-    const [told] = await store.listLoose({ after: ofBob!.id, limit: 1 });
+    assert.deepEqual(await store.listSessionless({ owner: "nobody", limit: 1 }), []);
+    const [told] = await store.listSessionless({ after: ofBob!.id, limit: 1 });
     const times = { createdAt: older!.createdAt, updatedAt: createdAt };
     const beginning = "Why is the sky blue?";
     assert.deepStrictEqual(told, { id: older!.id, owner: "alice", ...times, turns: 4, beginning });
-    assert.equal((await store.listLoose({ limit: 1 }))[0]?.id, newest!.id);
+    assert.equal((await store.listSessionless({ limit: 1 }))[0]?.id, newest!.id);
     for (const after of [newTurnId(), child.id]) {
-      await assert.rejects(store.listLoose({ after, limit: 1 }), { code: "not_found" });
+      await assert.rejects(store.listSessionless({ after, limit: 1 }), { code: "not_found" });
     }
   });
 
@@ -75,7 +75,7 @@ export function describeLoose(it: It): void {
     assert.deepStrictEqual(await readTurns(store, inSession.id), [root, stem, moved]);
     assert.deepStrictEqual(await readTurns(store, beside.id), [root, beside]);
     assert.equal((await store.findSession("alice", "hint"))?.tip, inSession.id);
-    assert.equal((await store.listLoose({ limit: 2 }))[0]?.turns, 3);
+    assert.equal((await store.listSessionless({ limit: 2 }))[0]?.turns, 3);
     assert.equal(await store.deleteBelow("alice", stem.id), 0);
   });
 
@@ -154,7 +154,7 @@ function idsOf(records: readonly ArchiveRecord[]): readonly string[] {
 async function listAll(store: SessionStore, owner: string | undefined, limit: number): Promise<readonly string[]> {
   const ids: string[] = [];
   for (;;) {
-    const page = await store.listLoose({ owner, limit, after: ids.at(-1) });
+    const page = await store.listSessionless({ owner, limit, after: ids.at(-1) });
     if (page.length === 0) return ids;
     ids.push(...page.map(({ id }) => id));
   }

@@ -8,7 +8,7 @@ import { describeThreadsLeft } from "./contract-left.ts";
 import { describeDeletion, describePrune } from "./contract-letting-go.ts";
 import { describeLoose } from "./contract-operator.ts";
 import { describeOwners } from "./contract-owners.ts";
-import { describeBackground, describeKeys } from "./contract-keeping.ts";
+import { describeBackground, describeKeys } from "./contract-writing.ts";
 import { type Clock, describeResends, describeSearch, describeTwoTurns } from "./contract-said.ts";
 import {
   everyItem,
@@ -316,7 +316,7 @@ export function describeStore(name: string, open: (now?: () => Date) => SessionS
       await assert.rejects(store.updateMetadata("alice", "conv_1", {}), unavailable);
       await assert.rejects(store.replaceItems(turn.id, [], []), unavailable);
       await assert.rejects(store.listSessions({ limit: 1 }), unavailable);
-      await assert.rejects(store.listLoose({ limit: 1 }), unavailable);
+      await assert.rejects(store.listSessionless({ limit: 1 }), unavailable);
       await assert.rejects(gather(store.exportRecords()), unavailable);
       await assert.rejects(store.importRecords(replay([])), unavailable);
       await assert.rejects(store.sealKeys(), unavailable);

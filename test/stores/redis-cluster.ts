@@ -55,7 +55,7 @@ export function describeCluster(server: () => RedisServer): void {
       const store = await open(context, url);
       const thread = await keepThread(store, 2);
       assert.equal((await readTurns(store, thread[1]!.id)).length, 2);
-      await store.neighbours!.callOff("run", "resp_1");
+      await store.peers!.cancel("run", "resp_1");
     });
 
     test("what only a single server has is refused with the remedy", async () => {
@@ -121,7 +121,7 @@ export function describeCluster(server: () => RedisServer): void {
 
     test("what was acknowledged is there after the primary was killed, and the gateways go on with its replica", async (context) => {
       const [url, careful] = [cluster.url("prefix=killed"), cluster.url("prefix=killed&replicas=1")];
-      const neighbours = [await open(context, url), await open(context, url)] as const;
+      const peers = [await open(context, url), await open(context, url)] as const;
       const gateways = [await open(context, careful), await open(context, careful)] as const;
       const { primary, replica } = await cluster.findPair();
       for (const node of [...cluster.pair, ...cluster.others]) {
@@ -130,7 +130,7 @@ export function describeCluster(server: () => RedisServer): void {
       const die = async () => {
         await primary.stop("SIGKILL");
         await until(async () => /role:master/.test(await replica.ask("INFO", "replication")));
-        await until(() => hears(neighbours));
+        await until(() => hears(peers));
         // Without a replica of its own the new primary could not acknowledge anything.
         await primary.start();
       };
@@ -152,7 +152,7 @@ async function takeTurns(
   const over = new AbortController();
 
   async function take(store: SessionStore): Promise<void> {
-    const leave = await store.neighbours!.enter(session, never);
+    const leave = await store.peers!.enter(session, never);
     try {
       const tip = (await store.readSession(session))?.tip;
       const turn = makeTurn({ session, parent: tip });
@@ -188,8 +188,8 @@ async function takeTurns(
 /** Whether one hears that the other calls something off. */
 async function hears([one, other]: readonly [SessionStore, SessionStore]): Promise<boolean> {
   let isHeard = false;
-  one.neighbours!.onCalledOff(() => (isHeard = true));
-  await other.neighbours!.callOff("run", "resp_1").catch(() => {});
+  one.peers!.onCancel(() => (isHeard = true));
+  await other.peers!.cancel("run", "resp_1").catch(() => {});
   return isHeard;
 }
 

@@ -148,7 +148,7 @@ export function describeTrouble(server: () => RedisServer): void {
       const proxy = await startProxy(server().port);
       context.after(() => proxy.close());
       const store = await open(context, { url: `redis://127.0.0.1:${proxy.port}?prefix=doubt`, times: hasty });
-      const witness = await open(context, { url: server().url("doubt") });
+      const observer = await open(context, { url: server().url("doubt") });
       await store.claim();
       const [first] = await keepThread(store, 1);
       const turn = makeTurn({ session: first!.session, parent: first!.id });
@@ -161,7 +161,7 @@ export function describeTrouble(server: () => RedisServer): void {
         assert.rejects(store.commit({ turns: [{ ...promised, status: "completed" }], begun: true }), unreachable),
       ]);
       await assert.rejects(store.check(), unreachable);
-      assert.equal((await witness.findSession("alice", "hint"))?.tip, turn.id);
+      assert.equal((await observer.findSession("alice", "hint"))?.tip, turn.id);
       proxy.mode = "pass";
       await until(works(store));
       assert.equal((await store.findSession("alice", "hint"))?.tip, first!.id);

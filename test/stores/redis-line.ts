@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test, type TestContext } from "node:test";
 import { setImmediate as nextTick, setTimeout as wait } from "node:timers/promises";
-import type { Neighbours } from "../../src/core/neighbours.ts";
+import type { Peers } from "../../src/core/peers.ts";
 import { createRedisStore } from "../../src/stores/redis.ts";
 import { open, startGateway, token } from "../gateway.ts";
 import { startProxy } from "./redis-proxy.ts";
@@ -48,11 +48,11 @@ async function openTwo(context: TestContext, stores: readonly [string, string], 
 }
 
 async function openStores(context: TestContext, urls: readonly [string, string]) {
-  const open = async (url: string): Promise<Neighbours> => {
+  const open = async (url: string): Promise<Peers> => {
     const store = await createRedisStore({ url, times, warn: () => {} });
     context.after(() => store.close());
     await store.claim();
-    return store.neighbours!;
+    return store.peers!;
   };
   return [await open(urls[0]), await open(urls[1])] as const;
 }
@@ -67,7 +67,7 @@ export function describeLine(server: () => RedisServer): void {
     test("is let go first where it stands in front of another", async (context) => {
       const [one, other] = await openStores(context, twice());
       const order: string[] = [];
-      const come = (who: string, { enter }: Neighbours, name: string, behind?: string) => {
+      const come = (who: string, { enter }: Peers, name: string, behind?: string) => {
         const standing = Promise.withResolvers<void>();
         const pass = async (): Promise<void> => {
           const leave = await enter(name, never, standing.resolve, behind);

@@ -32,12 +32,14 @@ export function describeOperator(server: () => RedisServer): void {
       });
       await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
     }
-    const first = await during(() => store.listLoose({ limit: 1 }));
+    const first = await during(() => store.listSessionless({ limit: 1 }));
     assert.ok(first.reads < 100, `${first.reads} reads for one tree`);
-    const ofBob = await during(async () => assert.equal((await store.listLoose({ owner: "bob", limit: 1 })).length, 1));
+    const ofBob = await during(async () =>
+      assert.equal((await store.listSessionless({ owner: "bob", limit: 1 })).length, 1),
+    );
     assert.ok(ofBob.reads < 150, `${ofBob.reads} reads for one tree of bob`);
     const all = await during(async () => {
-      const page = await store.listLoose({ limit: 100 });
+      const page = await store.listSessionless({ limit: 100 });
       assert.deepEqual([page.length, new Set(page.map(({ turns }) => turns))], [30, new Set([20])]);
     });
     assert.equal(all.scripts, 3, "each of them through no more than 200 turns");
@@ -52,7 +54,7 @@ export function describeOperator(server: () => RedisServer): void {
     const countExported = async (id: string) => (await gather(store.exportRecords(id))).length;
     const works: readonly (() => Promise<unknown>)[] = [
       async () => {
-        const [tree] = await store.listLoose({ limit: 1 });
+        const [tree] = await store.listSessionless({ limit: 1 });
         assert.deepEqual([tree?.id, tree?.turns, tree?.updatedAt], [first.id, 2_500, new Date(1)]);
       },
       async () => assert.equal(await countExported(first.id), 1 + 2_500),

@@ -63,7 +63,7 @@ export function describeScripts(server: () => RedisServer): void {
     });
 
     test("keep what is told under a name for no longer than they are asked to", async () => {
-      await run("told", scripts.tell, "name", "one", "5000");
+      await run("told", scripts.publish, "name", "one", "5000");
       const left = Number((await server().ask("PTTL", "{told}:told:name")).slice(1));
       assert.ok(left > 0 && left <= 5_000);
     });
@@ -101,7 +101,7 @@ export function describeScripts(server: () => RedisServer): void {
       assert.ok(await store.commit({ turns: [keyed], session: toMove(keyed, parent, "refuse"), key }));
       const running = makeTurn({ session, status: "running", output: [] });
       await store.begin(running);
-      await run("doomed", scripts.doomSession, "", "alice", session!);
+      await run("doomed", scripts.markSession, "", "alice", session!);
       assert.deepEqual(await readTurns(store, last!.id), []);
       for (const { id } of [first!, keyed, running]) assert.equal(await store.findTurn("alice", id), undefined);
       assert.equal(await store.findKey("alice", "key"), undefined);

@@ -5,7 +5,7 @@ import { describeAlike } from "./redis-alike.ts";
 import { describeGateway } from "./redis-gateway.ts";
 import { describeBeside, describeLeftovers, describeOpening, describeTrouble } from "./redis-life.ts";
 import { describeLine } from "./redis-line.ts";
-import { describeNeighbours } from "./redis-neighbours.ts";
+import { describeNeighbours } from "./redis-peers.ts";
 import { describeOperator } from "./redis-operator.ts";
 import { describeProperty } from "./redis-property.ts";
 import { describeScripts } from "./redis-scripts.ts";

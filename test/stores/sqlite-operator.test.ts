@@ -21,7 +21,7 @@ test("requests go on while the SQLite store lists what is outside of sessions", 
   await Promise.all(turns.map((turn) => store.commit({ turns: [turn] })));
   const gone = turns[0]!;
   const progress = { isOver: false, ticks: 0 };
-  const listed = store.listLoose({ limit: 100 }).finally(() => (progress.isOver = true));
+  const listed = store.listSessionless({ limit: 100 }).finally(() => (progress.isOver = true));
   const deleted = store.deleteBelow("alice", gone.id).then(() => store.deleteTurn("alice", gone.id));
   while (!progress.isOver) {
     await new Promise((resolve) => setImmediate(resolve));

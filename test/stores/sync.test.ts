@@ -8,7 +8,7 @@ import { setImmediate as breathe, setTimeout as wait } from "node:timers/promise
 import { turnsOf } from "../../src/core/place/path.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
 import { openDatabase } from "../../src/stores/sqlite/database.ts";
-import { createGround } from "../../src/stores/sqlite/ground.ts";
+import { createAccess } from "../../src/stores/sqlite/access.ts";
 import { createGroup } from "../../src/stores/sqlite/group.ts";
 import { createSync } from "../../src/stores/sqlite/sync.ts";
 import { createFiles, look } from "./files.ts";
@@ -25,18 +25,18 @@ function open(context: TestContext) {
   const warned: string[] = [];
   const disk = { broughtAgain: 0, fails: false };
   const sync = createSync(database, file, (message) => warned.push(message), {
-    bring() {
+    sync() {
       const answer = Promise.withResolvers<void>();
       asked.push(answer);
       return answer.promise;
     },
-    bringNow() {
+    syncNow() {
       if (disk.fails) throw ioError();
       disk.broughtAgain += 1;
     },
     restMs: 50,
   })!;
-  const group = createGroup(database, unhurried, sync.whenOnDisk, sync.trust);
+  const group = createGroup(database, unhurried, sync.whenOnDisk, sync.requireSynced);
   const insert = database.prepare("INSERT INTO meta (key, value) VALUES (?, x'')");
   const told: string[] = [];
   context.after(async () => {
@@ -137,9 +137,9 @@ test("while a log cannot be written again either, nothing is told of it and noth
   const { written: next } = await write("two");
   await next;
   assert.deepEqual([told, isThere("two")], [[`one: ${refusal}`, `two: ${refusal}`], false]);
-  assert.throws(sync.trust, { code: "EIO" });
+  assert.throws(sync.requireSynced, { code: "EIO" });
   disk.fails = false;
-  assert.throws(sync.trust, { code: "EIO" }, "it is not tried again and again");
+  assert.throws(sync.requireSynced, { code: "EIO" }, "it is not tried again and again");
   await wait(60);
   const { written: last } = await write("three");
   assert.deepEqual([asked.length, disk.broughtAgain], [2, 1]);
@@ -151,10 +151,10 @@ test("while a log cannot be written again either, nothing is told of it and noth
 test("a write proves that others can be kept once it is on the disk", async (context) => {
   const { write, asked, outcome } = open(context);
   const { written } = await write("one");
-  assert.equal(outcome.keptAt, undefined);
+  assert.equal(outcome.storedAt, undefined);
   asked[0]!.resolve();
   await written;
-  assert.notEqual(outcome.keptAt, undefined);
+  assert.notEqual(outcome.storedAt, undefined);
 });
 
 test("SQLite itself syncs a log that begins anew, and what it takes over", () => {
@@ -253,7 +253,7 @@ test("what is owed is done before anything is read, though it failed before, and
   context.after(() => database.close());
   const insert = database.prepare("INSERT OR IGNORE INTO meta (key, value) VALUES ('owed', x'')");
   const checkpoints = { ...unhurried, emptyLog: async () => {}, close: async () => {} };
-  const ground = createGround(
+  const access = createAccess(
     database,
     checkpoints,
     undefined,
@@ -261,7 +261,7 @@ test("what is owed is done before anything is read, though it failed before, and
     () => new Date(),
   );
   let tries = 0;
-  ground.owe(() => {
+  access.undoLater(() => {
     tries += 1;
     if (tries === 1) throw new Error("the file is held");
     insert.run();
@@ -269,11 +269,11 @@ test("what is owed is done before anything is read, though it failed before, and
   const isThere = () => look(file, "SELECT count(*) AS value FROM meta WHERE key = 'owed'") === 1;
   await breathe();
   assert.deepEqual([tries, isThere()], [1, false]);
-  const wrong = ground.group.add(() => {
+  const wrong = access.group.add(() => {
     throw new RangeError("wrong in itself");
   });
   await assert.rejects(wrong, RangeError);
   assert.deepEqual([tries, isThere()], [2, false]);
-  for (let reads = 0; reads < 2; reads += 1) ground.read(() => undefined);
+  for (let reads = 0; reads < 2; reads += 1) access.read(() => undefined);
   assert.deepEqual([tries, isThere()], [3, true]);
 });

@@ -9,8 +9,8 @@ const limiter = "prlimit";
 const noLimits = spawnSync(limiter, ["--version"]).status !== 0 && `there is no ${limiter} here`;
 
 const program = `
-import { createTold } from ${JSON.stringify(new URL("../../src/stores/sqlite/told.ts", import.meta.url).href)};
-const told = createTold();
+import { createExported } from ${JSON.stringify(new URL("../../src/stores/sqlite/exported.ts", import.meta.url).href)};
+const told = createExported();
 try {
   for (let count = 0; ; count += 1) told.addSession("conv_" + count);
 } catch (thrown) {

@@ -10,14 +10,14 @@ import { makeFolder } from "../gateway.ts";
 const general = "sk-general-0123456789";
 const tokens = { notes: "sk-notes-0123456789abc", wiki: "sk-wiki-0123456789abcd" };
 
-interface House {
+interface Runtime {
   readonly folder: string;
   readonly logged: string[];
   as(name: keyof typeof tokens): OpenAI;
   call(path: string, method?: string): Promise<Response>;
 }
 
-async function open(context: TestContext): Promise<House> {
+async function open(context: TestContext): Promise<Runtime> {
   const folder = makeFolder(context);
   const logged: string[] = [];
   const write = (fields: object, message: string) => void logged.push(JSON.stringify(fields) + message);
@@ -44,7 +44,7 @@ async function open(context: TestContext): Promise<House> {
   };
 }
 
-async function idsAt({ call }: House, path: string): Promise<readonly string[]> {
+async function idsAt({ call }: Runtime, path: string): Promise<readonly string[]> {
   const { data } = (await (await call(path)).json()) as { data: { id: string }[] };
   return data.map(({ id }) => id);
 }

@@ -35,8 +35,8 @@ export function createAiSdk(
 
   return {
     async *stream(turn, signal, tell) {
-      const leaveOut = (what: string) => tell?.({ type: "left-out", what });
-      const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), leaveOut });
+      const reportOmission = (what: string) => tell?.({ type: "left-out", what });
+      const reply = createReplyReader({ isCustom: createIsCustom(turn.settings.tools), reportOmission });
       const limits = {
         firstByteMs: chosen.first_byte_timeout_ms,
         idleMs: chosen.idle_timeout_ms,
@@ -45,8 +45,8 @@ export function createAiSdk(
       };
       const open = async (abortSignal: AbortSignal) => {
         const model = await makeModel(turn.model);
-        const call = writeRequest(turn, model, providerOptions, leaveOut, media);
-        const prompt = await fetchFiles(call.prompt, turn.items, model, media, leaveOut, abortSignal);
+        const call = writeRequest(turn, model, providerOptions, reportOmission, media);
+        const prompt = await fetchFiles(call.prompt, turn.items, model, media, reportOmission, abortSignal);
         const traced = turn.trace && { headers: toTraceHeaders(turn.trace) };
         return model.doStream(toVersion({ ...call, ...traced, prompt, abortSignal }, model.specificationVersion));
       };
@@ -55,7 +55,7 @@ export function createAiSdk(
           const deltas: Delta[] = [];
           let failure: GatewayError | undefined;
           try {
-            for (const part of parts) reply.hear(part, deltas);
+            for (const part of parts) reply.accept(part, deltas);
           } catch (thrown) {
             failure = explain(thrown);
           }

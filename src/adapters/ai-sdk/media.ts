@@ -21,7 +21,7 @@ export async function fetchFiles(
   items: readonly Item[],
   model: Pick<LanguageModel, "supportedUrls">,
   rules: MediaRules,
-  leaveOut: (what: string) => void,
+  reportOmission: (what: string) => void,
   signal: AbortSignal,
 ): Promise<LanguageModelV3Prompt> {
   const supported = (await model.supportedUrls) ?? {};
@@ -50,7 +50,7 @@ export async function fetchFiles(
     const others = await Promise.allSettled(wanted.map(fetchOne));
     signal.throwIfAborted();
     const found = new Map([...fetched, ...others.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))]);
-    return prompt.map((message) => withMedia(message, isNeeded, found, leaveOut));
+    return prompt.map((message) => withMedia(message, isNeeded, found, reportOmission));
   } finally {
     inner.abort();
   }
@@ -103,14 +103,14 @@ function withMedia(
   message: LanguageModelV3Message,
   isNeeded: (part: unknown) => part is UrlPart,
   found: ReadonlyMap<string, Media>,
-  leaveOut: (what: string) => void,
+  reportOmission: (what: string) => void,
 ): LanguageModelV3Message {
   if (message.role !== "user") return message;
   const content = message.content.map((part) => {
     if (!isNeeded(part)) return part;
     const media = found.get(part.data.href);
     if (media !== undefined) return { ...part, mediaType: media.type, data: media.bytes };
-    leaveOut(`file from ${part.data.host}`);
+    reportOmission(`file from ${part.data.host}`);
     return { type: "text", text: "[The file that was here can no longer be fetched.]" } as const;
   });
   return { ...message, content };

@@ -54,7 +54,7 @@ export async function* readParts(
   try {
     watch.enter("first_byte", limits.firstByteMs);
     reader = checkStream(await wait(open(inner.signal))).getReader();
-    let heard = false;
+    let received = false;
     let pending = read(reader);
     while (!isFinished) {
       let step: Step | undefined = await wait(pending);
@@ -69,10 +69,10 @@ export async function* readParts(
         step = batch.length < maxBatchParts ? await arrived(pending) : undefined;
       }
       // `stream-start` precedes anything from the other side.
-      heard ||= batch.some((part) => part.type !== "stream-start");
+      received ||= batch.some((part) => part.type !== "stream-start");
       watch.rest();
       yield batch;
-      if (heard) watch.enter("idle", limits.idleMs);
+      if (received) watch.enter("idle", limits.idleMs);
       else watch.enter("first_byte", limits.firstByteMs);
     }
   } catch (thrown) {

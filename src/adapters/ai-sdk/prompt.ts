@@ -45,7 +45,7 @@ export function writePrompt(
     const { callId } = item;
     const toolName = names.get(callId) ?? "unknown";
     last.content.push({ type: "tool-result", toolCallId: callId, toolName, output: writeOutput(item.output) });
-    const others = partsBesideText(item.output, limits);
+    const others = partsOtherThanText(item.output, limits);
     if (others.length > 0) shown.push({ type: "text", text: `Output of tool call ${callId}:` });
     for (const part of others) shown.push(part);
   }
@@ -120,7 +120,7 @@ function writeOutput(output: Content): LanguageModelV3ToolResultPart["output"] {
   return { type: "text", value: texts.join("\n") };
 }
 
-function partsBesideText(output: Content, limits: MediaLimits): readonly WrittenPart[] {
+function partsOtherThanText(output: Content, limits: MediaLimits): readonly WrittenPart[] {
   if (typeof output === "string") return [];
   const others = output.filter((part) => part.type !== "text" && part.type !== "refusal");
   return others.flatMap((part) => writePart(part, limits));

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { GatewayError } from "../../core/errors.ts";
-import { makeOnce } from "../../core/made.ts";
+import { makeOnce } from "../../core/lazy.ts";
 import { isObject } from "../json.ts";
 import { type LanguageModel, toLanguageModel } from "./spec.ts";
 

@@ -11,17 +11,17 @@ import { readUsage } from "./usage.ts";
 
 export interface ReplyReader {
   /** Adds the part's deltas; throws what an `error` part holds. */
-  hear(part: StreamPart, deltas: Delta[]): void;
+  accept(part: StreamPart, deltas: Delta[]): void;
   /** Throws if the answer is unfinished. */
   end(): void;
 }
 
 export interface ReplySurroundings {
   isCustom(toolName: string): boolean;
-  leaveOut(what: string): void;
+  reportOmission(what: string): void;
 }
 
-export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): ReplyReader {
+export function createReplyReader({ isCustom, reportOmission }: ReplySurroundings): ReplyReader {
   const thought = createThought();
   const calls = createCallReader(isCustom);
   let isTextOver = false;
@@ -37,12 +37,12 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
   }
 
   return {
-    hear(part, deltas) {
+    accept(part, deltas) {
       switch (part.type) {
         case "stream-start":
           for (const warning of part.warnings ?? []) {
             const what = readWarning(warning);
-            if (what !== undefined) leaveOut(what);
+            if (what !== undefined) reportOmission(what);
           }
           return;
         case "text-delta":
@@ -80,9 +80,9 @@ export function createReplyReader({ isCustom, leaveOut }: ReplySurroundings): Re
         case "finish":
           return finish(part, deltas);
         case "file":
-          return leaveOut(`file of type ${part.mediaType} that the model generated`);
+          return reportOmission(`file of type ${part.mediaType} that the model generated`);
         case "source":
-          if (!hasSources) leaveOut("sources that the model cited");
+          if (!hasSources) reportOmission("sources that the model cited");
           hasSources = true;
           return;
         default:

@@ -13,20 +13,20 @@ import { writePrompt } from "./prompt.ts";
 import type { Call, LanguageModel } from "./spec.ts";
 import { writeTools } from "./tools.ts";
 
-/** `leaveOut` is told what the turn asks for but no provider package can take. */
+/** `reportOmission` is told what the turn asks for but no provider package can take. */
 export function writeRequest(
   turn: Turn,
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
   configured: SharedV3ProviderOptions,
-  leaveOut: (what: string) => void,
+  reportOmission: (what: string) => void,
   limits: MediaLimits,
 ): Call {
   const { settings } = turn;
-  for (const [what, asked] of unknownSettings(settings)) if (asked) leaveOut(what);
-  const effort = writeEffort(settings.reasoningEffort, model, leaveOut);
+  for (const [what, asked] of unknownSettings(settings)) if (asked) reportOmission(what);
+  const effort = writeEffort(settings.reasoningEffort, model, reportOmission);
   return {
     prompt: writePrompt(settings.instructions, turn.items, limits),
-    ...writeTools(settings, leaveOut),
+    ...writeTools(settings, reportOmission),
     maxOutputTokens: settings.maxOutputTokens,
     temperature: settings.temperature,
     topP: settings.topP,
@@ -73,7 +73,7 @@ interface WrittenEffort {
 function writeEffort(
   effort: string | undefined,
   model: Pick<LanguageModel, "provider" | "specificationVersion">,
-  leaveOut: (what: string) => void,
+  reportOmission: (what: string) => void,
 ): WrittenEffort {
   if (effort === undefined) return { providerOptions: {} };
   const isKnown = efforts.has(effort);
@@ -82,7 +82,7 @@ function writeEffort(
   const write = effortOfProvider.get(name) ?? ((reasoningEffort) => ({ reasoningEffort }));
   const options = isKnown ? write(effort) : undefined;
   if (options !== undefined) return { providerOptions: { [name]: options } };
-  leaveOut("reasoning_effort");
+  reportOmission("reasoning_effort");
   return { providerOptions: {} };
 }
 

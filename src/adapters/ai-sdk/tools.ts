@@ -10,15 +10,15 @@ export interface WrittenTools {
   readonly toolChoice?: LanguageModelV3ToolChoice | undefined;
 }
 
-/** `leaveOut` is told what no provider package can take. */
-export function writeTools(settings: Settings, leaveOut: (what: string) => void): WrittenTools {
+/** `reportOmission` is told what no provider package can take. */
+export function writeTools(settings: Settings, reportOmission: (what: string) => void): WrittenTools {
   const choice = settings.toolChoice;
-  const tools = settings.tools.flatMap((tool) => writeTool(tool, leaveOut));
+  const tools = settings.tools.flatMap((tool) => writeTool(tool, reportOmission));
   const toolChoice = writeChoice(choice, tools);
   return tools.length === 0 ? {} : { tools, toolChoice };
 }
 
-function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV3FunctionTool[] {
+function writeTool(tool: Tool, reportOmission: (what: string) => void): LanguageModelV3FunctionTool[] {
   switch (tool.type) {
     case "function": {
       const { name, description, parameters = {}, strict } = tool;
@@ -31,7 +31,7 @@ function writeTool(tool: Tool, leaveOut: (what: string) => void): LanguageModelV
       return [{ type, name, description, inputSchema: parameters as JSONSchema7 }];
     }
     case "other":
-      leaveOut(`tool ${typeOf(tool.extra)}`);
+      reportOmission(`tool ${typeOf(tool.extra)}`);
       return [];
   }
 }

@@ -2,7 +2,7 @@
 import type { Delta } from "../../core/delta.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { finishes } from "../../core/turn.ts";
-import { tellableCodes, toWholeSeconds } from "../failures.ts";
+import { reportableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields, parseJson } from "../json.ts";
 
 export function createLineReader(): (line: string, deltas: Delta[]) => void {
@@ -54,7 +54,7 @@ const readers: ReadonlyMap<unknown, ReadLine> = new Map<unknown, ReadLine>(
     },
     finish: (fields, deltas) => deltas.push({ type: "finish", reason: choiceAt(fields, "reason", finishes) ?? "stop" }),
     error(fields) {
-      const code = choiceAt(fields, "code", tellableCodes) ?? "adapter_error";
+      const code = choiceAt(fields, "code", reportableCodes) ?? "adapter_error";
       const message = requireText(fields, "message");
       throw new GatewayError(code, message, { retryAfterSeconds: secondsAt(fields, "retry_after_seconds") });
     },

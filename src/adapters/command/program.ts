@@ -63,13 +63,13 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   }
 
   /** The first reason to stop stands. */
-  function stop(why: GatewayError, patienceMs = graceMs): void {
+  function stop(why: GatewayError, withinMs = graceMs): void {
     if (closed || failure !== undefined) return;
     failure = why;
     watch.stop();
     child.stdout.destroy();
-    send(patienceMs === 0 ? "SIGKILL" : "SIGTERM");
-    if (patienceMs > 0) killer = setTimeout(() => send("SIGKILL"), patienceMs).unref();
+    send(withinMs === 0 ? "SIGKILL" : "SIGTERM");
+    if (withinMs > 0) killer = setTimeout(() => send("SIGKILL"), withinMs).unref();
     wake?.();
   }
 
@@ -96,8 +96,8 @@ export function startProgram(launch: Launch, limits: ProgramLimits, signal: Abor
   }
 
   /** Time counts only while somebody waits for the program. */
-  async function waitUntil(isThere: () => boolean): Promise<void> {
-    const isOver = () => failure !== undefined || isThere();
+  async function waitUntil(isReady: () => boolean): Promise<void> {
+    const isOver = () => failure !== undefined || isReady();
     if (!isOver()) {
       if (saidBytes > 0) watch.enter("idle", limits.idleMs);
       else watch.enter("first_byte", limits.firstByteMs);

@@ -21,14 +21,14 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
   let undecided = "";
   let failure: unknown;
 
-  function hear(bytes: Buffer | undefined): readonly Delta[] {
+  function readDeltas(bytes: Buffer | undefined): readonly Delta[] {
     const deltas: Delta[] = [];
     const last = bytes === undefined;
     try {
       undecided += decode(bytes);
       parser ??= chooseParser(undecided, last);
       if (parser === undefined) return deltas;
-      parser.hear(undecided, deltas);
+      parser.accept(undecided, deltas);
       undecided = "";
       if (last) parser.end(deltas);
     } catch (thrown) {
@@ -47,8 +47,8 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
   }
 
   return {
-    read: hear,
-    end: () => hear(undefined),
+    read: readDeltas,
+    end: () => readDeltas(undefined),
     check() {
       if (failure !== undefined) throw failure;
     },
@@ -56,7 +56,7 @@ export function createReplyReader(output: OutputForm | "auto"): ReplyReader {
 }
 
 interface Parser {
-  hear(text: string, deltas: Delta[]): void;
+  accept(text: string, deltas: Delta[]): void;
   end(deltas: Delta[]): void;
 }
 
@@ -77,7 +77,7 @@ function chooseParser(text: string, last: boolean): Parser | undefined {
 function createTextParser(): Parser {
   let breaks = "";
   return {
-    hear(text, deltas) {
+    accept(text, deltas) {
       let end = text.length;
       while (end > 0 && (text[end - 1] === "\n" || text[end - 1] === "\r")) end -= 1;
       if (end > 0) deltas.push({ type: "text", text: breaks + text.slice(0, end) });
@@ -96,7 +96,7 @@ function createLinesParser(): Parser {
   }
 
   return {
-    hear(text, deltas) {
+    accept(text, deltas) {
       let from = 0;
       for (let to = text.indexOf("\n"); to !== -1; to = text.indexOf("\n", from)) {
         const line = begun.take() + text.slice(from, to);

@@ -9,21 +9,21 @@ type InputForm = "json" | "text" | "none";
 
 /** The program's standard input. What cannot be passed on is reported to the caller. */
 export function writeInput(turn: Turn, input: InputForm, tell: Tell | undefined): string {
-  const leaveOut = (what: string) => tell?.({ type: "left-out", what });
-  if (turn.settings.topLogprobs !== undefined) leaveOut("logprobs");
-  if (input === "json") return `${JSON.stringify(toDocument(turn, leaveOut))}\n`;
-  leaveAllButText(turn, leaveOut);
+  const reportOmission = (what: string) => tell?.({ type: "left-out", what });
+  if (turn.settings.topLogprobs !== undefined) reportOmission("logprobs");
+  if (input === "json") return `${JSON.stringify(toDocument(turn, reportOmission))}\n`;
+  omitAllButText(turn, reportOmission);
   return input === "text" ? promptOf(turn) : "";
 }
 
 /** A text alone carries no tools, no answer format, and nothing that stands beside the text. */
-function leaveAllButText({ items, settings }: Turn, leaveOut: LeaveOut): void {
-  for (const tool of settings.tools) leaveOut(nameTool(tool));
+function omitAllButText({ items, settings }: Turn, reportOmission: ReportOmission): void {
+  for (const tool of settings.tools) reportOmission(nameTool(tool));
   if (demandsCall(settings.toolChoice)) refuseChoice("It requires a call, but there is no tool");
-  if (settings.format !== undefined && settings.format.type !== "text") leaveOut("response format");
+  if (settings.format !== undefined && settings.format.type !== "text") reportOmission("response format");
   const content = lastFromUser(items)?.content ?? "";
   const parts = typeof content === "string" ? [] : content.filter(({ type }) => type !== "text" && type !== "refusal");
-  for (const kind of new Set(parts.map(kindOf))) leaveOut(`content ${kind}`);
+  for (const kind of new Set(parts.map(kindOf))) reportOmission(`content ${kind}`);
 }
 
 function demandsCall(choice: ToolChoice | undefined): boolean {
@@ -65,33 +65,33 @@ function lastFromUser(items: readonly Item[]): Message | undefined {
   return items.findLast((item): item is Message => item.type === "message" && item.role === "user");
 }
 
-type LeaveOut = (what: string) => void;
+type ReportOmission = (what: string) => void;
 
-function toDocument({ id, model, stream, items, settings }: Turn, leaveOut: LeaveOut): unknown {
+function toDocument({ id, model, stream, items, settings }: Turn, reportOmission: ReportOmission): unknown {
   const { instructions } = settings;
-  const messages = items.flatMap((item) => toMessage(item, leaveOut));
+  const messages = items.flatMap((item) => toMessage(item, reportOmission));
   if (instructions !== undefined) messages.unshift({ role: "system", content: instructions });
   return {
     id,
     model,
     stream,
     messages,
-    tools: toTools(settings.tools, leaveOut),
-    settings: toSettings(settings, leaveOut),
+    tools: toTools(settings.tools, reportOmission),
+    settings: toSettings(settings, reportOmission),
   };
 }
 
 /** Every message has a role and content, so a program need read nothing else. */
-function toMessage(item: Item, leaveOut: LeaveOut): object[] {
+function toMessage(item: Item, reportOmission: ReportOmission): object[] {
   switch (item.type) {
     case "message":
-      return [{ role: item.role, name: item.name, ...toContent(item.content, leaveOut) }];
+      return [{ role: item.role, name: item.name, ...toContent(item.content, reportOmission) }];
     case "tool-call": {
       const { callId, name, kind, arguments: written } = item;
       return [{ role: "assistant", content: "", tool_call: { call_id: callId, name, kind, arguments: written } }];
     }
     case "tool-output":
-      return [{ role: "tool", call_id: item.callId, ...toContent(item.output, leaveOut) }];
+      return [{ role: "tool", call_id: item.callId, ...toContent(item.output, reportOmission) }];
     case "reasoning":
     case "compaction":
     case "other":
@@ -101,14 +101,14 @@ function toMessage(item: Item, leaveOut: LeaveOut): object[] {
 
 function toContent(
   content: Content,
-  leaveOut: LeaveOut,
+  reportOmission: ReportOmission,
 ): { readonly content: string; readonly attachments?: object[] } {
   if (typeof content === "string") return { content };
   let text = "";
   const attachments: object[] = [];
   for (const part of content) {
     if (part.type === "text" || part.type === "refusal") text += part.text;
-    else if (part.type === "other") leaveOut(`content ${kindOf(part)}`);
+    else if (part.type === "other") reportOmission(`content ${kindOf(part)}`);
     else attachments.push(toAttachment(part));
   }
   return attachments.length === 0 ? { content: text } : { content: text, attachments };
@@ -124,10 +124,10 @@ function kindOf(part: Part): string {
   return part.type === "other" ? typeOf(part.extra) : part.type;
 }
 
-function toTools(tools: readonly Tool[], leaveOut: LeaveOut): readonly object[] {
+function toTools(tools: readonly Tool[], reportOmission: ReportOmission): readonly object[] {
   return tools.flatMap((tool) => {
     if (tool.type !== "other") return [tool];
-    leaveOut(nameTool(tool));
+    reportOmission(nameTool(tool));
     return [];
   });
 }
@@ -136,10 +136,10 @@ function nameTool(tool: Tool): string {
   return `tool ${tool.type === "other" ? typeOf(tool.extra) : tool.name}`;
 }
 
-function toSettings(settings: Settings, leaveOut: LeaveOut): object {
+function toSettings(settings: Settings, reportOmission: ReportOmission): object {
   const { format } = settings;
   return {
-    tool_choice: settings.toolChoice === undefined ? undefined : toChoice(settings.toolChoice, leaveOut),
+    tool_choice: settings.toolChoice === undefined ? undefined : toChoice(settings.toolChoice, reportOmission),
     parallel_tool_calls: settings.parallelToolCalls,
     format: format?.type === "text" ? undefined : format,
     temperature: settings.temperature,
@@ -154,8 +154,8 @@ function toSettings(settings: Settings, leaveOut: LeaveOut): object {
   };
 }
 
-function toChoice(choice: ToolChoice, leaveOut: LeaveOut): object | undefined {
+function toChoice(choice: ToolChoice, reportOmission: ReportOmission): object | undefined {
   if (choice.type !== "other") return choice;
-  leaveOut(`tool choice ${typeOf(choice.extra)}`);
+  reportOmission(`tool choice ${typeOf(choice.extra)}`);
   return undefined;
 }

@@ -74,6 +74,11 @@ async function toCall(tool: CallableTool, text: string, told: ReadonlyMap<string
   const { makeSample } = await import("./sample.ts");
   // A text may ask for thousands of calls.
   await breathe();
-  const wish = { optional: tool.strict === true, told };
-  return { type: "call", kind, name, text: JSON.stringify(makeSample({ type: "object", ...tool.parameters }, wish)) };
+  const options = { optional: tool.strict === true, told };
+  return {
+    type: "call",
+    kind,
+    name,
+    text: JSON.stringify(makeSample({ type: "object", ...tool.parameters }, options)),
+  };
 }

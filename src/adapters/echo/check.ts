@@ -22,21 +22,21 @@ export function createCheck(root: JsonSchema): Check {
 }
 
 /** Where the patterns of a quiet schema are kept. */
-export const quietPattern = "x-pattern";
+export const hiddenPattern = "x-pattern";
 
 /** Hides patterns from validators, as a caller's may take exponential time; drops `patternProperties`. */
-export function quieten(schema: JsonSchema): JsonSchema {
+export function hidePatterns(schema: JsonSchema): JsonSchema {
   const entries: [string, unknown][] = [];
   for (const [key, value] of Object.entries(schema)) {
-    if (key === "pattern" && typeof value === "string") entries.push([quietPattern, value]);
-    else if (key !== "patternProperties") entries.push([key, quietenValue(value)]);
+    if (key === "pattern" && typeof value === "string") entries.push([hiddenPattern, value]);
+    else if (key !== "patternProperties") entries.push([key, hidePatternsIn(value)]);
   }
   return Object.fromEntries(entries);
 }
 
-function quietenValue(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(quietenValue);
-  return isObject(value) ? quieten(value) : value;
+function hidePatternsIn(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(hidePatternsIn);
+  return isObject(value) ? hidePatterns(value) : value;
 }
 
 /** The part that a reference within the schema points to; a reference elsewhere allows anything. */

@@ -42,20 +42,20 @@ function readToolOutputs(items: readonly Item[]): string | undefined {
   if (first === talk.length) return undefined;
   const lines: string[] = [];
   for (const item of talk.slice(first)) {
-    if (item.type === "tool-output") lines.push(`tool said: ${tell(item.output)}`);
+    if (item.type === "tool-output") lines.push(`tool said: ${describeContent(item.output)}`);
   }
   return lines.join("\n");
 }
 
 function lastUserText(items: readonly Item[]): string {
   for (const item of items.toReversed()) {
-    if (item.type === "message" && item.role === "user") return tell(item.content);
+    if (item.type === "message" && item.role === "user") return describeContent(item.content);
   }
   return "";
 }
 
 /** The text or, failing that, what else there is, in brackets. */
-function tell(content: Content): string {
+function describeContent(content: Content): string {
   const text = textOf(content);
   if (text !== "" || typeof content === "string") return text;
   const told: string[] = [];

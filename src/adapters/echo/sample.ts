@@ -1,12 +1,12 @@
 /** Makes a value that satisfies a JSON Schema: always the same, with what the caller said about its properties. */
 import { GatewayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../../core/turn.ts";
-import { createCheck, isReadable, quieten, quietPattern } from "./check.ts";
+import { createCheck, isReadable, hidePatterns, hiddenPattern } from "./check.ts";
 import { isObject } from "../json.ts";
 import { numberOf, numbers, strings } from "./scalars.ts";
 import { type Variant, unfold } from "./variants.ts";
 
-export interface Wish {
+export interface SampleOptions {
   /** Also fill in properties that are not required. */
   readonly optional: boolean;
   /** Values for properties by name, used where the schema allows them. */
@@ -14,10 +14,10 @@ export interface Wish {
 }
 
 /** If exotic keywords make the schema hard to satisfy, it is the best that was found. */
-export function makeSample(schema: JsonSchema, wish: Wish): unknown {
+export function makeSample(schema: JsonSchema, options: SampleOptions): unknown {
   if (!isReadable(schema)) refuse();
-  const root = quieten(schema);
-  for (const value of createMaker(root, wish)(root, [], 0)) return value;
+  const root = hidePatterns(schema);
+  for (const value of createMaker(root, options)(root, [], 0)) return value;
   throw new GatewayError("adapter_bad_request", "The echo adapter found no value that satisfies the JSON Schema.");
 }
 
@@ -29,7 +29,7 @@ const maxSteps = 20_000;
 const maxGenerousSteps = 5_000;
 const maxCandidates = 64;
 
-function createMaker(root: JsonSchema, wish: Wish): Make {
+function createMaker(root: JsonSchema, options: SampleOptions): Make {
   const check = createCheck(root);
   const whole = { root, countStep, refuse };
   let steps = 0;
@@ -60,7 +60,7 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
   function* candidates(variant: Variant, nth: number, told: readonly unknown[]): Generator<unknown> {
     const { schema } = variant;
     // A told value cannot be checked against a pattern without running it.
-    if (check !== undefined && schema[quietPattern] === undefined) yield* told;
+    if (check !== undefined && schema[hiddenPattern] === undefined) yield* told;
     if ("const" in schema) return yield schema.const;
     if (Array.isArray(schema.enum)) {
       const first = nth % Math.max(schema.enum.length, 1);
@@ -88,7 +88,7 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
     const entries: [string, unknown][] = [];
     for (const name of chooseNames(schema, Object.keys(properties), required)) {
       const part = Object.hasOwn(properties, name) ? properties[name] : (schema.additionalProperties ?? true);
-      const [value] = take(1, make(part, references, nth, wish.told.get(name)));
+      const [value] = take(1, make(part, references, nth, options.told.get(name)));
       if (value !== undefined) entries.push([name, value]);
       else if (required.has(name)) return undefined;
     }
@@ -98,10 +98,10 @@ function createMaker(root: JsonSchema, wish: Wish): Make {
   function chooseNames(schema: JsonSchema, known: readonly string[], required: ReadonlySet<unknown>): Set<string> {
     const max = numberOf(schema, "maxProperties") ?? Infinity;
     const min = Math.min(numberOf(schema, "minProperties") ?? 0, max, maxSteps);
-    const generous = wish.optional && steps < maxGenerousSteps;
+    const generous = options.optional && steps < maxGenerousSteps;
     const free = known.filter((name) => !required.has(name));
     const wanted = new Set(
-      free.filter((name) => generous || wish.told.has(name)).slice(0, Math.max(0, max - required.size)),
+      free.filter((name) => generous || options.told.has(name)).slice(0, Math.max(0, max - required.size)),
     );
     const names = new Set(known.filter((name) => required.has(name) || wanted.has(name)));
     for (const name of required) if (typeof name === "string") names.add(name);

@@ -1,6 +1,6 @@
 /** Strings and numbers that a plain JSON Schema allows, likeliest first; `nth` asks for different ones. */
 import type { JsonSchema } from "../../core/turn.ts";
-import { quietPattern } from "./check.ts";
+import { hiddenPattern } from "./check.ts";
 import { samplePattern } from "./pattern.ts";
 
 const maxCharacters = 1_000_000;
@@ -9,7 +9,7 @@ export function* strings(schema: JsonSchema, nth: number): Generator<string, voi
   const min = numberOf(schema, "minLength") ?? 0;
   const max = numberOf(schema, "maxLength") ?? Infinity;
   if (min > maxCharacters) return;
-  const pattern = schema[quietPattern];
+  const pattern = schema[hiddenPattern];
   if (typeof pattern === "string") {
     for (let more = 0; more <= Math.min(min, 256); more += 1) {
       const sample = samplePattern(pattern, nth, more);

@@ -20,7 +20,7 @@ export function startExchange(
   target: Target,
   request: UpstreamRequest,
   limits: Pick<UpstreamOptions, "connectMs" | "firstByteMs" | "idleMs">,
-  goOnTogether: (goOn: () => void) => void,
+  continueTogether: (goOn: () => void) => void,
   signal: AbortSignal,
 ): Promise<UpstreamResponse> {
   if (signal.aborted) return Promise.reject(callerLeft());
@@ -28,15 +28,15 @@ export function startExchange(
   let controller: Dispatcher.DispatchController | undefined;
   let arrived: Buffer[] = [];
   let queuedBytes = 0;
-  let heardHead = false;
-  let heardBody = false;
+  let hasHead = false;
+  let hasBodyBytes = false;
   let left = false;
   let over = false;
   let failure: GatewayError | undefined;
   let wake: (() => void) | undefined;
 
   const watch = createWatch(request.totalMs, (limit, limitMs) => cut(toLateness(limit, limitMs, target.address)));
-  const giveUp = () => cut(callerLeft());
+  const abandon = () => cut(callerLeft());
 
   /** Nothing more will come. What has arrived may still be pulled. */
   function end(why: GatewayError | undefined): void {
@@ -44,8 +44,8 @@ export function startExchange(
     over = true;
     failure = why;
     watch.stop();
-    signal.removeEventListener("abort", giveUp);
-    if (why !== undefined && !heardHead) reject(why);
+    signal.removeEventListener("abort", abandon);
+    if (why !== undefined && !hasHead) reject(why);
     wake?.();
   }
 
@@ -82,7 +82,7 @@ export function startExchange(
     controller?.resume();
   }
 
-  const hearer: Dispatcher.DispatchHandler = {
+  const receiver: Dispatcher.DispatchHandler = {
     onRequestStart(started) {
       controller = started;
       if (over) started.abort(failure ?? new Error("The exchange is over."));
@@ -90,8 +90,8 @@ export function startExchange(
     },
     onResponseStart(_controller, status, headers) {
       if (status < 200) return;
-      heardHead = true;
-      goOnTogether(() => resolve({ status, headers, pull, leave }));
+      hasHead = true;
+      continueTogether(() => resolve({ status, headers, pull, leave }));
     },
     onResponseData(controller, chunk) {
       if (over) return;
@@ -101,11 +101,11 @@ export function startExchange(
           cut(new GatewayError("adapter_protocol", "The answer continued after its end."));
         return;
       }
-      if (heardBody) watch.touch();
+      if (hasBodyBytes) watch.touch();
       else watch.enter("idle", limits.idleMs);
-      heardBody = true;
+      hasBodyBytes = true;
       arrived.push(chunk);
-      if (wake !== undefined) goOnTogether(wake);
+      if (wake !== undefined) continueTogether(wake);
       wake = undefined;
       if (queuedBytes > maxQueuedBytes) {
         controller.pause();
@@ -116,7 +116,7 @@ export function startExchange(
     onResponseError: (_controller, error) => end(toNetworkFailure(error, target.address)),
   };
 
-  signal.addEventListener("abort", giveUp);
+  signal.addEventListener("abort", abandon);
   const dialled = route.dispatch(
     {
       origin: target.origin,
@@ -127,7 +127,7 @@ export function startExchange(
       headersTimeout: 0,
       bodyTimeout: 0,
     },
-    hearer,
+    receiver,
   );
   if (controller === undefined && !over) watch.enter("connect", limits.connectMs);
   return promise;

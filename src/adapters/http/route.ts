@@ -7,7 +7,7 @@ import type { UpstreamOptions } from "./upstream.ts";
 
 export interface Route {
   /** Sends a request and returns the socket that was dialled for it, if any. */
-  dispatch(request: Dispatcher.DispatchOptions, hearer: Dispatcher.DispatchHandler): Socket | undefined;
+  dispatch(request: Dispatcher.DispatchOptions, receiver: Dispatcher.DispatchHandler): Socket | undefined;
   destroy(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export function createRoute(target: Target, options: UpstreamOptions): Route {
   const proxy = chooseProxy(target, options);
   if (proxy === undefined) return createStraightRoute(target, options.connectMs);
   // A proxy agent's dialling is hidden from us; if the caller leaves, it ends by its own time limit.
-  return { dispatch: (request, hearer) => void proxy.dispatch(request, hearer), destroy: () => proxy.destroy() };
+  return { dispatch: (request, receiver) => void proxy.dispatch(request, receiver), destroy: () => proxy.destroy() };
 }
 
 function createStraightRoute(target: Target, connectMs: number): Route {
@@ -35,10 +35,10 @@ function createStraightRoute(target: Target, connectMs: number): Route {
     },
   });
   return {
-    dispatch(request, hearer) {
+    dispatch(request, receiver) {
       // A pool dials within the call that needs the connection, so this socket is this request's.
       dialled = undefined;
-      pool.dispatch(request, hearer);
+      pool.dispatch(request, receiver);
       return dialled;
     },
     destroy: () => pool.destroy(),

@@ -54,9 +54,9 @@ export interface Upstream {
 export function createUpstream(options: UpstreamOptions): Upstream {
   const target = readTarget(options.baseUrl);
   const route = createRoute(target, options);
-  const goOnTogether = createCohort(setImmediate);
+  const continueTogether = createCohort(setImmediate);
   return {
-    send: (request, signal) => startExchange(route, target, request, options, goOnTogether, signal),
+    send: (request, signal) => startExchange(route, target, request, options, continueTogether, signal),
     close: () => route.destroy(),
   };
 }

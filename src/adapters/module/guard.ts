@@ -5,7 +5,7 @@ import { callerLeft, GatewayError } from "../../core/errors.ts";
 import type { Adapter, Tell } from "../../core/ports.ts";
 import { finishes, type Turn, type Usage } from "../../core/turn.ts";
 import { createWatch, type Limit } from "../watch.ts";
-import { tellableCodes, toWholeSeconds } from "../failures.ts";
+import { reportableCodes, toWholeSeconds } from "../failures.ts";
 import { isCount, isObject, type JsonObject as Fields } from "../json.ts";
 
 /** Time limits: to the first batch, between batches, and for a whole answer. */
@@ -28,15 +28,12 @@ export function guardAdapter(adapter: Adapter, limits?: AnswerLimits): Adapter {
 }
 
 /** Reloads, shutdowns and lists of models wait for it, so the wait must be bounded. */
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
 async function inTime<Value>(pending: PromiseLike<Value> | undefined, what: string): Promise<Value | undefined> {
   const late = Promise.withResolvers<never>();
-  const why = new GatewayError(
-    "adapter_timeout",
-    `The adapter's module did not ${what} within ${patienceMs / 1000} s.`,
-  );
-  const timer = setTimeout(late.reject, patienceMs, why);
+  const why = new GatewayError("adapter_timeout", `The adapter's module did not ${what} within ${timeoutMs / 1000} s.`);
+  const timer = setTimeout(late.reject, timeoutMs, why);
   try {
     return await Promise.race([pending, late.promise]);
   } finally {
@@ -246,7 +243,7 @@ function unfit(what: string, found: unknown): GatewayError {
 function toFailure(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   if (thrown instanceof Error && "code" in thrown) {
-    const code = tellableCodes.find((known) => known === thrown.code);
+    const code = reportableCodes.find((known) => known === thrown.code);
     const seconds = "retryAfterSeconds" in thrown ? thrown.retryAfterSeconds : undefined;
     const retryAfterSeconds = toWholeSeconds(seconds);
     // A GatewayError from another copy of the package has a class of its own.

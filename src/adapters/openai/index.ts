@@ -12,7 +12,7 @@ import { type Upstream, type UpstreamResponse, createUpstream, headerOf } from "
 import { readStart, readWhole } from "../http/whole.ts";
 import { defineAdapter } from "../type.ts";
 import * as chat from "./chat/reply.ts";
-import { type ServerWishes, writeRequest as writeChatRequest } from "./chat/request.ts";
+import { type ServerOptions, writeRequest as writeChatRequest } from "./chat/request.ts";
 import { toCause, toRefusal } from "./failure.ts";
 import { readModelNames, requireJson } from "./json.ts";
 import * as responses from "./responses/reply.ts";
@@ -23,7 +23,7 @@ import type { options } from "./options.ts";
 /** A dialect for talking to the upstream. */
 interface Wire {
   readonly path: string;
-  writeRequest(turn: Turn, tell: Tell | undefined, wishes: ServerWishes): string;
+  writeRequest(turn: Turn, tell: Tell | undefined, options: ServerOptions): string;
   /** `isCustom`: that function stands in for a custom tool; `choices`: how many were requested. */
   createReplyReader(scrub: Scrub, isCustom?: IsCustom, choices?: number): ReplyReader;
   readWholeReply(body: string, scrub: Scrub, isCustom?: IsCustom, choices?: number): readonly Delta[];
@@ -34,7 +34,7 @@ type IsCustom = (name: string) => boolean;
 const wires: Readonly<Record<Dialect, Wire>> = {
   chat: {
     path: "/chat/completions",
-    writeRequest: (turn, _, wishes) => writeChatRequest(turn, wishes),
+    writeRequest: (turn, _, options) => writeChatRequest(turn, options),
     createReplyReader: chat.createReplyReader,
     readWholeReply: chat.readWholeReply,
   },

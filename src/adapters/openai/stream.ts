@@ -9,7 +9,7 @@ import { requireJson } from "./json.ts";
 
 /** Reads one answer of a wire, event by event. */
 export interface AnswerReader {
-  hear(event: JsonObject, deltas: Delta[]): void;
+  accept(event: JsonObject, deltas: Delta[]): void;
   stage(): Stage;
   /** Adds what waited for the end; throws if it may not end here. */
   end(deltas: Delta[]): void;
@@ -37,22 +37,22 @@ export interface ReplyReader {
 /** As much as a whole answer: a response's last event contains all of it, including generated images. */
 const maxEventBytes = 64 * 1024 * 1024;
 /** For events without deltas: arguments of a call that has no name yet, or a picture in the making. */
-const maxUntoldSize = 4 * maxEventBytes;
+const maxUnsentSize = 4 * maxEventBytes;
 
 export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyReader {
   const events = createEventReader(maxEventBytes, scrub);
   let done = false;
-  let untoldSize = 0;
+  let unsentSize = 0;
   let failure: GatewayError | undefined;
   const isWhole = () => answer.stage() === "whole" || answer.stage() === "over";
 
-  function hear(texts: readonly string[], deltas: Delta[]): void {
+  function accept(texts: readonly string[], deltas: Delta[]): void {
     for (const text of texts) {
       const isEnd = text.length < 20 && text.trim() === "[DONE]";
-      const toldBefore = deltas.length;
-      if (!isEnd) answer.hear(requireObject(requireJson(text, scrub)), deltas);
-      if (deltas.length === toldBefore) untoldSize += text.length;
-      if (untoldSize > maxUntoldSize) throw saidNothing();
+      const sentBefore = deltas.length;
+      if (!isEnd) answer.accept(requireObject(requireJson(text, scrub)), deltas);
+      if (deltas.length === sentBefore) unsentSize += text.length;
+      if (unsentSize > maxUnsentSize) throw noContent();
       if (isEnd || answer.stage() === "over") {
         answer.end(deltas);
         done = true;
@@ -72,19 +72,19 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
   }
 
   /** What follows the last whole event. After the finish it may be cut off: the answer is whole without it. */
-  function hearRest(deltas: Delta[]): void {
+  function acceptRest(deltas: Delta[]): void {
     try {
-      hear(events.end(), deltas);
+      accept(events.end(), deltas);
     } catch (thrown) {
       if (!isWhole() || toGatewayError(thrown).code !== "adapter_protocol") throw thrown;
     }
   }
 
   return {
-    read: (buffers) => gather((deltas) => hear(events.read(buffers), deltas)),
+    read: (buffers) => gather((deltas) => accept(events.read(buffers), deltas)),
     end: () =>
       gather((deltas) => {
-        hearRest(deltas);
+        acceptRest(deltas);
         if (done) return;
         if (answer.stage() === "open") throw brokenOff();
         answer.end(deltas);
@@ -98,10 +98,10 @@ export function createStreamReader(answer: AnswerReader, scrub: Scrub): ReplyRea
   };
 }
 
-function saidNothing(): GatewayError {
+function noContent(): GatewayError {
   return new GatewayError(
     "adapter_protocol",
-    `The upstream sent more than ${maxUntoldSize} characters of events without content.`,
+    `The upstream sent more than ${maxUnsentSize} characters of events without content.`,
     { wireCode: "adapter_answer_too_large" },
   );
 }

@@ -7,7 +7,7 @@ import type { Event } from "../../core/event.ts";
 import { textOf } from "../../core/item.ts";
 import type { Answer } from "../../core/turn.ts";
 import { toPlain } from "../sessions/text.ts";
-import type { Partner, Said } from "./partner.ts";
+import type { ChatBackend, Said } from "./backend.ts";
 
 export interface Conversation {
   readonly input: NodeJS.ReadableStream;
@@ -25,7 +25,7 @@ export interface Conversation {
 }
 
 /** Runs until the input ends or the user quits; returns how many answers failed. */
-export async function converse(partner: Partner, conversation: Conversation): Promise<number> {
+export async function converse(backend: ChatBackend, conversation: Conversation): Promise<number> {
   const { input, output, isInteractive, stopped, complain, model } = conversation;
   if (stopped.aborted) return 0;
   const lines = createInterface({
@@ -34,7 +34,7 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
     terminal: isInteractive,
     prompt: "> ",
   });
-  const scribe = createScribe(output);
+  const writer = createAnswerWriter(output);
   let isOpen = true;
   let answering: AbortController | undefined;
   let session = conversation.session;
@@ -53,12 +53,12 @@ export async function converse(partner: Partner, conversation: Conversation): Pr
     const { signal } = (answering = new AbortController());
     const messages: readonly Said[] = [...(conversation.showsHistory ? said : []), { role: "user", content }];
     try {
-      const ended = await tell(partner.ask({ messages, session, model }, signal), scribe);
+      const ended = await printAnswer(backend.ask({ messages, session, model }, signal), writer);
       if (ended?.error !== undefined) throw ended.error;
       if (ended?.status === "incomplete") complain(`[the answer was cut short: ${ended.finish}]`);
       said = [...messages, { role: "assistant", content: ended === undefined ? "" : spoken(ended) }];
     } catch (thrown) {
-      await scribe.endLine();
+      await writer.endLine();
       if (!signal.aborted) failures++;
       complain(signal.aborted ? "[stopped]" : toLine(thrown));
     } finally {
@@ -90,30 +90,30 @@ const help =
   "Every line is a message. /new begins another conversation, /exit or Ctrl-D quits, Ctrl-C stops an answer.";
 
 /** Writes an answer as it comes; returns how it ended. */
-async function tell(events: AsyncIterable<readonly Event[]>, scribe: Scribe): Promise<Answer | undefined> {
+async function printAnswer(events: AsyncIterable<readonly Event[]>, writer: AnswerWriter): Promise<Answer | undefined> {
   let answer: Answer | undefined;
   for await (const batch of events) {
     for (const event of batch) {
-      if (event.type === "item-start") await scribe.endLine();
+      if (event.type === "item-start") await writer.endLine();
       else if (event.type === "item-delta" && (event.kind === "text" || event.kind === "refusal"))
-        await scribe.write(toPlain(event.text));
+        await writer.write(toPlain(event.text));
       else if (event.type === "item-end" && event.item.type === "tool-call")
-        await scribe.write(toPlain(`[calls ${event.item.name} ${event.item.arguments}]`.replaceAll(/\s+/g, " ")));
+        await writer.write(toPlain(`[calls ${event.item.name} ${event.item.arguments}]`.replaceAll(/\s+/g, " ")));
       else if (event.type === "turn-end") answer = event.answer;
     }
   }
-  await scribe.endLine();
+  await writer.endLine();
   return answer;
 }
 
-interface Scribe {
+interface AnswerWriter {
   write(text: string): Promise<void>;
   /** Does nothing at the start of a line. */
   endLine(): Promise<void>;
 }
 
 /** Waits for a reader that is slower than the model. */
-function createScribe(output: NodeJS.WritableStream): Scribe {
+function createAnswerWriter(output: NodeJS.WritableStream): AnswerWriter {
   let isFresh = true;
   async function write(text: string): Promise<void> {
     if (text === "") return;

@@ -4,10 +4,10 @@ import type { Config, Hint } from "../../config/config.ts";
 import { createIds } from "../../ids.ts";
 import { unnamedOwner } from "../../parts.ts";
 import { createPortico } from "../../portico.ts";
-import type { Partner } from "./partner.ts";
+import type { ChatBackend } from "./backend.ts";
 
 /** Throws if another gateway has the store. */
-export async function openLocal(config: Config, naming: Hint | undefined): Promise<Partner> {
+export async function openLocal(config: Config, naming: Hint | undefined): Promise<ChatBackend> {
   const portico = await createPortico({
     ...config,
     http: { ...config.http, endpoints: { compatChat: false, compatResponses: false } },

@@ -11,7 +11,7 @@ import type { Hint } from "../../config/config.ts";
 import type { Delta } from "../../core/delta.ts";
 import { type ErrorCode, GatewayError, toGatewayError } from "../../core/errors.ts";
 import { frame } from "../../core/frame/frame.ts";
-import type { Partner, Question } from "./partner.ts";
+import type { ChatBackend, Question } from "./backend.ts";
 
 export interface RemoteOptions {
   readonly address: string;
@@ -38,7 +38,7 @@ const listMs = 15_000;
 const maxListBytes = 16 * 1024 * 1024;
 
 /** Aborting disconnects as any client does, and the gateway cancels the turn. */
-export function openRemote({ address, token, naming, env }: RemoteOptions): Partner {
+export function openRemote({ address, token, naming, env }: RemoteOptions): ChatBackend {
   const upstream = createUpstream({
     baseUrl: address,
     environment: env,
@@ -53,11 +53,11 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
 
   async function list(): Promise<readonly string[]> {
     const request = { method: "GET", path: "/v1/models", headers: { authorization }, totalMs: listMs } as const;
-    const response = await ours(upstream.send(request, new AbortController().signal));
+    const response = await rewordErrors(upstream.send(request, new AbortController().signal));
     try {
       if (response.status !== 200) throw await readRefusal(response, address);
-      const listed = readModelNames(parseJson(await ours(readWhole(response, maxListBytes))));
-      if (listed === undefined) throw strange(address, response.status);
+      const listed = readModelNames(parseJson(await rewordErrors(readWhole(response, maxListBytes))));
+      if (listed === undefined) throw notAGateway(address, response.status);
       return listed;
     } finally {
       response.leave();
@@ -74,7 +74,9 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     for (;;) {
       const [endpoint = endpoints[0], ...others] = open;
       const body = JSON.stringify({ model, [endpoint.field]: messages, stream: true, user });
-      const response = await ours(upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal));
+      const response = await rewordErrors(
+        upstream.send({ method: "POST", path: endpoint.path, headers, body }, signal),
+      );
       if (response.status === 200) return { endpoint, response };
       const refusal = await readRefusal(response, address);
       const isClosed = refusal.wireCode === "endpoint_disabled" || refusal.wireCode === "endpoint_not_allowed";
@@ -83,12 +85,12 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
     }
   }
 
-  async function* hear(question: Question, signal: AbortSignal): AsyncGenerator<readonly Delta[]> {
+  async function* streamAnswer(question: Question, signal: AbortSignal): AsyncGenerator<readonly Delta[]> {
     const { endpoint, response } = await send(question, signal);
     try {
       const reader = endpoint.createReplyReader(scrub);
       while (!reader.isDone()) {
-        const buffers = await ours(response.pull());
+        const buffers = await rewordErrors(response.pull());
         const deltas = buffers === undefined ? reader.end() : reader.read(buffers);
         if (deltas.length > 0) yield deltas;
         checkReader(reader);
@@ -101,7 +103,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
   return {
     models: list,
     ask: (question, signal) =>
-      frame("", hear(question, signal), {
+      frame("", streamAnswer(question, signal), {
         async settle() {},
         explain: toGatewayError,
         leave() {},
@@ -112,7 +114,7 @@ export function openRemote({ address, token, naming, env }: RemoteOptions): Part
 }
 
 /** Rewords errors of our own connection: what is an upstream to an adapter is the gateway here. */
-async function ours<Value>(work: Promise<Value>): Promise<Value> {
+async function rewordErrors<Value>(work: Promise<Value>): Promise<Value> {
   try {
     return await work;
   } catch (thrown) {
@@ -121,12 +123,12 @@ async function ours<Value>(work: Promise<Value>): Promise<Value> {
 }
 
 function nameGateway({ code, message, cause }: GatewayError): GatewayError {
-  const isThere = !(cause instanceof Error && "code" in cause && notThere.has(String(cause.code)));
-  const remedy = isThere ? "" : " Check that it is running, and its URL.";
+  const isReachable = !(cause instanceof Error && "code" in cause && unreachableCodes.has(String(cause.code)));
+  const remedy = isReachable ? "" : " Check that it is running, and its URL.";
   return new GatewayError(code, message.replace(/\b([Tt])he upstream\b/, "$1he gateway") + remedy, { cause });
 }
 
-const notThere: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND"]);
+const unreachableCodes: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND"]);
 
 /** A malformed stream is the gateway's fault; a failure it reports is shown in its own words, without our prefix. */
 function checkReader(reader: ReplyReader): void {
@@ -145,7 +147,7 @@ async function readRefusal(response: UpstreamResponse, address: string): Promise
   response.leave();
   const body = parseJson(text);
   const { message, code } = (isObject(body) ? objectAt(body, "error") : undefined) ?? {};
-  if (typeof message !== "string") return strange(address, response.status);
+  if (typeof message !== "string") return notAGateway(address, response.status);
   if (code === "invalid_api_key") return new GatewayError("adapter_refused", `${message} ${otherToken}`);
   const wireCode = typeof code === "string" ? code : undefined;
   const meaning = code === "adapter_refused" ? code : toCode(response.status);
@@ -153,7 +155,7 @@ async function readRefusal(response: UpstreamResponse, address: string): Promise
 }
 
 /** Whoever answers otherwise is no gateway. */
-function strange(address: string, status: number): GatewayError {
+function notAGateway(address: string, status: number): GatewayError {
   const message = `${address} answered with status ${status}, but not like a gateway. Check the URL.`;
   return new GatewayError(toCode(status), message);
 }

@@ -7,7 +7,7 @@ import type { Adapter } from "../../core/ports.ts";
 import { type Finding, ok, problemWith, warning } from "./finding.ts";
 
 /** How long a server may take to answer. */
-const patienceMs = 3_000;
+const timeoutMs = 3_000;
 
 /** In parallel: only the slowest one counts. */
 export function judgeAdapters({ adapters, file }: Config, isOffline: boolean): Promise<readonly Finding[]> {
@@ -44,11 +44,11 @@ async function judgeAdapter(
 /** Asks for the list of models: like a turn, it needs host name, connection, proxy and key, but it costs nothing. */
 async function judgeServer(about: string, type: string, models: Promise<readonly string[]>): Promise<Finding> {
   const late = Promise.withResolvers<"late">();
-  const timer = setTimeout(late.resolve, patienceMs, "late");
+  const timer = setTimeout(late.resolve, timeoutMs, "late");
   try {
     const listed = await Promise.race([models, late.promise]);
     if (listed !== "late") return ok(about, `type ${type}, answers, models: ${listed.length}`);
-    return problemWith(about, `no answer within ${patienceMs / 1000} s; check its address and the network`);
+    return problemWith(about, `no answer within ${timeoutMs / 1000} s; check its address and the network`);
   } catch (thrown) {
     return explain(about, thrown);
   } finally {

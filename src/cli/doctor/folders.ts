@@ -54,13 +54,13 @@ function nearestThere(folder: string): string {
 function judgeToken(dataDir: string): Finding {
   const about = "token";
   try {
-    const kept = findToken(dataDir);
-    if (kept === undefined) return ok(about, "generated at the first start");
-    const mode = statSync(kept.file).mode & 0o777;
+    const storedToken = findToken(dataDir);
+    if (storedToken === undefined) return ok(about, "generated at the first start");
+    const mode = statSync(storedToken.file).mode & 0o777;
     if (process.platform === "win32" || (mode & 0o077) === 0)
-      return ok(about, `${kept.file}, readable only by its owner`);
-    const remedy = `chmod 600 ${kept.file}, then \`portico token rotate\``;
-    return warning(about, `${kept.file} may be read by other users (mode ${mode.toString(8)}); ${remedy}`);
+      return ok(about, `${storedToken.file}, readable only by its owner`);
+    const remedy = `chmod 600 ${storedToken.file}, then \`portico token rotate\``;
+    return warning(about, `${storedToken.file} may be read by other users (mode ${mode.toString(8)}); ${remedy}`);
   } catch (thrown) {
     if (thrown instanceof ConfigError) return problemWith(about, thrown.message);
     throw thrown;

@@ -8,7 +8,7 @@ import { ConfigError } from "../../config/problem.ts";
 import { findToken } from "../../config/token.ts";
 import { explainFailure } from "../failure.ts";
 import { readHolding } from "../holder.ts";
-import { knock, knowsToken, toAddress, whyNotReady } from "../knock.ts";
+import { probeGateway, knowsToken, toAddress, whyNotReady } from "../probe.ts";
 import { type Finding, ok, problemWith, warning } from "./finding.ts";
 import { codeOf } from "../../core/errors.ts";
 
@@ -44,7 +44,7 @@ async function tryListening(host: string, port: number): Promise<unknown> {
 
 async function judgeTaken(config: Config): Promise<Finding> {
   const address = toAddress(config.http);
-  if (address === undefined || (await knock(address)) !== "gateway") {
+  if (address === undefined || (await probeGateway(address)) !== "gateway") {
     return problemWith(about, explainFailure(inUse, config.http));
   }
   const holding = readHolding(config.sessions.store);
@@ -80,8 +80,8 @@ async function judgeTaken(config: Config): Promise<Finding> {
 function ownTokens({ file, dataDir, auth, http }: Config): Readonly<Record<string, string | undefined>> {
   if (file !== undefined) return { "gateway.http.auth_token": http.authToken, "gateway.auth.token": auth.token };
   try {
-    const kept = findToken(dataDir);
-    return kept === undefined ? {} : { [`the token in ${kept.file}`]: kept.token };
+    const storedToken = findToken(dataDir);
+    return storedToken === undefined ? {} : { [`the token in ${storedToken.file}`]: storedToken.token };
   } catch (thrown) {
     // An unreadable token has a finding of its own.
     if (thrown instanceof ConfigError) return {};
@@ -104,7 +104,7 @@ async function judgeSocket(bind: string, config: Config): Promise<Finding> {
   if (found !== undefined && !found.isSocket()) {
     return problemWith(about, `${path} is not a socket; choose another path in gateway.http.bind, or remove it`);
   }
-  return found === undefined || (await knock(bind)) === "nobody"
+  return found === undefined || (await probeGateway(bind)) === "nobody"
     ? ok(about, `the socket ${path} is free`)
     : judgeTaken(config);
 }

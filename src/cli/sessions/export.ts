@@ -10,7 +10,7 @@ import { type Command, CommandError } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { toPath } from "../terminal.ts";
 import { nameCause, withStore } from "./open.ts";
-import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+import { hintOptions, readWanted, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions export [ID | --user NAME | --hint HINT] [--owner NAME] [--out FILE] [--config FILE]";
 
@@ -29,11 +29,11 @@ export const exportSessions: Command = {
     "`portico sessions import` imports it, here or on another machine.",
     "From a damaged store, what can be read before the damage is written, without the end line of a complete archive.",
   ],
-  async run(given, terminal, house) {
+  async run(given, terminal, runtime) {
     const { out, user, hint, owner } = given.options;
     const isAll = given.positionals.length === 0 && (user ?? hint ?? owner) === undefined;
-    const find = isAll ? undefined : readWish(given, usage);
-    return withStore(given, terminal, house, async ({ store, file: storeFile }) => {
+    const find = isAll ? undefined : readWanted(given, usage);
+    return withStore(given, terminal, runtime, async ({ store, file: storeFile }) => {
       const records = find === undefined ? store.exportRecords() : exportWanted(store, await find(store));
       const file = out === undefined ? undefined : toPath(out, terminal);
       const writing = file === undefined ? writeAll(records, terminal.output, false) : writeFile(records, file);

@@ -24,7 +24,7 @@ export const list: Command = {
     ...configOption,
   },
   notes: [ownersNote],
-  async run(given, terminal, house) {
+  async run(given, terminal, runtime) {
     const { owner, after, limit: wanted = usualLimit } = given.options;
     const hint = readHintOption(given);
     const isOutside = given.flags.has("outside");
@@ -32,8 +32,8 @@ export const list: Command = {
     const limit = readLimit(wanted);
     const asJson = given.flags.has("json");
     const list = async ({ store }: Opened): Promise<number> => {
-      const wish = { owner, after, limit: limit + 1 };
-      const found = await (isOutside ? store.listLoose(wish) : store.listSessions({ ...wish, hint }));
+      const query = { owner, after, limit: limit + 1 };
+      const found = await (isOutside ? store.listSessionless(query) : store.listSessions({ ...query, hint }));
       const page = found.slice(0, limit);
       const isMore = found.length > limit;
       if (asJson) terminal.print(JSON.stringify(page, undefined, 2));
@@ -42,12 +42,12 @@ export const list: Command = {
       else terminal.print(toTable(page));
       if (isMore) terminal.complain(`There are more: add --after ${page.at(-1)?.id}`);
       const isWhole = !asJson && !isOutside && hint === undefined && owner === undefined;
-      if (isWhole && (await store.listLoose({ limit: 1 })).length > 0) {
+      if (isWhole && (await store.listSessionless({ limit: 1 })).length > 0) {
         terminal.complain("Turns are stored outside of sessions, too: add --outside");
       }
       return 0;
     };
-    return withStore(given, terminal, house, list, () => asJson && terminal.print("[]"));
+    return withStore(given, terminal, runtime, list, () => asJson && terminal.print("[]"));
   },
 };
 

@@ -6,7 +6,7 @@ import { fileOfStore } from "../../config/store.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
 import type { Arguments } from "../command.ts";
-import type { House } from "../house.ts";
+import type { Runtime } from "../runtime.ts";
 import { readSettings } from "../settings.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -24,11 +24,11 @@ export interface Opened {
 export async function withStore(
   { options }: Arguments,
   terminal: Terminal,
-  house: House,
+  runtime: Runtime,
   use: (opened: Opened) => Promise<number>,
   whenAbsent: "fail" | "make" | (() => void) = "fail",
 ): Promise<number> {
-  const { config } = await readSettings(options, terminal, house);
+  const { config } = await readSettings(options, terminal, runtime);
   const { store: url } = config.sessions;
   const file = fileOfStore(url);
 
@@ -41,7 +41,7 @@ export async function withStore(
 
   if (url === "memory:") return endWithout('the store is "memory:", which exists only inside the running gateway.');
   // Looking at a store must not make one.
-  if (whenAbsent !== "make" && !(await isThere(url, file))) {
+  if (whenAbsent !== "make" && !(await storeExists(url, file))) {
     return endWithout(`there is no store at ${file ?? hideSecrets(url)} yet.`);
   }
   const { openStore } = await import("../../stores/index.ts");
@@ -64,7 +64,7 @@ export function nameCause(failure: GatewayError, file: string | undefined): Gate
   return new GatewayError(code, `${message} (${where}${cause.message})`, { cause });
 }
 
-async function isThere(url: string, file: string | undefined): Promise<boolean> {
+async function storeExists(url: string, file: string | undefined): Promise<boolean> {
   if (file !== undefined) return existsSync(file);
   const { inspectRedis } = await import("../../stores/redis/inspect.ts");
   return (await inspectRedis(url)).version !== undefined;

@@ -12,7 +12,7 @@ export const prune: Command = {
     "Deletes what gateway.sessions.ttl, max_sessions_per_owner, idempotency_ttl and events_ttl no longer keep.",
     "A running gateway does so by itself, every gateway.sessions.prune_interval_ms.",
   ],
-  async run(given, terminal, house) {
+  async run(given, terminal, runtime) {
     const prune = async ({ store, file, config }: Opened): Promise<number> => {
       const { pruneAll, toPruneRules } = await import("../../prune.ts");
       const before = sizeOf(file);
@@ -23,7 +23,7 @@ export const prune: Command = {
       terminal.print(`Deleted ${sessions} sessions and ${turns} turns.${size}`);
       return 0;
     };
-    return withStore(given, terminal, house, prune, () => {});
+    return withStore(given, terminal, runtime, prune, () => {});
   },
 };
 

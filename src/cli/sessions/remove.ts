@@ -4,7 +4,7 @@ import { deleteWanted } from "../../core/wanted.ts";
 import type { Arguments, Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
-import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+import { hintOptions, readWanted, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions delete (ID… | --user NAME | --hint HINT) [--owner NAME] [--config FILE]";
 
@@ -18,10 +18,10 @@ export const remove: Command = {
     "Deleting a turn outside of sessions deletes everything after it; what came before it stays.",
     "The rows are gone and their space is freed. Only an archive can bring them back.",
   ],
-  async run(given, terminal, house) {
+  async run(given, terminal, runtime) {
     // A missing one does not stop the others.
-    const wishes = oneByOne(given).map((each) => readWish(each, usage));
-    return withStore(given, terminal, house, async ({ store }) => {
+    const wishes = oneByOne(given).map((each) => readWanted(each, usage));
+    return withStore(given, terminal, runtime, async ({ store }) => {
       let code = 0;
       for (const find of wishes) {
         try {

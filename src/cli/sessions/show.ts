@@ -5,7 +5,7 @@ import type { Command } from "../command.ts";
 import { configOption } from "../settings.ts";
 import { withStore } from "./open.ts";
 import { describeItem, formatTime, toPlain } from "./text.ts";
-import { hintOptions, readWish, wantedNotes } from "./wanted.ts";
+import { hintOptions, readWanted, wantedNotes } from "./wanted.ts";
 
 const usage = "sessions show (ID | --user NAME | --hint HINT) [--owner NAME] [--json] [--config FILE]";
 
@@ -19,9 +19,9 @@ export const show: Command = {
   },
   maxPositionals: 1,
   notes: [...wantedNotes, "For a turn outside of sessions, shows what came before it and everything after it."],
-  async run(given, terminal, house) {
-    const find = readWish(given, usage);
-    return withStore(given, terminal, house, async ({ store }) => {
+  async run(given, terminal, runtime) {
+    const find = readWanted(given, usage);
+    return withStore(given, terminal, runtime, async ({ store }) => {
       const found: Whole[] = [];
       for (const wanted of await find(store)) found.push(await readWhole(store, wanted));
       if (!given.flags.has("json")) terminal.print(found.map(describeWhole).join("\n\n"));

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../core/errors.ts";
 import type { SessionStore } from "../../core/store.ts";
 import { findUnderHint, findWanted, type Wanted } from "../../core/wanted.ts";
-import { toKeptHint } from "../../http/hint.ts";
+import { toStoredHint } from "../../http/hint.ts";
 import { toTurnId } from "../../protocols/chat/completion.ts";
 import { type Arguments, UsageError } from "../command.ts";
 
@@ -28,13 +28,13 @@ export function readHintOption({ options: { user, hint } }: Arguments): string |
   if (user !== undefined && hint !== undefined) throw new UsageError("--user and --hint cannot be used together.");
   const written = user === undefined ? hint : `user=${user}`;
   if (written === undefined) return undefined;
-  const kept = toKeptHint(written);
-  if (kept !== undefined) return kept;
+  const stored = toStoredHint(written);
+  if (stored !== undefined) return stored;
   throw new UsageError(`The option '--hint' needs a hint such as header:X-Session-Id=garden, not '${written}'.`);
 }
 
 /** Returns what finds the sessions; throws at once if the arguments are invalid, later if something is missing. */
-export function readWish(given: Arguments, usage: string): (store: SessionStore) => Promise<readonly Wanted[]> {
+export function readWanted(given: Arguments, usage: string): (store: SessionStore) => Promise<readonly Wanted[]> {
   const { positionals, options } = given;
   const hint = readHintOption(given);
   if (hint !== undefined && positionals.length > 0) throw new UsageError("An ID and a hint cannot be used together.");

@@ -7,7 +7,7 @@ import type { PlaceParts } from "../place/place.ts";
 import { GatewayError } from "../errors.ts";
 import type { GatewayParts } from "../gateway.ts";
 import { type Item, isRemoved, removed } from "../item.ts";
-import { toShown } from "../keep.ts";
+import { toShown } from "../turn-record.ts";
 import { findStray, strayOutput } from "../place/tools.ts";
 import { resolveReferences } from "./references.ts";
 import { checkSize } from "../size.ts";
@@ -108,12 +108,12 @@ export function createConversations(parts: ConversationParts): ConversationDesk 
           const conversation = await read(owner, conversationId);
           const path = await readThread(store, conversation);
           const shown = toAdded(conversation, path, addition.turnId, items);
-          const isKept = await store.commit({
+          const isStored = await store.commit({
             turns: [shown],
             session: { id: conversationId, expectedTip: conversation.tip, otherwise: "refuse", resends: false },
             forget: surplusOf(path, path.length + 1 - limits().maxTurnsPerThread).map(({ id }) => id),
           });
-          if (isKept) return placesOf(shown);
+          if (isStored) return placesOf(shown);
         }
       } finally {
         leave();

@@ -1,4 +1,4 @@
-/** Items in the making: each hears deltas, says what they add, and is finished once. */
+/** Items in the making: each accepts deltas, says what they add, and is finished once. */
 import type { Delta } from "../delta.ts";
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
@@ -7,7 +7,7 @@ export interface Draft {
   /** The item while it is still empty. */
   readonly skeleton: OutputItem;
   /** What the delta adds, if anything. */
-  hear(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
+  accept(delta: Delta): Omit<ItemDelta, "type" | "index"> | undefined;
   /** Of a call: whether it is complete. */
   isWhole?(): boolean;
   /** Of a call: what must be added if nothing more is said. */
@@ -21,7 +21,7 @@ export function beginMessage(known: Extra | undefined): Draft {
   let extra = known;
   return {
     skeleton: { type: "message", role: "assistant", content: [], ...(known !== undefined && { extra: known }) },
-    hear(delta) {
+    accept(delta) {
       if (delta.type === "message-end") extra ??= delta.extra;
       let part = parts.at(-1);
       if (delta.type === "annotation" && part?.type === "text") {
@@ -51,7 +51,7 @@ export function beginReasoning(): Draft {
   let encrypted: string | undefined;
   return {
     skeleton: { type: "reasoning", summary: [], text: "" },
-    hear(delta) {
+    accept(delta) {
       if (delta.type === "reasoning-seal") encrypted = delta.encrypted;
       if (delta.type !== "reasoning" || delta.text === "") return undefined;
       if (delta.summary === undefined) {
@@ -78,7 +78,7 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
   let written = "";
   return {
     skeleton: { ...called, arguments: "", ...(extra !== undefined && { extra }) },
-    hear(delta) {
+    accept(delta) {
       if (delta.type === "tool-extra") {
         dialect = delta.extra.dialect;
         const entries = Object.entries(delta.extra.fields);
@@ -103,7 +103,7 @@ export function beginCall(call: Extract<Delta, { type: "tool-call" }>, callId: s
 
 /** An item that comes all at once. */
 export function beginWhole(item: OutputItem): Draft {
-  return { skeleton: item, hear: () => undefined, finish: () => item };
+  return { skeleton: item, accept: () => undefined, finish: () => item };
 }
 
 function isJsonObject(text: string): boolean {

@@ -30,7 +30,7 @@ export async function* frame(turnId: string, deltas: AsyncIterable<readonly Delt
   try {
     try {
       for await (const batch of deltas) {
-        for (const delta of batch) script.hear(delta, events);
+        for (const delta of batch) script.accept(delta, events);
         if (events.length === 0) continue;
         told = true;
         yield events;
@@ -62,11 +62,11 @@ function createScripts(turnId: string) {
   const first = createScript(turnId);
   const others: Script[] = [];
   return {
-    hear(delta: Delta, events: Event[]): void {
+    accept(delta: Delta, events: Event[]): void {
       const { choice } = delta;
-      if (choice === undefined) return first.hear(delta, events);
+      if (choice === undefined) return first.accept(delta, events);
       while (others.length < choice) others.push(createScript(`${turnId}_${others.length + 1}_`));
-      others[choice - 1]?.hear(delta, toListener(choice, events));
+      others[choice - 1]?.accept(delta, toListener(choice, events));
     },
     closeAll(events: Event[], whole: boolean): void {
       first.closeAll(events, whole);
@@ -92,7 +92,7 @@ export function failedTurn(error: GatewayError, endedAt: Date): readonly [Event,
 /** The events of a turn that needed no model. */
 export function emptyTurn(endedAt: Date): readonly Event[] {
   const script = createScript("");
-  script.hear({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }, []);
+  script.accept({ type: "usage", usage: { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 } }, []);
   return [{ type: "turn-start" }, { type: "turn-end", answer: script.toAnswer(undefined, endedAt) }];
 }
 

@@ -2,11 +2,11 @@
 import type { ItemDelta, OutputItem } from "../event.ts";
 import type { Annotation, Extra, Part } from "../item.ts";
 
-/** For each item of an answer the stretches of its deltas, in the order told. */
-export type Pieces = readonly (readonly Stretch[])[];
+/** For each item of an answer the segments of its deltas, in the order sent. */
+export type Pieces = readonly (readonly Segment[])[];
 
 /** Consecutive deltas of one kind and part. */
-interface Stretch {
+interface Segment {
   readonly kind: ItemDelta["kind"];
   readonly part: number;
   /** The length of each delta's text or, for what a dialect adds, its number of fields. */
@@ -18,7 +18,7 @@ interface Stretch {
 export interface PiecesRecorder {
   /** `isMarked`: it is a message, and what its dialect adds is already known, rather than at its end. */
   beginItem(isMarked: boolean): void;
-  hear(delta: Omit<ItemDelta, "type" | "index">): void;
+  record(delta: Omit<ItemDelta, "type" | "index">): void;
   /** What was recorded; undefined if there were too many pieces. */
   toPieces(): Pieces | undefined;
 }
@@ -27,15 +27,15 @@ export interface PiecesRecorder {
 export const maxPieces = 100_000;
 
 export function createPiecesRecorder(): PiecesRecorder {
-  const items: WritableStretch[][] = [];
-  let current: WritableStretch | undefined;
+  const items: WritableSegment[][] = [];
+  let current: WritableSegment | undefined;
   let count = 0;
   return {
     beginItem(isMarked) {
       items.push(isMarked ? [{ kind: "extra", part: 0, lengths: [], logprobs: undefined }] : []);
       current = undefined;
     },
-    hear({ kind, part, text, logprobs, extra }) {
+    record({ kind, part, text, logprobs, extra }) {
       if (++count > maxPieces) return;
       const isSame = current?.kind === kind && current.part === part;
       if (current === undefined || !isSame || (current.logprobs === undefined) !== (logprobs === undefined)) {
@@ -49,7 +49,7 @@ export function createPiecesRecorder(): PiecesRecorder {
   };
 }
 
-interface WritableStretch {
+interface WritableSegment {
   kind: ItemDelta["kind"];
   part: number;
   lengths: number[];
@@ -60,16 +60,16 @@ interface WritableStretch {
 export function* cutItem(
   item: OutputItem,
   index: number,
-  stretches: readonly Stretch[] | undefined,
+  segments: readonly Segment[] | undefined,
 ): Generator<ItemDelta> {
   const told = new Map<string, { at: number; logprobsAt: number }>();
   const added = item.type === "tool-call" ? item.extra : undefined;
   const fields = Object.entries(added?.fields ?? {});
-  for (const { kind, part, lengths, logprobs } of stretches ?? wholeStretches(item)) {
+  for (const { kind, part, lengths, logprobs } of segments ?? wholeSegments(item)) {
     const source = sourceOf(item, kind, part);
     const name = `${kind} ${part}`;
     const place = told.get(name) ?? {
-      at: kind === "extra" ? fields.length - countLate(stretches) : 0,
+      at: kind === "extra" ? fields.length - countLate(segments) : 0,
       logprobsAt: 0,
     };
     told.set(name, place);
@@ -96,14 +96,14 @@ export function* cutItem(
 }
 
 /** Whether what its dialect adds to a message was told at its start. */
-export function isMarked(stretches: readonly Stretch[] | undefined): boolean {
-  return stretches?.[0]?.kind === "extra";
+export function isMarked(segments: readonly Segment[] | undefined): boolean {
+  return segments?.[0]?.kind === "extra";
 }
 
 /** How many fields of a call's dialect came after it had begun. */
-export function countLate(stretches: readonly Stretch[] | undefined): number {
+export function countLate(segments: readonly Segment[] | undefined): number {
   let late = 0;
-  for (const { kind, lengths } of stretches ?? []) if (kind === "extra") for (const length of lengths) late += length;
+  for (const { kind, lengths } of segments ?? []) if (kind === "extra") for (const length of lengths) late += length;
   return late;
 }
 
@@ -113,21 +113,21 @@ export function cutExtra({ dialect, fields }: Extra, from: number, to: number): 
   return entries.length === 0 ? undefined : { dialect, fields: Object.fromEntries(entries) };
 }
 
-function wholeStretches(item: OutputItem): readonly Stretch[] {
+function wholeSegments(item: OutputItem): readonly Segment[] {
   switch (item.type) {
     case "message":
-      if (typeof item.content === "string") return stretchOf("text", 0, item.content);
+      if (typeof item.content === "string") return segmentOf("text", 0, item.content);
       return item.content.flatMap((part, number) => {
-        if (part.type === "text") return stretchesOf(part, number);
-        return part.type === "refusal" ? stretchOf("refusal", number, part.text) : [];
+        if (part.type === "text") return segmentsOf(part, number);
+        return part.type === "refusal" ? segmentOf("refusal", number, part.text) : [];
       });
     case "reasoning":
       return [
-        ...stretchOf("reasoning", 0, item.text),
-        ...item.summary.flatMap((text, part) => stretchOf("summary", part, text)),
+        ...segmentOf("reasoning", 0, item.text),
+        ...item.summary.flatMap((text, part) => segmentOf("summary", part, text)),
       ];
     case "tool-call":
-      return stretchOf("arguments", 0, item.arguments);
+      return segmentOf("arguments", 0, item.arguments);
     case "compaction":
     case "other":
       return [];
@@ -135,9 +135,9 @@ function wholeStretches(item: OutputItem): readonly Stretch[] {
 }
 
 /** A text in one piece, and each note on it. */
-function stretchesOf({ text, logprobs, annotations = [] }: TextPart, part: number): readonly Stretch[] {
+function segmentsOf({ text, logprobs, annotations = [] }: TextPart, part: number): readonly Segment[] {
   const lengths = annotations.map(() => 0);
-  return stretchOf("text", part, text, logprobs).concat(
+  return segmentOf("text", part, text, logprobs).concat(
     lengths.length === 0 ? [] : { kind: "annotation", part, lengths },
   );
 }
@@ -145,12 +145,12 @@ function stretchesOf({ text, logprobs, annotations = [] }: TextPart, part: numbe
 type TextPart = Extract<Part, { type: "text" }>;
 
 /** A text in one piece. */
-function stretchOf(
+function segmentOf(
   kind: ItemDelta["kind"],
   part: number,
   text: string,
   logprobs?: readonly unknown[],
-): readonly Stretch[] {
+): readonly Segment[] {
   return text === "" ? [] : [{ kind, part, lengths: [text.length], logprobs: logprobs && [logprobs.length] }];
 }
 

@@ -23,9 +23,9 @@ export function replayTurn(turn: StoredTurn): readonly Event[] {
   return events;
 }
 
-function* replayItem(item: OutputItem, index: number, stretches?: Pieces[number], whole = true): Generator<ItemEvent> {
-  yield { type: "item-start", index, item: toSkeleton(item, stretches) };
-  yield* cutItem(item, index, stretches);
+function* replayItem(item: OutputItem, index: number, segments?: Pieces[number], whole = true): Generator<ItemEvent> {
+  yield { type: "item-start", index, item: toSkeleton(item, segments) };
+  yield* cutItem(item, index, segments);
   yield { type: "item-end", index, item, whole };
 }
 
@@ -33,7 +33,7 @@ function* replayItem(item: OutputItem, index: number, stretches?: Pieces[number]
 const eventsAtOnce = 500;
 
 /** The same, in batches. */
-export async function* tellAgain(turn: StoredTurn): Events {
+export async function* replayInBatches(turn: StoredTurn): Events {
   const events = replayTurn(turn);
   for (let at = 0; at < events.length; at += eventsAtOnce) yield events.slice(at, at + eventsAtOnce);
 }
@@ -87,7 +87,7 @@ export const interrupted: StoredFailure = {
 };
 
 /** A running turn that nobody works on, as failed. */
-export function giveUp(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
+export function toAbandoned(turn: StoredTurn, failure: StoredFailure, endedAt: Date): StoredTurn {
   const { history, contextItems, omittedItems, truncation } = unplaced;
   const told = turn.told ?? { history, contextItems, omittedItems, truncation, finish: "stop", notes: {} };
   return { ...turn, status: "failed", told: { ...told, endedAt, failure } };
@@ -109,20 +109,20 @@ function isOutput(item: StoredTurn["output"][number]): item is OutputItem {
 }
 
 /** What was known when it began. */
-function toSkeleton(item: OutputItem, stretches: Pieces[number] | undefined): OutputItem {
+function toSkeleton(item: OutputItem, segments: Pieces[number] | undefined): OutputItem {
   switch (item.type) {
     case "message":
       return {
         type: "message",
         role: "assistant",
         content: [],
-        ...(item.extra !== undefined && isMarked(stretches) && { extra: item.extra }),
+        ...(item.extra !== undefined && isMarked(segments) && { extra: item.extra }),
       };
     case "reasoning":
       return { type: "reasoning", summary: [], text: "" };
     case "tool-call": {
       const { extra, ...call } = item;
-      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - countLate(stretches));
+      const early = extra && cutExtra(extra, 0, Object.keys(extra.fields).length - countLate(segments));
       return { ...call, arguments: "", ...(early !== undefined && { extra: early }) };
     }
     case "compaction":

@@ -1,4 +1,4 @@
-/** An answer in the making: hears what the adapter says, opens and closes its items, and knows the result. */
+/** An answer in the making: accepts what the adapter says, opens and closes its items, and knows the result. */
 import type { Delta } from "../delta.ts";
 import { GatewayError } from "../errors.ts";
 import { type Draft, beginCall, beginMessage, beginReasoning, beginWhole } from "./draft.ts";
@@ -32,7 +32,7 @@ export function createScript(turnId: string) {
   function close(events: Listener, whole = true): void {
     if (open === undefined) return;
     const missing = whole ? open.missing?.() : undefined;
-    if (missing !== undefined) tell({ type: "tool-arguments", index: openCall ?? 0, text: missing }, events);
+    if (missing !== undefined) emit({ type: "tool-arguments", index: openCall ?? 0, text: missing }, events);
     const item = open.finish();
     if (!whole) brokenOff = items.length;
     events.push({ type: "item-end", index: items.length, item, whole });
@@ -48,10 +48,10 @@ export function createScript(turnId: string) {
     events.push({ type: "item-start", index: items.length, item: skeleton });
   }
 
-  function tell(delta: Delta, events: Listener): void {
-    const told = open?.hear(delta);
+  function emit(delta: Delta, events: Listener): void {
+    const told = open?.accept(delta);
     if (told === undefined) return;
-    pieces.hear(told);
+    pieces.record(told);
     events.push({ type: "item-delta", index: items.length, ...told });
   }
 
@@ -61,7 +61,7 @@ export function createScript(turnId: string) {
     begin(draft, events);
   }
 
-  function tellWhole(item: OutputItem, events: Listener): void {
+  function emitWhole(item: OutputItem, events: Listener): void {
     switchTo(beginWhole(item), events);
     close(events);
   }
@@ -70,7 +70,7 @@ export function createScript(turnId: string) {
   function release(events: Listener): void {
     for (const { call, written } of waiting) {
       beginNext(call, events);
-      for (const delta of written) tell(delta, events);
+      for (const delta of written) emit(delta, events);
     }
     waiting = [];
     writtenBy.clear();
@@ -89,47 +89,47 @@ export function createScript(turnId: string) {
     openCall = call.index;
   }
 
-  function hearCall(delta: Extract<Delta, { type: "tool-arguments" | "tool-extra" }>, events: Listener): void {
+  function acceptCall(delta: Extract<Delta, { type: "tool-arguments" | "tool-extra" }>, events: Listener): void {
     const written = writtenBy.get(delta.index);
     if (written !== undefined) written.push(delta);
-    else if (delta.index === openCall) tell(delta, events);
+    else if (delta.index === openCall) emit(delta, events);
     else if (delta.type === "tool-arguments" && delta.text.trim() !== "") {
       throw new GatewayError("adapter_protocol", "The adapter sent arguments for a tool call that is not open.");
     }
   }
 
-  function hear(delta: Delta, events: Listener): void {
+  function accept(delta: Delta, events: Listener): void {
     switch (delta.type) {
       case "text":
       case "refusal":
         if (delta.text === "") return; // a message is announced only when there is text
         if (!isOpen("message")) switchTo(beginMessage(delta.extra), events);
-        return tell(delta, events);
+        return emit(delta, events);
       case "annotation":
-        if (isOpen("message")) tell(delta, events);
+        if (isOpen("message")) emit(delta, events);
         return;
       case "message-end":
         if (!isOpen("message")) return;
-        tell(delta, events);
+        emit(delta, events);
         return close(events);
       case "reasoning":
         if (delta.text === "") return;
         if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
-        return tell(delta, events);
+        return emit(delta, events);
       case "reasoning-seal":
         if (!isOpen("reasoning")) switchTo(beginReasoning(), events);
-        tell(delta, events);
+        emit(delta, events);
         return close(events);
       case "tool-call":
         if (waiting.length > 0 || open?.isWhole?.() === false) return putBehind(delta);
         return beginNext(delta, events);
       case "tool-arguments":
       case "tool-extra":
-        return hearCall(delta, events);
+        return acceptCall(delta, events);
       case "compaction":
-        return tellWhole({ type: "compaction", summary: delta.summary }, events);
+        return emitWhole({ type: "compaction", summary: delta.summary }, events);
       case "other":
-        return tellWhole(delta, events);
+        return emitWhole(delta, events);
       case "usage":
         usage = delta.usage;
         return;
@@ -148,7 +148,7 @@ export function createScript(turnId: string) {
   }
 
   return {
-    hear,
+    accept,
     closeAll(events: Listener, whole: boolean): void {
       if (whole) release(events);
       close(events, whole && !isCutOff(finish));

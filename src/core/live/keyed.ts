@@ -4,10 +4,10 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Events } from "../event.ts";
 import type { AskedKey, Caller, Reply, Resumption } from "../gateway.ts";
 import type { Item } from "../item.ts";
-import { beginLone, endFailed, type Keepsake } from "../keep.ts";
+import { beginUnthreaded, endFailed, type TurnRecord } from "../turn-record.ts";
 import { type Follow, join, type Source } from "./live.ts";
-import type { Joinable, Live } from "./lives.ts";
-import { isExact, tellAgain, toAbout } from "../frame/replay.ts";
+import type { Joinable, LiveEntry } from "./live-turns.ts";
+import { isExact, replayInBatches, toAbout } from "../frame/replay.ts";
 import type { About } from "../ports.ts";
 import type { StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
@@ -24,24 +24,24 @@ export interface KeyedParts extends BackgroundParts {
 export type Once = (ask: Ask, caller: Caller, key: AskedKey) => Promise<Reply>;
 
 export function createKeyed(parts: KeyedParts): Once {
-  const { store, lives, elsewhere, begin, inBackground, resolve, keyMs, now } = parts;
+  const { store, liveTurns, remoteTurns, begin, inBackground, resolve, keyMs, now } = parts;
 
   /** The existing answer: stored, or still running, in the background or on another gateway. */
   async function findAnswer(ask: Ask, owner: string, key: AskedKey): Promise<Found | undefined> {
     const known = await store.findKey(owner, key.key);
-    const kept = known && (await store.findTurn(owner, known.turnId));
-    if (known === undefined || kept === undefined) return undefined;
-    if (now().getTime() - kept.createdAt.getTime() >= keyMs()) return undefined;
-    const live = lives.find(owner, kept.id);
-    const turn = live === undefined ? await elsewhere.look(kept) : kept;
-    const runs = live !== undefined || (turn !== undefined && elsewhere.isThere(turn));
+    const stored = known && (await store.findTurn(owner, known.turnId));
+    if (known === undefined || stored === undefined) return undefined;
+    if (now().getTime() - stored.createdAt.getTime() >= keyMs()) return undefined;
+    const live = liveTurns.find(owner, stored.id);
+    const turn = live === undefined ? await remoteTurns.refresh(stored) : stored;
+    const runs = live !== undefined || (turn !== undefined && remoteTurns.isRunning(turn));
     if (turn === undefined || (!runs && isFailed(turn))) return undefined;
     if (known.fingerprint !== key.fingerprint) throw conflict(key);
     if (live !== undefined) return { about: await live.turn.placed, follow: live.turn.follow, isExact: true };
-    const follow: Follow = (signal) => elsewhere.follow(turn, signal);
+    const follow: Follow = (signal) => remoteTurns.follow(turn, signal);
     // Its key is that of the same request.
-    if (runs) return { about: toAbout(turn), follow, isExact: isHeardElsewhere(ask) };
-    return { about: toAbout(turn), follow: () => tellAgain(turn), isExact: isExact(turn) };
+    if (runs) return { about: toAbout(turn), follow, isExact: isPublishable(ask) };
+    return { about: toAbout(turn), follow: () => replayInBatches(turn), isExact: isExact(turn) };
   }
 
   /** Continues the answer that the caller has the beginning of; no other may be appended to it. */
@@ -58,45 +58,45 @@ export function createKeyed(parts: KeyedParts): Once {
     return { about: turn.about, events: turn.follow(signal), isRepeated: true };
   }
 
-  /** Begins a turn that other gateways find by its key and hear while it runs. `names` are those it holds there. */
-  async function beginForAll(ask: Ask<Item>, caller: Caller, key: AskedKey, names: Names): Promise<Source> {
+  /** Begins a turn that other gateways find by its key and follow while it runs. `names` are those it holds there. */
+  async function beginPublished(ask: Ask<Item>, caller: Caller, key: AskedKey, names: Names): Promise<Source> {
     const { owner, turnId, memo, signal } = caller;
     const { about, events } = await begin(ask, caller, "by key");
-    const keepsake: Keepsake = { owner, about, memo, background: false, isRetold: true };
-    const isHeard = isHeardElsewhere(ask);
+    const turnRecord: TurnRecord = { owner, about, memo, background: false, isReplayable: true };
+    const isPublished = isPublishable(ask);
 
-    async function* tell(): Events {
+    async function* publishEvents(): Events {
       try {
         for await (const batch of events) {
-          if (isHeard) elsewhere.tell(turnId, batch);
+          if (isPublished) remoteTurns.publish(turnId, batch);
           yield batch;
         }
       } catch (thrown) {
-        await endFailed(store, keepsake, ask.items, toGatewayError(thrown), now());
+        await endFailed(store, turnRecord, ask.items, toGatewayError(thrown), now());
         throw thrown;
       }
     }
 
     try {
-      names.push(await elsewhere.announce(turnId, signal));
-      await beginLone(store, keepsake, ask.items, key, now);
+      names.push(await remoteTurns.announce(turnId, signal));
+      await beginUnthreaded(store, turnRecord, ask.items, key, now);
       // Whoever waited for the key now finds the turn by it.
       names.shift()?.();
     } catch (thrown) {
       await events.return();
       throw thrown;
     }
-    return { about, events: tell() };
+    return { about, events: publishEvents() };
   }
 
   return async (ask, caller, key) => {
     const { owner, turnId, memo } = caller;
     const { fingerprint } = key;
     const keyName = JSON.stringify([owner, key.key]);
-    let running = lives.findKey(keyName);
+    let running = liveTurns.findKey(keyName);
     while (running !== undefined && running.fingerprint !== fingerprint) {
       await refuseUnlessItFails(running, key);
-      running = lives.findKey(keyName);
+      running = liveTurns.findKey(keyName);
     }
     if (caller.resumes !== undefined) return resume(running, ask, caller, key, caller.resumes);
     // Nothing is awaited from here to the start, so that of many at once only one begins.
@@ -104,14 +104,14 @@ export function createKeyed(parts: KeyedParts): Once {
     let isRepeated = false;
     let input: readonly Item[] = [];
     // With a key, everything is stored unless its caller forbids it.
-    const isOnlyHere = ask.keep === "no";
-    const life = { owner, turnId, input: () => input, memo, background: false, isOnlyHere, fingerprint };
+    const isOnlyInMemory = ask.keep === "no";
+    const entry = { owner, turnId, input: () => input, memo, background: false, isOnlyInMemory, fingerprint };
     const names: Names = [];
-    let background: Live | undefined;
-    const live = lives.start(life, keyName, async (signal) => {
+    let background: LiveEntry | undefined;
+    const live = liveTurns.start(entry, keyName, async (signal) => {
       // Another gateway may be answering the same request: it is followed there, or its answer found when done.
-      const known = elsewhere.hasListeners ? await findAnswer(ask, owner, key) : undefined;
-      if (known === undefined) names.push(await store.neighbours?.enter(`key ${keyName}`, signal));
+      const known = remoteTurns.hasPeers ? await findAnswer(ask, owner, key) : undefined;
+      if (known === undefined) names.push(await store.peers?.enter(`key ${keyName}`, signal));
       const found = known ?? (await findAnswer(ask, owner, key));
       isRepeated = found !== undefined;
       if (found !== undefined) return found;
@@ -122,8 +122,8 @@ export function createKeyed(parts: KeyedParts): Once {
         background = await inBackground(resolved, { ...caller, signal });
         return { about: await background.turn.placed, follow: background.turn.follow };
       }
-      if (isOnlyHere || !elsewhere.hasListeners) return begin(resolved, { ...caller, signal });
-      return beginForAll(resolved, { ...caller, signal }, key, names);
+      if (isOnlyInMemory || !remoteTurns.hasPeers) return begin(resolved, { ...caller, signal });
+      return beginPublished(resolved, { ...caller, signal }, key, names);
     });
     void live.turn.ended.then(() => names.forEach((leave) => leave?.()));
     if (ask.background !== true) return { ...(await live.join(caller.signal)), isRepeated };
@@ -142,8 +142,8 @@ interface Found {
   readonly isExact: boolean;
 }
 
-/** Several answers told at once cannot be resumed in the middle: other gateways hear them when they are over. */
-function isHeardElsewhere({ settings: { choices = 1 } }: Ask): boolean {
+/** Several answers told at once cannot be resumed in the middle: other gateways get them when they are over. */
+function isPublishable({ settings: { choices = 1 } }: Ask): boolean {
   return choices === 1;
 }
 

@@ -15,7 +15,7 @@ export interface LiveTurn {
   /** How many characters its log holds. */
   readonly size: number;
   /** Somebody asked for it, which counts as following it. */
-  attend(): void;
+  touch(): void;
   cancel(reason: GatewayError): void;
   /** Resolves when nothing more will be said, however it ended. */
   readonly ended: Promise<void>;
@@ -37,11 +37,15 @@ export interface LogLimits {
 }
 
 /** Starts the turn at once; it is pulled to its end whether anybody follows or not, but not for ever. */
-export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: LogLimits, now: () => Date): LiveTurn {
+export function startLive(
+  start: (signal: AbortSignal) => Promise<Source>,
+  limits: LogLimits,
+  now: () => Date,
+): LiveTurn {
   const { maxUnattendedMs } = limits;
   const controller = new AbortController();
   const log = createLog(limits, now);
-  controller.signal.addEventListener("abort", log.callOff);
+  controller.signal.addEventListener("abort", log.cancel);
   const items: OutputItem[] = [];
   let status: LiveTurn["status"] = "queued";
   let succeeded = false;
@@ -90,7 +94,7 @@ export function goLive(start: (signal: AbortSignal) => Promise<Source>, limits: 
     get size() {
       return log.size();
     },
-    attend: log.attend,
+    touch: log.touch,
     cancel: (reason) => controller.abort(reason),
     ended: run(),
     get succeeded() {
@@ -115,7 +119,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   let forgotten = 0;
   let size = 0;
   let isOver = false;
-  let isCalledOff = false;
+  let isCancelled = false;
   let failure: GatewayError | undefined;
   let news = Promise.withResolvers<void>();
   /** How far each has read. */
@@ -153,14 +157,14 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
   }
 
   return {
-    attend(): void {
+    touch(): void {
       leftAt = +now();
     },
     size: () => size,
     /** How long nobody has followed. */
     unattendedMs: () => (followers.size > 0 ? 0 : +now() - leftAt),
-    callOff(): void {
-      isCalledOff = true;
+    cancel(): void {
+      isCancelled = true;
       wake();
     },
     /** Waits, while somebody follows, until what will be dropped next has been read: slow readers are waited for. */
@@ -170,7 +174,7 @@ function createLog({ maxEvents, maxCharacters }: LogLimits, now: () => Date) {
     add(batch: readonly Event[]): void {
       // Never from the newest batch, however large: whoever keeps up must not be cut off. Nor from a cancelled turn, of
       // which only the end is still to come.
-      if (isFull() && !isCalledOff) forget();
+      if (isFull() && !isCancelled) forget();
       for (const event of batch) {
         events.push(event);
         size += sizeOf(event);

@@ -5,9 +5,9 @@ import type { OutputItem } from "../event.ts";
 import type { Item } from "../item.ts";
 import type { BackgroundParts } from "./background.ts";
 import type { Follow } from "./live.ts";
-import type { Live } from "./lives.ts";
+import type { LiveEntry } from "./live-turns.ts";
 import type { About } from "../ports.ts";
-import { isExact, tellAgain, toAbout, toAnswer } from "../frame/replay.ts";
+import { isExact, replayInBatches, toAbout, toAnswer } from "../frame/replay.ts";
 import type { StoredTurn } from "../store.ts";
 import type { Answer } from "../turn.ts";
 
@@ -42,49 +42,49 @@ interface PlacedItem {
 }
 
 /** Why a cancelled turn ends. */
-export function calledOff(): GatewayError {
+export function cancelledError(): GatewayError {
   return new GatewayError("cancelled", "The turn was cancelled.");
 }
 
 export function createRecall({
   store,
-  lives,
-  elsewhere,
-}: Pick<BackgroundParts, "store" | "lives" | "elsewhere">): Recall {
+  liveTurns,
+  remoteTurns,
+}: Pick<BackgroundParts, "store" | "liveTurns" | "remoteTurns">): Recall {
   async function recall(owner: string, turnId: string): Promise<Recalled | undefined> {
-    const live = lives.find(owner, turnId);
+    const live = liveTurns.find(owner, turnId);
     if (live !== undefined) return recallLive(live);
     const found = await store.findTurn(owner, turnId);
-    const turn = found && (await elsewhere.look(found));
+    const turn = found && (await remoteTurns.refresh(found));
     if (turn === undefined || turn.status === "shown") return undefined;
-    if (elsewhere.isThere(turn)) return recallElsewhere(turn, (signal) => elsewhere.follow(turn, signal));
+    if (remoteTurns.isRunning(turn)) return recallRemote(turn, (signal) => remoteTurns.follow(turn, signal));
     const shown = turn.parent === `${turn.id}${shownSuffix}` ? await store.findTurn(owner, turn.parent) : undefined;
-    return recallKept(turn, shown);
+    return recallStored(turn, shown);
   }
 
   return {
     recall,
     async cancel(owner, turnId) {
-      const live = lives.find(owner, turnId);
+      const live = liveTurns.find(owner, turnId);
       if (live?.background === true) {
-        live.turn.cancel(calledOff());
+        live.turn.cancel(cancelledError());
         await live.turn.ended;
-      } else if (live === undefined) await elsewhere.callOff(owner, turnId, isInBackground);
+      } else if (live === undefined) await remoteTurns.cancel(owner, turnId, isInBackground);
       return recall(owner, turnId);
     },
     async forget(owner, turnId) {
-      const live = lives.find(owner, turnId);
+      const live = liveTurns.find(owner, turnId);
       live?.turn.cancel(new GatewayError("cancelled", "The turn was deleted."));
       await live?.turn.ended;
-      if (live === undefined) await elsewhere.callOff(owner, turnId);
+      if (live === undefined) await remoteTurns.cancel(owner, turnId);
       return (await store.deleteTurn(owner, turnId)) || live !== undefined;
     },
   };
 }
 
-async function recallLive({ turnId, turn, memo, background, input }: Live): Promise<Recalled> {
+async function recallLive({ turnId, turn, memo, background, input }: LiveEntry): Promise<Recalled> {
   const about = await turn.placed;
-  turn.attend();
+  turn.touch();
   return {
     about,
     memo: memo?.(),
@@ -97,16 +97,16 @@ async function recallLive({ turnId, turn, memo, background, input }: Live): Prom
 }
 
 /** What it says is not known here before it is over. */
-function recallElsewhere(turn: StoredTurn, follow: Follow): Recalled {
+function recallRemote(turn: StoredTurn, follow: Follow): Recalled {
   return { ...recallAbout(turn), state: { status: "running", items: [] }, isExact: true, follow };
 }
 
-function recallKept(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
+function recallStored(turn: StoredTurn, shown: StoredTurn | undefined): Recalled {
   return {
     ...recallAbout(turn, shown),
     state: { status: "over", answer: toAnswer(turn) },
     isExact: isExact(turn),
-    follow: () => tellAgain(turn),
+    follow: () => replayInBatches(turn),
   };
 }
 

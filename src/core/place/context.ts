@@ -1,19 +1,19 @@
 /** What the model sees: the path before this turn, then what the caller sent, in real roles. */
-import { withBeside } from "./beside.ts";
+import { withExtras } from "./extras.ts";
 import { GatewayError } from "../errors.ts";
 import { type Item, isSteering } from "../item.ts";
-import { bringIntoForce, changesSettings } from "./force.ts";
+import { mergeSteering, changesSettings } from "./force.ts";
 import { amidTalk, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import type { Place } from "./place.ts";
-import { readStanding, withAmid } from "./steering.ts";
+import { readInstructions, withInnerInstructions } from "./steering.ts";
 import type { PathTurn } from "../store.ts";
 import { findStray, strayOutput, pairTools, withoutOpen } from "./tools.ts";
 import type { Ask } from "../turn.ts";
 
 export function assembleContext(place: Place, ask: Ask<Item>): readonly Item[] {
   const items = assemble(place, ask);
-  if (place.account === undefined) return items;
-  return withBeside(items, place.path, place.account, ask.settings.native?.dialect);
+  if (place.callerVersion === undefined) return items;
+  return withExtras(items, place.path, place.callerVersion, ask.settings.native?.dialect);
 }
 
 function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
@@ -26,11 +26,11 @@ function assemble(place: Place, ask: Ask<Item>): readonly Item[] {
     const unsaid = own.filter((item) => !place.input.includes(item));
     return unsaid.length > 0 ? unsaid.concat(ask.items) : ask.items;
   }
-  const { front, account, notes } = readStanding(own, ask.items);
+  const { front, callerVersion, notes } = readInstructions(own, ask.items);
   const news = place.input.filter((item) => !isSteering(item) || notes.has(item));
-  if (instead !== undefined || path.isAbridged || account !== undefined) {
+  if (instead !== undefined || path.isAbridged || callerVersion !== undefined) {
     const before = (instead ?? talkOf(path, told)).filter((item) => !isSteering(item)).concat(place.base);
-    const talk = account === undefined ? before : withAmid(before, account);
+    const talk = callerVersion === undefined ? before : withInnerInstructions(before, callerVersion);
     return front.concat(checkTools(talk.concat(news), place, ask));
   }
   const loose = talkFrom(path, path.settled).concat(place.base, news);
@@ -77,7 +77,7 @@ function steering({ path, input, showsAll }: Place, { settings }: Ask<Item>): re
   const own = input.filter(isSteering);
   if (showsAll === true) return own;
   const before = settings.instructions === undefined ? path.steering : path.steering.filter(changesSettings);
-  return bringIntoForce(before, own);
+  return mergeSteering(before, own);
 }
 
 /** Every tool output needs its call. A call without output is an error, or left out if a hint found the session. */

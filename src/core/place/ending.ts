@@ -3,10 +3,10 @@ import type { Chain } from "./chain.ts";
 import type { Item, ToolOutput } from "../item.ts";
 import type { History } from "../ports.ts";
 import type { Session, SessionStore, Twin } from "../store.ts";
-import type { Match, Ways } from "./match.ts";
+import type { Match, CallerHabits } from "./match.ts";
 import { type Path, rootOf, talkFrom } from "./path.ts";
-import { canonOf, isWord, type Run, sideOf, squeeze, toRuns } from "./runs.ts";
-import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
+import { canonOf, isWord, type Run, sideOf, stripBlanks, toRuns } from "./runs.ts";
+import { callerVersionOf, extrasOf, divide, historyOf, isStep, namesCall, type Shown, withOwnIds } from "./shown.ts";
 
 /**
  * The next step of the session's newest turn: it names that turn's calls, which nobody does by chance, so its words
@@ -15,7 +15,7 @@ import { accountOf, besideOf, divide, historyOf, isStep, namesCall, type Shown, 
 export async function matchStep(store: SessionStore, session: Session, shown: Shown): Promise<Match | undefined> {
   if (session.resends || session.tip === undefined || !isStep(shown)) return undefined;
   const path = await store.readPath(session.tip);
-  if (!namesCall(shown, path) || isToldOtherwise(shown, path)) return undefined;
+  if (!namesCall(shown, path) || differsInWording(shown, path)) return undefined;
   return matchEnd(shown, path, "matched");
 }
 
@@ -23,7 +23,7 @@ export async function matchStep(store: SessionStore, session: Session, shown: Sh
  * Nothing was said before the very first turn, so a caller that shows its steps shows everything, and may have
  * shortened some: it asks something else, or gives another output for an older call.
  */
-function isToldOtherwise(shown: Shown, path: Path): boolean {
+function differsInWording(shown: Shown, path: Path): boolean {
   const talk = talkFrom(path, 0);
   if (path.isAbridged || !isStep({ items: talk, end: talk.length })) return false;
   const asked = new Set(toRuns(talk).flatMap(({ side, canon }) => (side === "caller" ? [canon] : [])));
@@ -35,7 +35,7 @@ function isToldOtherwise(shown: Shown, path: Path): boolean {
 }
 
 function givenWords({ output }: ToolOutput): string {
-  return squeeze(canonOf(output)).trim();
+  return stripBlanks(canonOf(output)).trim();
 }
 
 /** The shown items are the end of a path, or all of it, or all that is left of it. */
@@ -45,8 +45,14 @@ function matchEnd(shown: Shown, path: Path, history: History): Match {
   const count = countRuns(shown.items.slice(0, shown.end));
   const isTail = countRuns(lastOf(path, count)) > count;
   const isAllThatIsLeft = path.isAbridged && !isTail;
-  const parts = isAllThatIsLeft ? accountOf(named, shown.end) : divide(named, shown.end);
-  return { history, path, isTail, account: isAllThatIsLeft ? undefined : besideOf(named, shown.end, path), ...parts };
+  const parts = isAllThatIsLeft ? callerVersionOf(named, shown.end) : divide(named, shown.end);
+  return {
+    history,
+    path,
+    isTail,
+    callerVersion: isAllThatIsLeft ? undefined : extrasOf(named, shown.end, path),
+    ...parts,
+  };
 }
 
 /** Some callers show answers without words, and some do not. */
@@ -62,7 +68,7 @@ export async function matchTail(
   chain: Chain,
   session: Session,
   shown: Shown,
-  { isOneTalk, showAll }: Ways,
+  { isOneTalk, showAll }: CallerHabits,
 ): Promise<Match | undefined> {
   const history = historyOf(shown);
   const candidates = await findCandidates(store, chain, session, history);

@@ -5,7 +5,7 @@
 import type { Content, Item } from "../item.ts";
 import type { Path, Track } from "./path.ts";
 import type { Shown } from "./shown.ts";
-import { canonicalJson, canonOf, canonOfOther, sideOf, squeeze } from "./runs.ts";
+import { canonicalJson, canonOf, canonOfOther, sideOf, stripBlanks } from "./runs.ts";
 
 /** A beginning of the shown items. */
 export interface Beginning {
@@ -144,5 +144,5 @@ function isSame(ours: Item, theirs: Item, names: Map<string, string>): boolean {
 /** The same words in whatever parts, ignoring trailing blanks and blank lines. */
 export function isSameText(ours: Content, theirs: Content): boolean {
   const [one, other] = [canonOf(ours), canonOf(theirs)];
-  return one === other || squeeze(one) === squeeze(other);
+  return one === other || stripBlanks(one) === stripBlanks(other);
 }

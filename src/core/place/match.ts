@@ -1,4 +1,4 @@
-/** Finds the thread of a session that a caller's own account of the conversation belongs to. */
+/** Finds the thread of a session that a caller's own version of the conversation belongs to. */
 import type { Chain } from "./chain.ts";
 import { matchStep, matchTail } from "./ending.ts";
 import { type Item, isSteering } from "../item.ts";
@@ -7,18 +7,18 @@ import { maxTwins, type Session, type SessionStore, type Twin } from "../store.t
 import { type Beginning, findKnown } from "./known.ts";
 import { noPath, type Path } from "./path.ts";
 import { type Run, sideOf, toRuns } from "./runs.ts";
-import { accountOf, besideOf, divide, type Shown, steeringOf, withOwnIds } from "./shown.ts";
+import { callerVersionOf, extrasOf, divide, type Shown, steeringOf, withOwnIds } from "./shown.ts";
 import { isSameSteering } from "./steering.ts";
 
 export interface Match {
   readonly history: History;
   readonly path: Path;
-  /** What the model sees in place of a path with gaps: the caller's own account of it. */
+  /** What the model sees in place of a path with gaps: the caller's own version of it. */
   readonly instead?: readonly Item[] | undefined;
   /** The request is word for word what is remembered and what is new: the model may see just that. */
   readonly isVerbatim?: boolean | undefined;
-  /** The caller's own account of the path, if it or the path has something beside the words. */
-  readonly account?: readonly Item[] | undefined;
+  /** The caller's own version of the path, if it or the path has something beside the words. */
+  readonly callerVersion?: readonly Item[] | undefined;
   /** Only the end of the path was shown. */
   readonly isTail?: boolean | undefined;
   /** What the request does not show was not said: only its own system messages apply. */
@@ -30,7 +30,7 @@ export interface Match {
 }
 
 /** What is known of a session's callers. */
-export interface Ways {
+export interface CallerHabits {
   /** The session's hint names one conversation. */
   readonly isOneTalk: boolean;
   /** They show all that was said, never only its end. */
@@ -39,20 +39,20 @@ export interface Ways {
 
 /**
  * A thread that has all of the shown history, from its root or, for callers that show only the end, as its end; then
- * the longest beginning that a turn ends with. Otherwise the caller's account stands alone.
+ * the longest beginning that a turn ends with. Otherwise the caller's version stands alone.
  */
 export async function matchHistory(
   store: SessionStore,
   chain: Chain,
   session: Session,
   shown: Shown,
-  ways: Ways,
+  habits: CallerHabits,
 ): Promise<Match> {
   const step = await matchStep(store, session, shown);
   if (step !== undefined) return step;
   const fromRoot = await matchFromRoot(store, chain, session, shown);
   if (fromRoot?.isWhole === true) return fromRoot;
-  const tail = await matchTail(store, chain, session, shown, ways);
+  const tail = await matchTail(store, chain, session, shown, habits);
   return tail ?? fromRoot ?? foreign(shown);
 }
 
@@ -108,10 +108,10 @@ async function meet(
   const { path } = twin;
   const history = isWhole && !twin.hasChildren ? "matched" : "forked";
   const named = withOwnIds(shown, end, path);
-  if (path.isAbridged) return { isWhole, history, path, ...accountOf(named, end) };
+  if (path.isAbridged) return { isWhole, history, path, ...callerVersionOf(named, end) };
   const isVerbatim = path === current && known.length === shown.end && isPlain(shown, known, path);
-  const account = isVerbatim ? undefined : besideOf(named, end, path);
-  return { isWhole, history, path, isVerbatim, account, ...divide(named, end, known) };
+  const callerVersion = isVerbatim ? undefined : extrasOf(named, end, path);
+  return { isWhole, history, path, isVerbatim, callerVersion, ...divide(named, end, known) };
 }
 
 interface ReadTwin extends Pick<Twin, "hasChildren"> {

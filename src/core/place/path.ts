@@ -3,7 +3,7 @@
  * nobody has to search a long thread. A path grows with its thread and is not copied.
  */
 import { type Content, type Dialect, type Item, isSteering } from "../item.ts";
-import { bringIntoForce } from "./force.ts";
+import { mergeSteering } from "./force.ts";
 import { type Run, sideOf } from "./runs.ts";
 import type { PathTurn, Session, SessionStore } from "../store.ts";
 import { settledLength } from "./tools.ts";
@@ -100,8 +100,8 @@ export function extend(path: Path, turn: PathTurn): Path {
     isAbridged: path.isAbridged || isAbridged(turn),
     hasCalls,
     isPlain,
-    hasBeside: path.hasBeside || turn.input.some((item) => !isSteering(item) && hasBeside(item)),
-    steering: bringIntoForce(path.steering, turn.input.filter(isSteering)),
+    hasBeside: path.hasBeside || turn.input.some((item) => !isSteering(item) && hasExtras(item)),
+    steering: mergeSteering(path.steering, turn.input.filter(isSteering)),
     lastSide,
     track,
   };
@@ -118,14 +118,14 @@ function isAbridged({ gap, output }: PathTurn): boolean {
 }
 
 /** It carries something beside its words: a name, or fields only its dialect knows. */
-export function hasBeside(item: Item): boolean {
+export function hasExtras(item: Item): boolean {
   switch (item.type) {
     case "message":
-      return item.extra !== undefined || item.name !== undefined || hasPartsBeside(item.content);
+      return item.extra !== undefined || item.name !== undefined || hasPartExtras(item.content);
     case "tool-call":
       return item.extra !== undefined;
     case "tool-output":
-      return item.extra !== undefined || hasPartsBeside(item.output);
+      return item.extra !== undefined || hasPartExtras(item.output);
     case "reasoning":
     case "compaction":
     case "other":
@@ -134,7 +134,7 @@ export function hasBeside(item: Item): boolean {
 }
 
 /** A part of a content carries such fields, of this dialect if given; or says how an image or file is to be seen. */
-export function hasPartsBeside(content: Content, dialect?: Dialect): boolean {
+export function hasPartExtras(content: Content, dialect?: Dialect): boolean {
   if (typeof content === "string") return false;
   return content.some((part) => {
     if (part.type === "image") return part.detail !== undefined;

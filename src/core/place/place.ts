@@ -6,7 +6,7 @@ import type { Item } from "../item.ts";
 import type { Match } from "./match.ts";
 import { noPath, type Path, readThread } from "./path.ts";
 import { leaveAll, type Queue } from "./queue.ts";
-import { continueSession, type UnkeptSession } from "./session.ts";
+import { continueSession, type UnstoredSession } from "./session.ts";
 import type { Session, SessionMove, SessionStore, StoredTurn } from "../store.ts";
 import type { Ask } from "../turn.ts";
 
@@ -19,7 +19,7 @@ export interface Place extends Match {
   readonly by: "response" | "conversation" | "hint" | "nothing";
 }
 
-export interface Seeker {
+export interface Requester {
   readonly owner: string;
   /** What the request says about its session. */
   readonly hint: string | undefined;
@@ -47,16 +47,22 @@ export interface PlaceParts {
   readonly chain: Chain;
   readonly newSessionId: () => string;
   /** Sessions just being begun, by owner and hint. */
-  readonly unkept: Map<string, UnkeptSession>;
+  readonly unstored: Map<string, UnstoredSession>;
   /** All sessions count as resending their history, from the start. */
   readonly alwaysResends: () => boolean;
 }
 
 /** `whenLeft` collects what must be called when the turn is over, or no place was found. */
-export function findPlace(parts: PlaceParts, ask: Ask<Item>, seeker: Seeker, whenLeft: (() => void)[]): Promise<Place> {
-  if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, seeker, whenLeft);
-  if (ask.conversationId !== undefined) return continueConversation(parts, ask, ask.conversationId, seeker, whenLeft);
-  if (seeker.hint !== undefined) return continueSession(parts, ask, seeker, seeker.hint, whenLeft);
+export function findPlace(
+  parts: PlaceParts,
+  ask: Ask<Item>,
+  requester: Requester,
+  whenLeft: (() => void)[],
+): Promise<Place> {
+  if (ask.previousId !== undefined) return continueResponse(parts, ask, ask.previousId, requester, whenLeft);
+  if (ask.conversationId !== undefined)
+    return continueConversation(parts, ask, ask.conversationId, requester, whenLeft);
+  if (requester.hint !== undefined) return continueSession(parts, ask, requester, requester.hint, whenLeft);
   const history = ask.keep === "yes" ? "new" : "stateless";
   return Promise.resolve({ history, path: noPath, input: ask.items, by: "nothing", ...outside });
 }
@@ -75,7 +81,7 @@ async function continueResponse(
   { store, queue }: PlaceParts,
   ask: Ask<Item>,
   previousId: string,
-  { owner, signal, stands, memory }: Seeker,
+  { owner, signal, stands, memory }: Requester,
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const remembered = memory?.find(previousId);
@@ -127,7 +133,7 @@ async function continueConversation(
   { store, queue }: PlaceParts,
   ask: Ask<Item>,
   conversationId: string,
-  { owner, signal, stands }: Seeker,
+  { owner, signal, stands }: Requester,
   whenLeft: (() => void)[],
 ): Promise<Place> {
   const found = await findConversation(store, owner, conversationId);

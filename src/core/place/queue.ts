@@ -1,6 +1,6 @@
 /** One turn at a time per key, in order of arrival, with a bound on those who wait. */
 import { GatewayError } from "../errors.ts";
-import type { Neighbours } from "../neighbours.ts";
+import type { Peers } from "../peers.ts";
 
 export interface Queue {
   /**
@@ -17,8 +17,8 @@ export interface Queue {
 }
 
 /** `maxWaiting` is read whenever somebody has to wait: it may change. It counts those waiting in this gateway. */
-export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbours, "enter">): Queue {
-  const enterLine = neighbours === undefined ? createLines() : createSharedLines(neighbours);
+export function createQueue(maxWaiting: () => number, peers?: Pick<Peers, "enter">): Queue {
+  const enterLine = peers === undefined ? createLines() : createSharedLines(peers);
   /** How many in this gateway hold a key or wait for it. */
   const present = new Map<string, number>();
   let waiting = 0;
@@ -32,7 +32,7 @@ export function createQueue(maxWaiting: () => number, neighbours?: Pick<Neighbou
   const isIdle = (key: string): boolean => !present.has(key);
   return {
     // Who waits elsewhere is not known here.
-    isFree: neighbours === undefined ? isIdle : () => false,
+    isFree: peers === undefined ? isIdle : () => false,
     isIdle,
     waiting: () => waiting,
     async enter(key, signal, stands, behind) {
@@ -75,12 +75,12 @@ function checkRoom(waiting: number, most: number): void {
 }
 
 /** Gateways share one line: whoever waited in a local one first could be overtaken on another gateway. */
-function createSharedLines(neighbours: Pick<Neighbours, "enter">): Neighbours["enter"] {
+function createSharedLines(peers: Pick<Peers, "enter">): Peers["enter"] {
   const enterHere = createLines();
   return async (key, signal, stands, behind) => {
-    const leaveShared = await neighbours.enter(key, signal, stands, behind);
+    const leaveShared = await peers.enter(key, signal, stands, behind);
     try {
-      // Neighbours may lose their promises; turns of one gateway then still wait for each other.
+      // Peers may lose their promises; turns of one gateway then still wait for each other.
       const leaveHere = await enterHere(key, signal);
       return () => [leaveHere, leaveShared].forEach((leave) => leave());
     } catch (thrown) {
@@ -91,7 +91,7 @@ function createSharedLines(neighbours: Pick<Neighbours, "enter">): Neighbours["e
 }
 
 /** The lines of one gateway. */
-function createLines(): Neighbours["enter"] {
+function createLines(): Peers["enter"] {
   /** Who waits behind the running turn of a key. No entry: nothing runs. */
   const lines = new Map<string, (() => void)[]>();
   return async (key, signal, stands) => {
@@ -111,14 +111,14 @@ function createLines(): Neighbours["enter"] {
 function waitIn(line: (() => void)[], signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const go = () => {
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", abandon);
       resolve();
     };
-    const giveUp = () => {
+    const abandon = () => {
       line.splice(line.indexOf(go), 1);
       reject(signal.reason);
     };
     line.push(go);
-    signal.addEventListener("abort", giveUp, { once: true });
+    signal.addEventListener("abort", abandon, { once: true });
   });
 }

@@ -73,24 +73,24 @@ export function toRuns(items: readonly Item[]): readonly Run[] {
 }
 
 /** The items of a run, with their positions. */
-export interface Stretch {
+export interface Segment {
   readonly side: Run["side"];
   readonly items: Item[];
   readonly places: number[];
 }
 
-/** The stretches in which one side speaks, one for each run of `toRuns`. */
-export function toStretches(items: readonly Item[]): readonly Stretch[] {
-  const stretches: Stretch[] = [];
-  let last: Stretch | undefined;
+/** The segments in which one side speaks, one for each run of `toRuns`. */
+export function toSegments(items: readonly Item[]): readonly Segment[] {
+  const segments: Segment[] = [];
+  let last: Segment | undefined;
   for (const [place, item] of items.entries()) {
     const side = sideOf(item);
     if (side === undefined) continue;
-    if (side !== last?.side) stretches.push((last = { side, items: [], places: [] }));
+    if (side !== last?.side) segments.push((last = { side, items: [], places: [] }));
     last.items.push(item);
     last.places.push(place);
   }
-  return stretches.filter((stretch) => stretch.items.some(isWord));
+  return segments.filter((segment) => segment.items.some(isWord));
 }
 
 function toCanon(
@@ -158,11 +158,11 @@ function canonOfPart(part: Part): string {
 }
 
 function normalise(text: string): string {
-  return isLoose(text) ? squeeze(text).trim() : text;
+  return needsStripping(text) ? stripBlanks(text).trim() : text;
 }
 
 /** Almost no text is, and checking line by line is faster than one pattern for all. */
-function isLoose(text: string): boolean {
+function needsStripping(text: string): boolean {
   if (text.trim() !== text || text.includes("\r")) return true;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
     const before = text[at - 1];
@@ -172,7 +172,7 @@ function isLoose(text: string): boolean {
 }
 
 /** Without trailing blanks. Blank lines do not count either: clients that merge messages put some between them. */
-export function squeeze(text: string): string {
+export function stripBlanks(text: string): string {
   const lines: string[] = [];
   for (const each of text.replaceAll("\r\n", "\n").replaceAll("\r", "\n").split("\n")) {
     const line = each.trimEnd();

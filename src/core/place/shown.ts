@@ -2,7 +2,7 @@
 import { type Item, isRemoved, isSteering } from "../item.ts";
 import type { Beginning } from "./known.ts";
 import type { Match } from "./match.ts";
-import { hasBeside, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
+import { hasExtras, hasGap, itemsOf, type Path, talkFrom, turnsOf } from "./path.ts";
 import { isWord, type Run, sideOf, toRuns } from "./runs.ts";
 
 /** A request's items, told apart: what was said before, and what is new. */
@@ -84,18 +84,18 @@ export function callIdsOf(items: readonly Item[]): readonly string[] {
   return callIds;
 }
 
-/** Most accounts are words alone, so a quick check comes first. */
-export function besideOf({ items }: Shown, end: number, path: Path): Match["account"] {
+/** Most versions are words alone, so a quick check comes first. */
+export function extrasOf({ items }: Shown, end: number, path: Path): Match["callerVersion"] {
   if (path.hasBeside) return items.slice(0, end);
   for (let index = 0; index < end; index += 1) {
     const item = items[index];
-    if (item !== undefined && hasBeside(item) && !isSteering(item)) return items.slice(0, end);
+    if (item !== undefined && hasExtras(item) && !isSteering(item)) return items.slice(0, end);
   }
   return undefined;
 }
 
-/** The caller's own account in place of a path that has lost something. */
-export function accountOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | "input"> {
+/** The caller's own version in place of a path that has lost something. */
+export function callerVersionOf(shown: Shown, end: number): Pick<Match, "instead" | "base" | "input"> {
   const instead = shown.items.slice(0, end).filter((item) => !isSteering(item));
   return { instead, ...divide(shown, end) };
 }

@@ -14,7 +14,7 @@ export function mayFollow(first: Ask<Item>, ask: Ask<Item>): boolean {
 }
 
 /** A request that repeats the session's first question under other instructions does not continue it. */
-export function asksAnew(path: Path, items: readonly Item[]): boolean {
+export function restartsConversation(path: Path, items: readonly Item[]): boolean {
   const before = path.steering.filter(isInstruction);
   if (path.length !== 1 || before.length === 0) return false;
   const own = items.filter(isInstruction);

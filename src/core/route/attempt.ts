@@ -1,28 +1,28 @@
-/** One attempt at a lane: bounds what it says, and reports to the witness how it went. */
-import { saidTooMuch, sizeOf } from "./bound.ts";
+/** One attempt at a lane: bounds what it says, and reports to the observer how it went. */
+import { answerTooLong, sizeOf } from "./bound.ts";
 import type { Delta } from "../delta.ts";
 import { toGatewayError } from "../errors.ts";
 import type { Lane } from "./lane.ts";
-import type { suit } from "./suit.ts";
+import type { adaptTurn } from "./adapt.ts";
 import { type Finish, isCutOff, type Turn, type Usage } from "../turn.ts";
-import type { Attempt, Witness } from "../witness.ts";
+import type { Attempt, Observer } from "../observer.ts";
 
 /** The deltas of a lane that is asked now, in its caller's terms. If it says too much, the turn fails. */
 export function attempt(
   lane: Pick<Lane, "name" | "maxAnswerCharacters">,
-  { turn, restore }: ReturnType<typeof suit>,
+  { turn, restore }: ReturnType<typeof adaptTurn>,
   stream: (turn: Turn) => AsyncIterable<readonly Delta[]>,
   signal: AbortSignal,
-  witness?: Pick<Witness, "asked">,
+  observer?: Pick<Observer, "asked">,
 ): AsyncIterator<readonly Delta[]> {
   let said = 0;
-  let asked = witness?.asked(lane.name, turn);
+  let asked = observer?.asked(lane.name, turn);
   let usage: Usage | undefined;
   let finish: Finish = "stop";
 
   function end(outcome: Attempt["outcome"], code?: Attempt["code"]): void {
     // A cancelled adapter may end in any way.
-    asked?.over(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
+    asked?.ended(signal.aborted ? { outcome: "cancelled", usage } : { outcome, code, usage });
     asked = undefined;
   }
 
@@ -30,7 +30,7 @@ export function attempt(
     end("failed", toGatewayError(thrown).code);
   }
 
-  function hear(batch: readonly Delta[]): void {
+  function inspect(batch: readonly Delta[]): void {
     for (const delta of batch) {
       said += sizeOf(delta);
       if (delta.type === "usage") usage = delta.usage;
@@ -58,11 +58,11 @@ export function attempt(
           end(isCutOff(finish) ? "incomplete" : "completed");
           return step;
         }
-        hear(step.value);
+        inspect(step.value);
         if (said <= lane.maxAnswerCharacters)
           return restore === undefined ? step : { done: false, value: restore(step.value) };
         await deltas.return?.();
-        throw saidTooMuch(lane);
+        throw answerTooLong(lane);
       } catch (thrown) {
         fail(thrown);
         throw thrown;

@@ -5,7 +5,7 @@ import type { Extra } from "../item.ts";
 import type { Lane } from "./lane.ts";
 
 /** The failure of a lane that said more. */
-export function saidTooMuch(lane: Pick<Lane, "name" | "maxAnswerCharacters">): GatewayError {
+export function answerTooLong(lane: Pick<Lane, "name" | "maxAnswerCharacters">): GatewayError {
   return new GatewayError(
     "adapter_protocol",
     `The adapter's answer is longer than ${lane.maxAnswerCharacters} characters (gateway.adapters.${lane.name}.max_answer_characters).`,

@@ -31,13 +31,13 @@ export interface BreakerState {
   readonly why?: string | undefined;
 }
 
-/** Hears when it opens, with the last failure, and when it closes again. */
-export interface BreakerWitness {
-  rests(why: string | undefined): void;
-  isBack(): void;
+/** Is told when it opens, with the last failure, and when it closes again. */
+export interface BreakerObserver {
+  opened(why: string | undefined): void;
+  closed(): void;
 }
 
-export function createBreaker(settings: BreakerSettings, now: () => Date, witness?: BreakerWitness): Breaker {
+export function createBreaker(settings: BreakerSettings, now: () => Date, observer?: BreakerObserver): Breaker {
   const { failures: maxFailures, openMs } = settings;
   let failures = 0;
   let lastWhy: string | undefined;
@@ -64,13 +64,13 @@ export function createBreaker(settings: BreakerSettings, now: () => Date, witnes
       failures = 0;
       if (opensUntil === undefined) return;
       change(undefined);
-      witness?.isBack();
+      observer?.closed();
     } else if (outcome === "failed") {
       lastWhy = why;
       const wasOpen = opensUntil !== undefined;
       if (++failures < maxFailures) return;
       change(now().getTime() + openMs);
-      if (!wasOpen) witness?.rests(why);
+      if (!wasOpen) observer?.opened(why);
     } else if (opensUntil !== undefined) {
       opensUntil = now().getTime();
     }

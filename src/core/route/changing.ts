@@ -14,8 +14,8 @@ export interface ChangingRoute extends Route {
 }
 
 export function createChangingRoute(first: Route): ChangingRoute {
-  let current = createWay(first);
-  const ways = new Set([current]);
+  let current = createRouteInUse(first);
+  const routes = new Set([current]);
 
   async function during<Result>(work: (route: Route) => Promise<Result>): Promise<Result> {
     const { route, enter } = current;
@@ -31,7 +31,7 @@ export function createChangingRoute(first: Route): ChangingRoute {
     stream: (turn, signal, tell) => ({
       // Entered with the first step: a stream never pulled would never leave.
       [Symbol.asyncIterator]: () =>
-        walk(() => {
+        pullThrough(() => {
           const { route, enter } = current;
           return { deltas: route.stream(turn, signal, tell)[Symbol.asyncIterator](), leave: enter() };
         }),
@@ -42,17 +42,17 @@ export function createChangingRoute(first: Route): ChangingRoute {
     states: () => current.route.states(),
     async change(next) {
       const old = current;
-      current = createWay(next);
-      ways.add(current);
+      current = createRouteInUse(next);
+      routes.add(current);
       await old.empty();
-      await old.close().finally(() => ways.delete(old));
+      await old.close().finally(() => routes.delete(old));
     },
-    close: () => closeAll(ways),
+    close: () => closeAll(routes),
   };
 }
 
 /** A route, and who is on it. */
-interface Way {
+interface RouteInUse {
   readonly route: Route;
   /** The returned function must be called on leaving, and may be called again. */
   enter(): () => void;
@@ -61,21 +61,21 @@ interface Way {
   close(): Promise<void>;
 }
 
-function createWay(route: Route): Way {
-  const travellers = new Set<Promise<void>>();
+function createRouteInUse(route: Route): RouteInUse {
+  const users = new Set<Promise<void>>();
   let closing: Promise<void> | undefined;
   return {
     route,
     enter() {
       const { promise, resolve } = Promise.withResolvers<void>();
-      travellers.add(promise);
+      users.add(promise);
       return () => {
-        travellers.delete(promise);
+        users.delete(promise);
         resolve();
       };
     },
     async empty() {
-      await Promise.all(travellers);
+      await Promise.all(users);
     },
     close: () => (closing ??= route.close()),
   };
@@ -84,7 +84,7 @@ function createWay(route: Route): Way {
 type Deltas = AsyncIterator<readonly Delta[]>;
 
 /** The deltas of a way that is entered with the first step and left at their end, however they end. */
-function walk(take: () => { readonly deltas: Deltas; readonly leave: () => void }): Deltas {
+function pullThrough(take: () => { readonly deltas: Deltas; readonly leave: () => void }): Deltas {
   let taken: ReturnType<typeof take> | undefined;
   return {
     next() {

@@ -63,7 +63,7 @@ function withoutEnd(group: string): string {
 type Own = { readonly group: string; readonly name: string; readonly kind?: never } | { readonly kind: "search" };
 
 /** A tool on its own, with its group's description in front. */
-export function standAlone(
+export function toStandaloneTool(
   tool: Exclude<Tool, { type: "other" }>,
   { name: group, description: common }: ToolGroup,
   names: JoinedNames,

@@ -2,7 +2,7 @@
 import { type Breaker, type BreakerSettings, createBreaker } from "./breaker.ts";
 import type { ModelNames } from "./models.ts";
 import type { Adapter } from "../ports.ts";
-import type { Witness } from "../witness.ts";
+import type { Observer } from "../observer.ts";
 
 /** An adapter as the operator configured it. */
 export interface Lane {
@@ -31,35 +31,38 @@ export interface RetrySettings {
 }
 
 /** A lane, and where turns go from it. */
-export interface Station {
+export interface LaneStep {
   readonly lane: Lane;
   readonly breaker: Breaker | undefined;
   /** Itself, then its fallbacks, each once. */
-  readonly path: readonly Station[];
+  readonly path: readonly LaneStep[];
 }
 
-export function createStations(
+export function createLaneSteps(
   lanes: readonly Lane[],
   now: () => Date,
-  witness?: Pick<Witness, "rests" | "isBack">,
-): ReadonlyMap<string, Station> {
-  const stations = new Map<string, Station & { path: readonly Station[] }>();
+  observer?: Pick<Observer, "breakerOpened" | "breakerClosed">,
+): ReadonlyMap<string, LaneStep> {
+  const steps = new Map<string, LaneStep & { path: readonly LaneStep[] }>();
   for (const lane of lanes) {
-    if (stations.has(lane.name)) throw new Error(`There are two lanes named '${lane.name}'.`);
+    if (steps.has(lane.name)) throw new Error(`There are two lanes named '${lane.name}'.`);
     const { name } = lane;
-    const told = { rests: (why = "") => witness?.rests(name, why), isBack: () => witness?.isBack(name) };
+    const told = {
+      opened: (why = "") => observer?.breakerOpened(name, why),
+      closed: () => observer?.breakerClosed(name),
+    };
     const breaker = lane.breaker && createBreaker(lane.breaker, now, told);
-    stations.set(lane.name, { lane, breaker, path: [] });
+    steps.set(lane.name, { lane, breaker, path: [] });
   }
-  for (const station of stations.values()) {
-    const names = new Set([station.lane.name, ...(station.lane.fallback ?? [])]);
-    station.path = Array.from(names, (name) => stationOf(stations, name, `the fallback of '${station.lane.name}'`));
+  for (const step of steps.values()) {
+    const names = new Set([step.lane.name, ...(step.lane.fallback ?? [])]);
+    step.path = Array.from(names, (name) => laneStepOf(steps, name, `the fallback of '${step.lane.name}'`));
   }
-  return stations;
+  return steps;
 }
 
-export function stationOf(stations: ReadonlyMap<string, Station>, name: string, namedBy: string): Station {
-  const station = stations.get(name);
-  if (station === undefined) throw new Error(`There is no lane '${name}', which ${namedBy} names.`);
-  return station;
+export function laneStepOf(steps: ReadonlyMap<string, LaneStep>, name: string, namedBy: string): LaneStep {
+  const step = steps.get(name);
+  if (step === undefined) throw new Error(`There is no lane '${name}', which ${namedBy} names.`);
+  return step;
 }

@@ -1,13 +1,13 @@
 /** A turn's way to an adapter: the lane that its model names, retried where that is safe, then its fallbacks. */
 import type { BreakerState } from "./breaker.ts";
 import { closeAll } from "../closing.ts";
-import { type Chance, travel } from "./journey.ts";
-import { createStations, type Lane, type Station, stationOf } from "./lane.ts";
+import { type Timing, dispatchTurn } from "./dispatch.ts";
+import { createLaneSteps, type Lane, type LaneStep, laneStepOf } from "./lane.ts";
 import { createModelTable, isWholeName } from "./models.ts";
 import type { Adapter, Tell } from "../ports.ts";
-import { suit } from "./suit.ts";
+import { adaptTurn } from "./adapt.ts";
 import type { Turn } from "../turn.ts";
-import type { Witness } from "../witness.ts";
+import type { Observer } from "../observer.ts";
 
 export type { Lane };
 
@@ -24,23 +24,23 @@ interface LaneState extends BreakerState {
   readonly name: string;
 }
 
-export interface RouteParts extends Chance {
+export interface RouteParts extends Timing {
   readonly lanes: readonly Lane[];
   readonly defaultLane: string;
   /** From a model's name, or a prefix of names (`gpt-*`), to a lane's name. */
   readonly byModel?: Readonly<Record<string, string>> | undefined;
   /** Absent: nobody counts. */
-  readonly witness?: Witness | undefined;
+  readonly observer?: Observer | undefined;
 }
 
 export function createRoute(parts: RouteParts): Route {
-  const { lanes, byModel = {}, now, random, wait, witness } = parts;
-  const stations = createStations(lanes, now, witness);
-  const pick = createPicker(parts, stations);
+  const { lanes, byModel = {}, now, random, wait, observer } = parts;
+  const steps = createLaneSteps(lanes, now, observer);
+  const pick = createPicker(parts, steps);
   return {
     stream(turn, signal, tell = ignore) {
       const { path } = pick(turn.model);
-      return { [Symbol.asyncIterator]: () => travel({ path, turn, signal, tell, now, random, wait, witness }) };
+      return { [Symbol.asyncIterator]: () => dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }) };
     },
     contextWindow(model) {
       const { lane } = pick(model);
@@ -50,7 +50,7 @@ export function createRoute(parts: RouteParts): Route {
     models: () => listModels(parts, Object.keys(byModel).filter(isWholeName), (model) => pick(model).lane),
     close: () => closeAll(new Set(lanes.map(({ adapter }) => adapter))),
     states: () =>
-      Array.from(stations.values(), ({ lane, breaker }) => ({
+      Array.from(steps.values(), ({ lane, breaker }) => ({
         name: lane.name,
         ...(breaker?.state() ?? alwaysClosed),
       })),
@@ -63,22 +63,22 @@ const alwaysClosed: BreakerState = { state: "closed", failures: 0, opensUntil: u
 /** The operator's table decides, else the lane known for the name, else the default. */
 function createPicker(
   { lanes, defaultLane, byModel = {} }: RouteParts,
-  stations: ReadonlyMap<string, Station>,
-): (asked: string) => Station {
-  const usual = stationOf(stations, defaultLane, "the default");
-  for (const [model, name] of Object.entries(byModel)) stationOf(stations, name, `the model '${model}'`);
+  steps: ReadonlyMap<string, LaneStep>,
+): (asked: string) => LaneStep {
+  const usual = laneStepOf(steps, defaultLane, "the default");
+  for (const [model, name] of Object.entries(byModel)) laneStepOf(steps, name, `the model '${model}'`);
   const chosen = createModelTable(byModel);
   const knownFor = new Map<string, string>();
   for (const { name, models } of [usual.lane, ...lanes]) {
     for (const model of models.known) if (!knownFor.has(model)) knownFor.set(model, name);
   }
-  return (asked) => stations.get(chosen(asked) ?? knownFor.get(asked) ?? defaultLane) ?? usual;
+  return (asked) => steps.get(chosen(asked) ?? knownFor.get(asked) ?? defaultLane) ?? usual;
 }
 
 async function countTokens({ adapter, models }: Lane, turn: Turn, signal: AbortSignal): Promise<number | undefined> {
   if (adapter.countTokens === undefined) return undefined;
   const named = { ...turn, model: models.resolve(turn.model) };
-  return adapter.countTokens(suit(named, adapter, ignore).turn, signal);
+  return adapter.countTokens(adaptTurn(named, adapter, ignore).turn, signal);
 }
 
 /**

@@ -50,7 +50,7 @@ export function fitWindow(
 
   const [newest = 0, ...older] = findStarts(items, isQuestion);
   if (!keep(findSteering(items))) return undefined;
-  /** Where the stretches that may be left out begin, and what follows them. */
+  /** Where the parts that may be left out begin, and what follows them. */
   let starts = older;
   let behind = newest;
   if (!keep(range(newest, items.length))) {

@@ -1,12 +1,12 @@
 /** Metrics of adapters: turns by outcome, time, tokens, retries and fallbacks. */
 import type { Usage } from "../../core/turn.ts";
-import type { Asked, Attempt, Witness } from "../../core/witness.ts";
+import type { AttemptObserver, Attempt, Observer } from "../../core/observer.ts";
 import { type Family, type Labels, toCounter, toHistogram } from "./family.ts";
 import { createHistogram, type Histogram, turnBounds } from "./histogram.ts";
 
-export interface AdapterCounts extends Pick<Witness, "askedAgain"> {
-  asked(adapter: string): Asked;
-  handedOn(adapter: string): void;
+export interface AdapterCounts extends Pick<Observer, "retried"> {
+  asked(adapter: string): AttemptObserver;
+  fellBack(adapter: string): void;
   /** Includes named adapters that were never asked. */
   read(names: readonly string[]): readonly Family[];
 }
@@ -25,10 +25,10 @@ export function createAdapterCounts(nowMs: () => number): AdapterCounts {
     asked(adapter) {
       const count = find(adapter);
       const since = nowMs();
-      return { over: (attempt) => add(count, attempt, nowMs() - since) };
+      return { ended: (attempt) => add(count, attempt, nowMs() - since) };
     },
-    askedAgain: (adapter) => void find(adapter).retries++,
-    handedOn: (adapter) => void find(adapter).fallbacks++,
+    retried: (adapter) => void find(adapter).retries++,
+    fellBack: (adapter) => void find(adapter).fallbacks++,
     read(names) {
       for (const name of names) find(name);
       return toFamilies([...byName]);

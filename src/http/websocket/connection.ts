@@ -8,21 +8,21 @@ import { toHeldBytes } from "../held.ts";
 import type { Terms } from "../terms.ts";
 import { findLane, findSteer, type Steer, steerMethod, toErrorFrame, toSteerFailed } from "./frames.ts";
 import { createLaneMemories } from "./memory.ts";
-import { answerFrame, type Frame, frameMethod, type Line } from "./turn.ts";
+import { answerFrame, type Frame, frameMethod, type TurnConnection } from "./turn.ts";
 import { createFrameWriter, type FrameWriter } from "./writer.ts";
 
 export interface Connection {
   /** Lets the running response end, then closes. */
-  retire(parting: Parting): void;
+  retire(closePlan: ClosePlan): void;
   /** Ends it at once. */
   cut(): void;
 }
 
-interface Parting {
+interface ClosePlan {
   readonly closeCode: number;
   readonly reason: GatewayError;
   /** An idle client is told too. */
-  readonly isAlwaysTold: boolean;
+  readonly isAlwaysSent: boolean;
 }
 
 interface Waiting extends Frame {
@@ -39,7 +39,7 @@ const maxUncounted = 64 * 1024;
 /** How long a client may take to answer a ping. */
 const maxSilenceMs = 60_000;
 /** How long it may take to close when it has nothing left to read. */
-const maxGoodbyeMs = 500;
+const maxCloseMs = 500;
 const minuteMs = 60_000;
 const maxTimerMs = 2_147_483_647;
 
@@ -49,40 +49,40 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   const { owner } = request.token;
   const memories = createLaneMemories(limits.maxBodyBytes, () => remembered.hold(owner));
   const writer = createFrameWriter(socket, request.raw.socket, limits);
-  const line: Line = { request, writer, memories };
+  const connection: TurnConnection = { request, writer, memories };
   const waiting: Waiting[] = [];
   /** The memory of the waiting frames and of the one being answered. */
   const frames = held.hold(owner);
   let running: AbortController | undefined;
-  let parting: Parting | undefined;
+  let closePlan: ClosePlan | undefined;
 
   async function answerAll(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined && writer.isOpen; next = waiting.shift()) {
       running = new AbortController();
       if (next.isRefusal) await writer.write([next.text]);
-      else await answerFrame(current(), line, next, running);
+      else await answerFrame(current(), connection, next, running);
       frames.add(-next.heldBytes);
-      if (parting !== undefined) break;
+      if (closePlan !== undefined) break;
     }
     running = undefined;
-    if (parting !== undefined) part(parting);
+    if (closePlan !== undefined) closeWith(closePlan);
   }
 
-  function part({ closeCode, reason, isAlwaysTold }: Parting): void {
+  function closeWith({ closeCode, reason, isAlwaysSent }: ClosePlan): void {
     if (!writer.isOpen) return;
     const unanswered = waiting.map(({ text, isRefusal }) =>
       isRefusal ? text : toErrorFrame(reason, findLane(text, limits)),
     );
     if (unanswered.length > 0) void writer.write(unanswered);
-    else if (isAlwaysTold) void writer.write([toErrorFrame(reason)]);
-    const hasReadAll = pulse.hasReadAll();
+    else if (isAlwaysSent) void writer.write([toErrorFrame(reason)]);
+    const hasReadAll = heartbeat.hasReadAll();
     socket.close(closeCode, reason.code);
-    if (hasReadAll) hurryGoodbye(socket);
+    if (hasReadAll) cutUnlessClosed(socket);
   }
 
-  function retire(chosen: Parting): void {
-    parting ??= chosen;
-    if (running === undefined) part(parting);
+  function retire(chosen: ClosePlan): void {
+    closePlan ??= chosen;
+    if (running === undefined) closeWith(closePlan);
   }
 
   /** Throws if there is no room for another frame. */
@@ -96,23 +96,23 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 
   /** Sent in order: clients that count answers would take it for the answer to an earlier frame. */
   function refuse(error: GatewayError, lane: string | undefined): void {
-    journal.write({ request, course: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
+    journal.write({ request, record: { failure: error }, method: frameMethod, status: error.status, ms: 0 });
     const text = toErrorFrame(error, lane);
     const refused = waiting.filter(({ isRefusal }) => isRefusal);
     if (lengthOf(refused) + text.length <= maxRefused)
       return wait({ text, isRefusal: true, isBinary: false, heldBytes: 0 });
-    tell(text);
+    send(text);
   }
 
   /** Sent at once: the response it should steer is in progress. It answers no create frame, so it need not wait. */
   function refuseSteer(steer: Steer): void {
     const failure = unsteerable();
-    journal.write({ request, course: { failure }, method: steerMethod, status: failure.status, ms: 0 });
-    const { telling } = line;
-    tell(toSteerFailed(steer, failure, steer.previous_response_id === telling?.id ? telling?.lane : undefined));
+    journal.write({ request, record: { failure }, method: steerMethod, status: failure.status, ms: 0 });
+    const { response } = connection;
+    send(toSteerFailed(steer, failure, steer.previous_response_id === response?.id ? response?.lane : undefined));
   }
 
-  function tell(text: string): void {
+  function send(text: string): void {
     // A client that makes us write but never reads would fill memory.
     if (writer.isFull) socket.terminate();
     else void writer.write([text]);
@@ -125,13 +125,13 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
   }
 
   /** A partial frame cannot be answered, and its memory is freed only with its connection. */
-  function giveUp({ code }: GatewayError): void {
+  function abandon({ code }: GatewayError): void {
     socket.close(1013, code);
     request.raw.socket.destroySoon();
   }
 
-  const arriving = countArriving(request.raw.socket, arrivals, giveUp);
-  const pulse = watchPulse(socket, request.raw.socket, writer, limits.heartbeatMs, now);
+  const arriving = countArriving(request.raw.socket, arrivals, abandon);
+  const heartbeat = startHeartbeat(socket, request.raw.socket, writer, limits.heartbeatMs, now);
   const { maxMinutes } = settings.webSocket;
   const lifeMs = Math.min(maxMinutes * minuteMs, maxTimerMs);
   const life = setTimeout(() => retire(timeIsOver(maxMinutes)), lifeMs);
@@ -163,14 +163,14 @@ export function openConnection(current: () => Terms, socket: WebSocket, request:
 }
 
 /** Counts what has arrived of a partial frame, among all that is still arriving. */
-function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: GatewayError) => void) {
+function countArriving(stream: Socket, arrivals: Arrivals, abandon: (reason: GatewayError) => void) {
   let bytes = 0;
   let arrival: Arrival | undefined;
 
   function take(chunk: Buffer): void {
     bytes += chunk.length;
     if (bytes <= maxUncounted) return;
-    arrival ??= arrivals.begin(giveUp);
+    arrival ??= arrivals.begin(abandon);
     arrival.hold(bytes);
   }
 
@@ -192,19 +192,19 @@ function countArriving(stream: Socket, arrivals: Arrivals, giveUp: (reason: Gate
   };
 }
 
-interface Pulse {
+interface Heartbeat {
   /** Whether the client has read all that was sent to it: it has answered a ping, and nothing was sent since. */
   hasReadAll(): boolean;
 }
 
 /** Pings the client until the connection is closed; cuts it if it takes too long to answer. */
-function watchPulse(
+function startHeartbeat(
   socket: WebSocket,
   stream: Socket,
   writer: FrameWriter,
   heartbeatMs: number,
   now: () => Date,
-): Pulse {
+): Heartbeat {
   let pinged: { readonly at: number; readonly bytes: number } | undefined;
   let readBytes = stream.bytesWritten;
 
@@ -230,8 +230,8 @@ function watchPulse(
 }
 
 /** Cuts a client that has nothing left to read and does not close, e.g. one on a sleeping machine. */
-function hurryGoodbye(socket: WebSocket): void {
-  const cut = setTimeout(() => socket.terminate(), maxGoodbyeMs);
+function cutUnlessClosed(socket: WebSocket): void {
+  const cut = setTimeout(() => socket.terminate(), maxCloseMs);
   socket.once("close", () => clearTimeout(cut));
 }
 
@@ -255,11 +255,11 @@ function unsteerable(): GatewayError {
   );
 }
 
-function timeIsOver(maxMinutes: number): Parting {
+function timeIsOver(maxMinutes: number): ClosePlan {
   const reason = new GatewayError(
     "websocket_connection_limit_reached",
     `This connection has reached its maximum age (gateway.http.websocket.max_minutes: ${maxMinutes}). Open a new one to continue.`,
   );
   // Clients that reconnect by themselves take 1000 for an end that both sides wanted.
-  return { closeCode: 1001, reason, isAlwaysTold: true };
+  return { closeCode: 1001, reason, isAlwaysSent: true };
 }

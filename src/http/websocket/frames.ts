@@ -4,7 +4,7 @@ import type { Remark } from "../../core/ports.ts";
 import { isObject, missing, readBody, readBoolean, readChoice, unsupported } from "../../protocols/fields.ts";
 import { parseBody } from "../parse.ts";
 import type { HttpLimits } from "../settings.ts";
-import { toRemarkHeaders } from "../tell.ts";
+import { toRemarkHeaders } from "../send.ts";
 
 export interface CreateFrame {
   /** The body that the same request would have over HTTP. */

@@ -8,10 +8,10 @@ import { unplaced, type Voice } from "../../core/ports.ts";
 import type { Ask } from "../../core/turn.ts";
 import type { Token } from "../auth.ts";
 import { readHint } from "../hint.ts";
-import type { Course } from "../journal.ts";
+import type { RequestRecord } from "../journal.ts";
 import { parseBody } from "../parse.ts";
 import { checkToken } from "../router.ts";
-import { note } from "../tell.ts";
+import { note } from "../send.ts";
 import type { Terms } from "../terms.ts";
 import { readTrace } from "../trace.ts";
 import { findLane, readCreate, readLane, toErrorFrame, toFrames } from "./frames.ts";
@@ -19,13 +19,13 @@ import type { LaneMemories, LaneMemory } from "./memory.ts";
 import type { FrameWriter } from "./writer.ts";
 
 /** The connection of a turn. */
-export interface Line {
+export interface TurnConnection {
   /** The upgrade: its headers hold for every turn. */
   readonly request: FastifyRequest;
   readonly writer: FrameWriter;
   readonly memories: LaneMemories;
   /** The response in progress, or the last one. */
-  telling?: { readonly id: string; readonly lane: string | undefined } | undefined;
+  response?: { readonly id: string; readonly lane: string | undefined } | undefined;
 }
 
 export interface Frame {
@@ -36,10 +36,15 @@ export interface Frame {
 }
 
 /** Answers a frame, and writes one line to the log. Never throws. */
-export async function answerFrame(terms: Terms, line: Line, frame: Frame, client: AbortController): Promise<void> {
-  const { request, writer } = line;
+export async function answerFrame(
+  terms: Terms,
+  connection: TurnConnection,
+  frame: Frame,
+  client: AbortController,
+): Promise<void> {
+  const { request, writer } = connection;
   const since = terms.now().getTime();
-  const course: SocketCourse = {
+  const record: SocketRecord = {
     id: request.id,
     span: terms.journal.begin(request, frameMethod),
     get elapsedTime() {
@@ -49,18 +54,18 @@ export async function answerFrame(terms: Terms, line: Line, frame: Frame, client
   try {
     const token = admitTurn(request, terms);
     const { owner } = token;
-    await terms.turns.run(client, { token }, () => take(terms, line, frame, { owner, client, course }));
+    await terms.turns.run(client, { token }, () => answerCreate(terms, connection, frame, { owner, client, record }));
   } catch (thrown) {
     const error = toGatewayError(thrown);
-    terms.journal.report(error, course);
-    const lane = course.lane ?? findLane(frame.text, terms.limits);
-    if (writer.isOpen) await writer.write([toErrorFrame(error, lane, course.about?.remarks)]);
+    terms.journal.report(error, record);
+    const lane = record.lane ?? findLane(frame.text, terms.limits);
+    if (writer.isOpen) await writer.write([toErrorFrame(error, lane, record.about?.remarks)]);
   }
-  const { failure, spoke, continued } = course;
+  const { failure, spoke, continued } = record;
   // A response that could not be continued is forgotten: its client resends everything.
   if (failure !== undefined) continued?.forget();
   const status = failure === undefined || (spoke && failure.code !== "client_closed") ? 200 : failure.status;
-  terms.journal.write({ request, course, method: frameMethod, status, ms: course.elapsedTime });
+  terms.journal.write({ request, record, method: frameMethod, status, ms: record.elapsedTime });
 }
 
 /** Stands in the log where a request has its method. */
@@ -84,7 +89,7 @@ export function switchedOff(): GatewayError {
   );
 }
 
-interface SocketCourse extends Course {
+interface SocketRecord extends RequestRecord {
   /** The upgrade's, under which failures are logged. */
   readonly id: string;
   /** In milliseconds. */
@@ -96,40 +101,45 @@ interface SocketCourse extends Course {
   continued?: LaneMemory | undefined;
 }
 
-interface Taking {
+interface FrameTurn {
   readonly owner: string;
   readonly client: AbortController;
-  readonly course: SocketCourse;
+  readonly record: SocketRecord;
 }
 
-interface Remembering extends Taking {
+interface RememberedTurn extends FrameTurn {
   readonly memory: LaneMemory;
 }
 
-async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Promise<void> {
-  const { owner, client, course } = taking;
-  const { writer } = line;
+async function answerCreate(
+  terms: Terms,
+  connection: TurnConnection,
+  frame: Frame,
+  frameTurn: FrameTurn,
+): Promise<void> {
+  const { owner, client, record } = frameTurn;
+  const { writer } = connection;
   if (frame.isBinary) throw binary();
   const { value } = parseBody(frame.text, terms.limits);
-  course.lane = readLane(value);
+  record.lane = readLane(value);
   const { body, generates } = readCreate(value);
   const { ask, voice } = terms.protocols.responses.parse(body, owner);
-  const memory = line.memories.of(course.lane, ask.previousId);
-  if (ask.previousId !== undefined && memory.knows(ask.previousId)) course.continued = memory;
+  const memory = connection.memories.of(record.lane, ask.previousId);
+  if (ask.previousId !== undefined && memory.knows(ask.previousId)) record.continued = memory;
   const { about, events } = await (generates
-    ? answer(terms, line, { ...taking, memory }, ask, voice)
-    : prepare(terms, { ...taking, memory }, ask));
-  course.about = about;
-  line.telling = { id: about.id, lane: course.lane };
+    ? answer(terms, connection, { ...frameTurn, memory }, ask, voice)
+    : prepare(terms, { ...frameTurn, memory }, ask));
+  record.about = about;
+  connection.response = { id: about.id, lane: record.lane };
   let say: ((events: readonly Event[]) => string) | undefined;
   for await (const batch of events) {
     // `about` is complete only with the first word.
     say ??= voice.stream(about);
-    if (generates) note(course, batch, course);
-    await writer.write(toFrames(say(batch), course.lane));
-    course.spoke = true;
+    if (generates) note(record, batch, record);
+    await writer.write(toFrames(say(batch), record.lane));
+    record.spoke = true;
     const last = batch.at(-1);
-    if (last?.type === "turn-end" && last.answer.error !== undefined) terms.journal.report(last.answer.error, course);
+    if (last?.type === "turn-end" && last.answer.error !== undefined) terms.journal.report(last.answer.error, record);
     else if (!writer.isOpen) {
       client.abort(callerLeft());
       client.signal.throwIfAborted();
@@ -139,8 +149,8 @@ async function take(terms: Terms, line: Line, frame: Frame, taking: Taking): Pro
 
 function answer(
   terms: Terms,
-  { request }: Line,
-  { owner, client: { signal }, course: { span }, memory }: Remembering,
+  { request }: TurnConnection,
+  { owner, client: { signal }, record: { span }, memory }: RememberedTurn,
   ask: Ask,
   voice: Voice,
 ): Promise<Reply> {
@@ -153,7 +163,7 @@ function answer(
 }
 
 /** Accepts a request without generating an answer: the one that continues it will have its input in front. */
-async function prepare(terms: Terms, { owner, memory }: Remembering, ask: Ask): Promise<Reply> {
+async function prepare(terms: Terms, { owner, memory }: RememberedTurn, ask: Ask): Promise<Reply> {
   // What it wants to continue must exist before it is accepted.
   if (ask.previousId === undefined || !memory.knows(ask.previousId)) await terms.gateway.checkContinued(ask, owner);
   const id = terms.newTurnId();

@@ -7,7 +7,7 @@ import { answerMalformed } from "../errors.ts";
 
 export interface Upgrades {
   /** Listens for upgrades, and hands them to the routes. */
-  hear(app: FastifyInstance): void;
+  attach(app: FastifyInstance): void;
   /** Whether a request is one. */
   has(incoming: IncomingMessage): boolean;
   /** Turns the request into a connection, unless it is malformed. */
@@ -21,7 +21,7 @@ export function createUpgrades(): Upgrades {
   let server: ws.WebSocketServer | undefined;
 
   return {
-    hear(app) {
+    attach(app) {
       app.server.on("upgrade", (incoming, _stream, head) => {
         const { socket } = incoming;
         // Node has just released it, and an unhandled error would end the process.

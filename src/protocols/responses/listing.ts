@@ -42,21 +42,26 @@ export function showsSeals(query: Query): boolean {
   );
 }
 
-/** One page of items, given oldest first. `retells`: reasoning without a summary is presented as one. */
-export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal, retells = false): object {
+/** One page of items, given oldest first. `summarises`: reasoning without a summary is presented as one. */
+export function toItemPage(places: readonly ItemPlace[], query: PageQuery, seal: Seal, summarises = false): object {
   const { order, after, limit, showsSeals } = query;
   const ordered = order === "asc" ? places : places.toReversed();
   const start = after === undefined ? 0 : findCursor(ordered, after) + 1;
   const rest = ordered.slice(start).filter(({ item }) => item !== undefined);
-  return toItemList(rest.slice(0, limit), { seal, showsSeals }, rest.length > limit, retells);
+  return toItemList(rest.slice(0, limit), { seal, showsSeals }, rest.length > limit, summarises);
 }
 
 /** The items in the given order. */
-export function toItemList(places: readonly ItemPlace[], sealing: Sealing, hasMore = false, retells = false): object {
+export function toItemList(
+  places: readonly ItemPlace[],
+  sealing: Sealing,
+  hasMore = false,
+  summarises = false,
+): object {
   const [first, last] = [places[0], places.at(-1)];
   return {
     object: "list",
-    data: places.map((place) => toListedItem(place, sealing, retells)),
+    data: places.map((place) => toListedItem(place, sealing, summarises)),
     // Strings even if the list is empty: the wire has no null here.
     first_id: (first && toListedId(first)) ?? "",
     last_id: (last && toListedId(last)) ?? "",
@@ -74,12 +79,18 @@ export function unknownItem(itemId: string, param?: string): never {
 }
 
 /** An item with its id, as every list shows it. */
-export function toListedItem(place: ItemPlace, sealing: Sealing, retells = false): object | undefined {
+export function toListedItem(place: ItemPlace, sealing: Sealing, summarises = false): object | undefined {
   const { item, isWhole } = place;
   const id = toListedId(place);
   if (item === undefined || id === undefined) return undefined;
-  const isRetold = retells && item.type === "reasoning" && item.summary.length === 0;
-  return toWireItem(item, id, isWhole ? "completed" : "incomplete", sealing, isRetold ? toSections(item) : undefined);
+  const isSummarised = summarises && item.type === "reasoning" && item.summary.length === 0;
+  return toWireItem(
+    item,
+    id,
+    isWhole ? "completed" : "incomplete",
+    sealing,
+    isSummarised ? toSections(item) : undefined,
+  );
 }
 
 function toListedId(place: ItemPlace): string | undefined {

@@ -13,7 +13,7 @@ export interface Say {
 }
 
 export interface ItemParts {
-  hear(delta: ItemDelta): string;
+  accept(delta: ItemDelta): string;
   /** Nothing more follows. */
   close(): string;
 }
@@ -25,7 +25,7 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
   let summary: OpenPart | undefined;
 
   return {
-    hear(delta) {
+    accept(delta) {
       if (delta.kind === "arguments" || delta.kind === "extra") return "";
       if (delta.kind === "annotation") return content?.annotate(delta.annotation) ?? "";
       let said = "";
@@ -37,7 +37,7 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
         else content = open;
         said += open.begin();
       }
-      return said + open.hear(delta);
+      return said + open.accept(delta);
     },
     close: () => (summary?.close() ?? "") + (content?.close() ?? ""),
   };
@@ -45,14 +45,14 @@ export function createParts(say: Say, itemId: string, outputIndex: number): Item
 
 /** A call's input has no parts. For a search, the wire sends nothing until it is complete. */
 export function createCallInput(say: Say, call: ToolCall, itemId: string, outputIndex: number): ItemParts {
-  if (call.kind === "search") return { hear: () => "", close: () => "" };
+  if (call.kind === "search") return { accept: () => "", close: () => "" };
   const type = call.kind === "custom" ? "response.custom_tool_call_input" : "response.function_call_arguments";
   const where = `"item_id":"${itemId}"`;
   const before = `event: ${type}.delta\ndata: {"type":"${type}.delta","delta":`;
   const after = `,${where},"output_index":${outputIndex},"sequence_number":`;
   let written = "";
   return {
-    hear({ kind, text }) {
+    accept({ kind, text }) {
       if (kind === "extra") return ""; // the whole call has it
       written += text;
       return `${before}${JSON.stringify(text)}${after}${say.number()}}\n\n`;
@@ -84,7 +84,7 @@ const kinds = {
 interface OpenPart {
   readonly number: number;
   begin(): string;
-  hear(delta: ItemDelta): string;
+  accept(delta: ItemDelta): string;
   annotate(annotation: Annotation | undefined): string;
   close(): string;
 }
@@ -108,7 +108,7 @@ function openPart(say: Say, kind: PartKind, number: number, itemId: string, outp
         `response.${part}.added`,
         `${place},${where},"output_index":${outputIndex},"part":${JSON.stringify(write(""))}`,
       ),
-    hear(delta) {
+    accept(delta) {
       whole += delta.text;
       const text = JSON.stringify(delta.text);
       if (delta.logprobs === undefined) return `${before}${text}${after}${say.number()}}\n\n`;

@@ -15,21 +15,15 @@ export interface ResponsesVoice extends Voice {
 
 export function createVoice(echo: Echo, seal: Seal): ResponsesVoice {
   const sealing = { seal, showsSeals: echo.showsSeals };
-  const retells = wantsSummary(echo);
+  const summarises = wantsSummary(echo);
 
-  function write(
-    about: About,
-    item: OutputItem,
-    index: number,
-    status: ItemStatus,
-    stretches?: Pieces[number],
-  ): string {
-    const sections = retells ? toSections(item, stretches) : undefined;
+  function write(about: About, item: OutputItem, index: number, status: ItemStatus, segments?: Pieces[number]): string {
+    const sections = summarises ? toSections(item, segments) : undefined;
     return JSON.stringify(toWireItem(item, toItemId(about.id, item, index), status, sealing, sections));
   }
 
   return {
-    wantsSummary: retells,
+    wantsSummary: summarises,
     // The caller's `user` is never stored in readable form.
     memo: () => JSON.stringify(echo.user === null ? echo : { ...echo, user: seal.seal(echo.user) }),
     whole(about, answer) {

@@ -27,8 +27,8 @@ type Reasoning = Extract<Item, { type: "reasoning" }>;
  * The reasoning and what the adapter has sealed of it, in one. Clients drop reasoning that has none, so there always is
  * one. `isRetold`: the summary that the caller sees is not the item's own, which is then included.
  */
-export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isRetold: boolean): string {
-  return seal.seal(JSON.stringify({ text, encrypted, ...(isRetold && { sections: summary }) }));
+export function sealReasoning({ text, encrypted, summary }: Reasoning, seal: Seal, isSummarised: boolean): string {
+  return seal.seal(JSON.stringify({ text, encrypted, ...(isSummarised && { sections: summary }) }));
 }
 
 /** What a caller has sent back, and its path. */
@@ -56,7 +56,7 @@ export function openReasoning(
 /** A caller may mix up what it carries, so each kind has its own fields; what was not sealed here has none. */
 function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<string, unknown>> {
   const opened = seal.open(sealed);
-  if (opened === undefined && seal.isOurs(sealed)) throw notForYou(path);
+  if (opened === undefined && seal.isOurs(sealed)) throw sealedForAnother(path);
   if (opened === undefined) return {};
   try {
     const value: unknown = JSON.parse(opened);
@@ -66,7 +66,7 @@ function openFields({ sealed, path }: Brought, seal: Seal): Readonly<Record<stri
   }
 }
 
-function notForYou(path: string): GatewayError {
+function sealedForAnother(path: string): GatewayError {
   return new GatewayError(
     "invalid_value",
     `Invalid '${path}': it cannot be opened. It was sealed for another token's name or by an earlier version, or it was changed. Leave this item out.`,

@@ -7,17 +7,17 @@ import { type Echo, createResponseWriter } from "./object.ts";
 import { toItemId, toWireItem } from "./output.ts";
 import { type ItemParts, type Say, createCallInput, createParts } from "./parts.ts";
 import type { Sealing } from "./seal.ts";
-import { createRetelling, type Retelling, wantsSummary } from "./summary.ts";
+import { createReasoningSummary, type ReasoningSummary, wantsSummary } from "./summary.ts";
 
 type ItemEnd = Extract<Event, { type: "item-end" }>;
 
 /** The returned function makes one write of all events of a batch. */
 export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (events: readonly Event[]) => string {
   const response = createResponseWriter(about, echo);
-  const retells = wantsSummary(echo);
+  const summarises = wantsSummary(echo);
   const output: string[] = [];
   let parts: ItemParts | undefined;
-  let retelling: Retelling | undefined;
+  let reasoningSummary: ReasoningSummary | undefined;
   let count = 0;
   let broken: ItemEnd | undefined;
 
@@ -42,7 +42,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     // Readers collect items by these numbers, so a deleted item leaves no gap in them; only in the ids.
     const at = output.length;
     parts = item.type === "tool-call" ? createCallInput(say, item, id, at) : createParts(say, id, at);
-    retelling = retells && item.type === "reasoning" ? createRetelling() : undefined;
+    reasoningSummary = summarises && item.type === "reasoning" ? createReasoningSummary() : undefined;
     const body = JSON.stringify(toWireItem(item, id, "in_progress", sealing));
     return say.event("response.output_item.added", `"item":${body},"output_index":${at}`);
   }
@@ -56,7 +56,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
   function keepItem({ item, index, whole }: ItemEnd): string {
     const id = toItemId(about.id, item, index);
     const status = whole ? "completed" : "incomplete";
-    const body = JSON.stringify(toWireItem(item, id, status, sealing, retelling?.sections()));
+    const body = JSON.stringify(toWireItem(item, id, status, sealing, reasoningSummary?.sections()));
     output.push(body);
     return body;
   }
@@ -91,7 +91,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
     return `${said}data: [DONE]\n\n`;
   }
 
-  function tell(event: Event): string {
+  function writeEvent(event: Event): string {
     switch (event.type) {
       case "turn-queued":
         return queueTurn();
@@ -100,7 +100,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
       case "item-start":
         return beginItem(event.item, event.index);
       case "item-delta":
-        return parts?.hear(retelling?.hear(event) ?? event) ?? "";
+        return parts?.accept(reasoningSummary?.accept(event) ?? event) ?? "";
       case "item-end":
         if (event.whole) return endItem(event);
         broken = event;
@@ -112,7 +112,7 @@ export function createSpeaker(about: About, echo: Echo, sealing: Sealing): (even
 
   return (events) => {
     let said = "";
-    for (const event of events) said += tell(event);
+    for (const event of events) said += writeEvent(event);
     return said;
   };
 }

@@ -9,9 +9,9 @@ export function wantsSummary({ reasoning }: Echo): boolean {
 }
 
 /** A reasoning item while it is sent. */
-export interface Retelling {
+export interface ReasoningSummary {
   /** The delta as sent to the caller. */
-  hear(delta: ItemDelta): ItemDelta;
+  accept(delta: ItemDelta): ItemDelta;
   /** The sections sent; undefined if the item is sent as it is. */
   sections(): readonly string[] | undefined;
 }
@@ -20,29 +20,29 @@ export interface Retelling {
  * The item's beginning decides, as nobody waits for the rest: one that begins with a summary is sent as it is; if it
  * begins with text, everything in it becomes sections, including a later summary.
  */
-export function createRetelling(): Retelling {
+export function createReasoningSummary(): ReasoningSummary {
   const sections: string[] = [];
-  let isRetold: boolean | undefined;
+  let isSummarised: boolean | undefined;
   let last: ItemDelta | undefined;
   return {
-    hear(delta) {
-      isRetold ??= delta.kind === "reasoning";
-      if (!isRetold) return delta;
+    accept(delta) {
+      isSummarised ??= delta.kind === "reasoning";
+      if (!isSummarised) return delta;
       if (last?.kind !== delta.kind || last.part !== delta.part) sections.push("");
       last = delta;
       const part = sections.length - 1;
       sections[part] += delta.text;
       return { ...delta, kind: "summary", part };
     },
-    sections: () => (isRetold === true ? sections : undefined),
+    sections: () => (isSummarised === true ? sections : undefined),
   };
 }
 
-/** The same for a complete item; `stretches` give the order in which it was sent. */
-export function toSections(item: OutputItem, stretches?: Pieces[number]): readonly string[] | undefined {
+/** The same for a complete item; `segments` give the order in which it was sent. */
+export function toSections(item: OutputItem, segments?: Pieces[number]): readonly string[] | undefined {
   if (item.type !== "reasoning" || item.text === "") return undefined;
   if (item.summary.length === 0) return [item.text];
-  const retelling = createRetelling();
-  for (const delta of cutItem(item, 0, stretches)) retelling.hear(delta);
-  return retelling.sections();
+  const reasoningSummary = createReasoningSummary();
+  for (const delta of cutItem(item, 0, segments)) reasoningSummary.accept(delta);
+  return reasoningSummary.sections();
 }

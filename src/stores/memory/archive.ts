@@ -1,14 +1,14 @@
 /** The operator's view of the memory store. */
 import { randomBytes } from "node:crypto";
-import type { Archive, ArchiveRecord, StoredTurn, TakenIn } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, StoredTurn, ImportResult } from "../../core/store.ts";
 import { beginningOf } from "../beginning.ts";
 import { brokenArchive, checkPlace, mixedOwners, noSession, otherKey } from "../refusals.ts";
-import { createLoose } from "./loose.ts";
-import type { KeptSession, Shelves } from "./shelves.ts";
+import { createSessionless } from "./sessionless.ts";
+import type { StoredSession, Tables } from "./tables.ts";
 
-export function createArchive(shelves: Shelves): Archive {
-  const { turns, sessions, checkOpen, nameOf } = shelves;
-  const { listLoose, around } = createLoose(shelves);
+export function createArchive(tables: Tables): Archive {
+  const { turns, sessions, checkOpen, nameOf } = tables;
+  const { listSessionless, around } = createSessionless(tables);
 
   /** A session or turn that is deleted before the export reaches it is left out. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
@@ -16,14 +16,14 @@ export function createArchive(shelves: Shelves): Archive {
     const outside = wanted === undefined ? [] : around(wanted);
     if (wanted !== undefined && outside.length === 0 && !sessions.has(wanted)) throw noSession(wanted);
     const told = [...sessions.keys()].filter((id) => wanted === undefined || id === wanted);
-    yield { type: "store", hintKey: Buffer.from(shelves.hintKey()).toString("base64url"), sealKeys: listSealKeys() };
+    yield { type: "store", hintKey: Buffer.from(tables.hintKey()).toString("base64url"), sealKeys: listSealKeys() };
     for (const id of told) {
       checkOpen();
       const session = sessions.get(id);
       if (session !== undefined) yield { type: "session", ...session };
     }
     const known = new Set<string | undefined>([undefined, ...told]);
-    const inside = wanted === undefined ? turns.keys() : shelves.listed("session", wanted);
+    const inside = wanted === undefined ? turns.keys() : tables.listed("session", wanted);
     const turnIds = [...inside, ...outside];
     for (const id of turnIds) {
       checkOpen();
@@ -33,23 +33,23 @@ export function createArchive(shelves: Shelves): Archive {
   }
 
   function listSealKeys(): readonly string[] {
-    return [...shelves.sealKeys.slice(0, 1), ...shelves.sealKeys.slice(1).toSorted()];
+    return [...tables.sealKeys.slice(0, 1), ...tables.sealKeys.slice(1).toSorted()];
   }
 
   function firstTurnOf(sessionId: string): StoredTurn | undefined {
-    const [first] = shelves.listed("session", sessionId);
+    const [first] = tables.listed("session", sessionId);
     return first === undefined ? undefined : turns.get(first);
   }
 
-  function takeIn(records: readonly ArchiveRecord[]): TakenIn {
+  function importAll(records: readonly ArchiveRecord[]): ImportResult {
     const isBound = [...sessions.values()].some(({ hint }) => hint !== undefined);
-    const newSessions = new Map<string, KeptSession>();
+    const newSessions = new Map<string, StoredSession>();
     const newTurns = new Map<string, StoredTurn>();
     const findSession = (id: string) => sessions.get(id) ?? newSessions.get(id);
     const findTurn = (id: string) => turns.get(id) ?? newTurns.get(id);
     const hints = new Map<string, string>();
     const tips: (readonly [sessionId: string, tip: string])[] = [];
-    let key = shelves.hintKey();
+    let key = tables.hintKey();
     let newSealKeys: readonly string[] = [];
     let isSameKey = false;
     for (const [index, record] of records.entries()) {
@@ -96,10 +96,10 @@ export function createArchive(shelves: Shelves): Archive {
         throw mixedOwners(`the tip of the session ${id} is the turn ${turn.id}`);
       }
     }
-    shelves.adoptKey(key);
-    for (const each of newSealKeys) if (!shelves.sealKeys.includes(each)) shelves.sealKeys.push(each);
-    for (const turn of newTurns.values()) shelves.addTurn(turn);
-    for (const session of newSessions.values()) shelves.putSession({ ...session, hint: undefined, tip: undefined });
+    tables.adoptKey(key);
+    for (const each of newSealKeys) if (!tables.sealKeys.includes(each)) tables.sealKeys.push(each);
+    for (const turn of newTurns.values()) tables.addTurn(turn);
+    for (const session of newSessions.values()) tables.putSession({ ...session, hint: undefined, tip: undefined });
     for (const [sessionId, tip] of tips) giveTip(sessionId, tip);
     const taken = [...hints].filter(([sessionId, hint]) => !giveHint(sessionId, hint));
     return { sessions: newSessions.size, turns: newTurns.size, hintsTaken: taken.length };
@@ -109,19 +109,19 @@ export function createArchive(shelves: Shelves): Archive {
   function giveTip(sessionId: string, tip: string): void {
     const session = sessions.get(sessionId);
     if (session === undefined || session.tip !== undefined || turns.get(tip)?.owner !== session.owner) return;
-    shelves.putSession({ ...session, tip });
+    tables.putSession({ ...session, tip });
   }
 
   /** False if another session has the hint by now, which keeps it. */
   function giveHint(sessionId: string, hint: string): boolean {
     const session = sessions.get(sessionId);
-    if (session === undefined || shelves.sessionUnder(session.owner, hint) !== undefined) return false;
-    shelves.putSession({ ...session, hint });
+    if (session === undefined || tables.sessionUnder(session.owner, hint) !== undefined) return false;
+    tables.putSession({ ...session, hint });
     return true;
   }
 
   return {
-    listLoose,
+    listSessionless,
     async listSessions({ owner, hint, after, limit }) {
       checkOpen();
       if (after !== undefined && !sessions.has(after)) throw noSession(after);
@@ -138,7 +138,7 @@ export function createArchive(shelves: Shelves): Archive {
         owner: session.owner,
         createdAt: session.createdAt,
         updatedAt: session.updatedAt,
-        turns: shelves.listed("session", session.id).size,
+        turns: tables.listed("session", session.id).size,
         beginning: beginningOf(firstTurnOf(session.id)?.input),
       }));
     },
@@ -148,11 +148,11 @@ export function createArchive(shelves: Shelves): Archive {
       const gathered: ArchiveRecord[] = [];
       for await (const record of records) gathered.push(record);
       checkOpen();
-      return takeIn(gathered);
+      return importAll(gathered);
     },
     async sealKeys() {
       checkOpen();
-      if (shelves.sealKeys.length === 0) shelves.sealKeys.push(randomBytes(32).toString("base64url"));
+      if (tables.sealKeys.length === 0) tables.sealKeys.push(randomBytes(32).toString("base64url"));
       const [own = "", ...foreign] = listSealKeys();
       return [own, ...foreign];
     },

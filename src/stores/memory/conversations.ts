@@ -1,9 +1,9 @@
 /** The memory store's sessions as conversations that callers name. */
 import type { Conversations } from "../../core/store.ts";
-import type { Shelves } from "./shelves.ts";
+import type { Tables } from "./tables.ts";
 
-export function createConversations(shelves: Shelves): Conversations {
-  const { turns, sessions, checkOpen } = shelves;
+export function createConversations(tables: Tables): Conversations {
+  const { turns, sessions, checkOpen } = tables;
   return {
     async createSession({ id, owner, createdAt, metadata }, shown) {
       checkOpen();
@@ -11,21 +11,21 @@ export function createConversations(shelves: Shelves): Conversations {
       if (shown !== undefined && turns.has(shown.id)) throw new Error(`The turn ${shown.id} is already stored.`);
       const tip = shown?.id;
       const unused = { hint: undefined, resends: false, updatedAt: createdAt };
-      shelves.putSession({ id, owner, tip, metadata, createdAt, ...unused });
-      if (shown !== undefined) shelves.addTurn(shown);
+      tables.putSession({ id, owner, tip, metadata, createdAt, ...unused });
+      if (shown !== undefined) tables.addTurn(shown);
     },
     async updateMetadata(owner, sessionId, metadata) {
       checkOpen();
       const session = sessions.get(sessionId);
       if (session?.owner !== owner) return false;
-      shelves.putSession({ ...session, metadata });
+      tables.putSession({ ...session, metadata });
       return true;
     },
     async replaceItems(turnId, input, output) {
       checkOpen();
       const turn = turns.get(turnId);
       if (turn === undefined) return false;
-      shelves.changeTurn({ ...turn, input, output, gap: true });
+      tables.changeTurn({ ...turn, input, output, gap: true });
       return true;
     },
   };

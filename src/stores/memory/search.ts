@@ -2,11 +2,11 @@
 import { noPath, type Path } from "../../core/place/path.ts";
 import { maxTwins, type PathTurn, type Search } from "../../core/store.ts";
 import { withoutTold } from "../paths.ts";
-import type { Shelf } from "../verdict.ts";
-import type { Shelves } from "./shelves.ts";
+import type { CommitLookup } from "../verdict.ts";
+import type { Tables } from "./tables.ts";
 
-export function createSearch(shelves: Shelves, shelf: Shelf): Search {
-  const { turns, sessions, paths, checkOpen, listed } = shelves;
+export function createSearch(tables: Tables, lookup: CommitLookup): Search {
+  const { turns, sessions, paths, checkOpen, listed } = tables;
 
   function get(turnId: string): PathTurn | undefined {
     const turn = turns.get(turnId);
@@ -21,7 +21,7 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
   return {
     async findSession(owner, hint) {
       checkOpen();
-      return shelf.findSession(owner, hint);
+      return lookup.findSession(owner, hint);
     },
     async readSession(sessionId) {
       checkOpen();
@@ -41,23 +41,23 @@ export function createSearch(shelves: Shelves, shelf: Shelf): Search {
       checkOpen();
       for (const [index, digest] of digests.entries()) {
         const twins = [...listed("digest", sessionId, digest)];
-        const id = twins.findLast((twin) => !shelves.hasChildren(twin)) ?? twins.at(-1);
-        if (id !== undefined) return { id, index, hasChildren: shelves.hasChildren(id) };
+        const id = twins.findLast((twin) => !tables.hasChildren(twin)) ?? twins.at(-1);
+        if (id !== undefined) return { id, index, hasChildren: tables.hasChildren(id) };
       }
       return undefined;
     },
     async findTwins(sessionId, by, mark) {
       checkOpen();
       const twins = [...listed(by, sessionId, mark)].toReversed().slice(0, maxTwins);
-      return twins.map((id) => ({ id, hasChildren: shelves.hasChildren(id) }));
+      return twins.map((id) => ({ id, hasChildren: tables.hasChildren(id) }));
     },
     async countThreads(sessionId) {
       checkOpen();
-      return Math.min(shelves.endsOf(sessionId), 2);
+      return Math.min(tables.endsOf(sessionId), 2);
     },
     async findKey(owner, key) {
       checkOpen();
-      return shelves.findKey(owner, key);
+      return tables.findKey(owner, key);
     },
   };
 }

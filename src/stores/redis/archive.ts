@@ -2,16 +2,16 @@
 import { turnsOf } from "../../core/place/path.ts";
 import type { Archive, ArchiveRecord, Search, SessionSummary } from "../../core/store.ts";
 import { toBeginning } from "../beginning.ts";
-import { noLoose, noSession } from "../refusals.ts";
-import type { Ground } from "./ground.ts";
-import { listLoose, walkLoose } from "./loose.ts";
+import { noSessionless, noSession } from "../refusals.ts";
+import type { Access } from "./access.ts";
+import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Reply, toList, toText, toTexts } from "./script.ts";
 import { readSecret } from "./schema.ts";
 import { scripts } from "./scripts.ts";
 import { readTurn } from "./turn.ts";
 
-export function createArchive(ground: Ground, readPath: Search["readPath"]): Omit<Archive, "importRecords"> {
-  const { key, send, read } = ground;
+export function createArchive(access: Access, readPath: Search["readPath"]): Omit<Archive, "importRecords"> {
+  const { key, send, read } = access;
 
   /** Arrival numbers bound what is read, and nothing is locked: the store continues while someone reads slowly. */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
@@ -33,7 +33,7 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
 
   /** The ancestors of a turn outside of sessions, the turn and its descendants, parents first. */
   async function findAround(turnId: string): Promise<readonly string[]> {
-    const ids = await listLoose(ground, "", turnId);
+    const ids = await listSessionless(access, "", turnId);
     if (ids.length === 0) return ids;
     const path = turnsOf(await readPath(turnId));
     const before = path.slice(path.findLastIndex(({ session }) => session !== undefined) + 1, -1);
@@ -88,13 +88,13 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
   /** The ids of sessions under a hint: it is hashed with its owner, so each owner is tried. */
   async function findNamed(hint: string, owner: string): Promise<readonly string[]> {
     const owners = owner === "" ? toTexts(await send("SMEMBERS", key("owners"))) : [owner];
-    return ground.withHints(async (hash, hintKey) => {
+    return access.withHints(async (hash, hintKey) => {
       const found = owners.map((each) => read(scripts.findSession, hash(each, hint), hintKey));
       return (await Promise.all(found)).flatMap((reply) => toText(toList(reply)[1]) ?? []);
     });
   }
 
-  async function measureLoose(
+  async function measureSessionless(
     roots: readonly string[],
     owner: string,
     limit: number,
@@ -102,7 +102,7 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
     const found: SessionSummary[] = [];
     for (let rest = roots; rest.length > 0 && found.length < limit;) {
       const wanted = String(limit - found.length);
-      const [looked, page] = toList(await read(scripts.measureLoose, owner, wanted, ...rest));
+      const [looked, page] = toList(await read(scripts.measureSessionless, owner, wanted, ...rest));
       for (const tree of toList(page)) found.push(await measureRest(toSummary(tree), toTexts(toList(tree)[6])));
       rest = rest.slice(Number(looked));
     }
@@ -111,7 +111,7 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
 
   async function measureRest(tree: SessionSummary, rest: readonly string[]): Promise<SessionSummary> {
     let { turns, updatedAt } = tree;
-    for await (const { ids, newest } of walkLoose(ground, "", rest)) {
+    for await (const { ids, newest } of walkSessionless(access, "", rest)) {
       turns += ids.length;
       updatedAt = new Date(Math.max(+updatedAt, newest));
     }
@@ -125,15 +125,15 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
       if (page === null) throw noSession(after);
       return toList(page).map(toSummary);
     },
-    async listLoose({ owner = "", after, limit }) {
+    async listSessionless({ owner = "", after, limit }) {
       const rank = after === undefined ? -1 : await send("ZREVRANK", key("loose"), after);
-      if (rank === null) throw noLoose(after ?? "");
+      if (rank === null) throw noSessionless(after ?? "");
       const found: SessionSummary[] = [];
-      for (let start = Number(rank) + 1; found.length < limit; start += loosePage) {
-        const range = [start, start + loosePage - 1].map(String);
+      for (let start = Number(rank) + 1; found.length < limit; start += sessionlessPage) {
+        const range = [start, start + sessionlessPage - 1].map(String);
         const roots = toTexts(await send("ZREVRANGE", key("loose"), ...range));
         if (roots.length === 0) break;
-        found.push(...(await measureLoose(roots, owner, limit - found.length)));
+        found.push(...(await measureSessionless(roots, owner, limit - found.length)));
       }
       return found;
     },
@@ -147,7 +147,7 @@ export function createArchive(ground: Ground, readPath: Search["readPath"]): Omi
 const foreignSeal = "foreign_seal:";
 
 const pageSize = "100";
-const loosePage = 100;
+const sessionlessPage = 100;
 const maxBytes = "4000000";
 const sessionFields = ["owner", "hint", "tip", "resends", "metadata", "created", "updated", "number"];
 

@@ -2,19 +2,19 @@
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
-import type { Ground } from "./ground.ts";
+import type { Access } from "./access.ts";
 import { scripts } from "./scripts.ts";
 import { unreachable } from "./trouble.ts";
 
-export function createServerCheck(ground: Ground, isReady: () => boolean): SessionStore["check"] {
-  const { outcome, now } = ground;
+export function createServerCheck(access: Access, isReady: () => boolean): SessionStore["check"] {
+  const { outcome, now } = access;
   return createCheck({
     outcome,
     now,
     look() {
-      if (!ground.isOpen()) throw storeClosed();
+      if (!access.isOpen()) throw storeClosed();
       if (!isReady()) throw unreachable(outcome.failure?.error.cause);
     },
-    write: () => ground.write(scripts.tryToWrite, []),
+    write: () => access.write(scripts.tryToWrite, []),
   });
 }

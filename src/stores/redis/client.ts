@@ -19,8 +19,8 @@ export async function loadClients(address: Address): Promise<MakeClient> {
     const left = new AbortController();
     const { signal } = left;
     // Its own timeout would also run while the event loop is blocked.
-    const patience = { connectTimeout: 0, reconnectStrategy: reconnect ?? (false as const) };
-    const client = model.duplicate({ socket: { host, port, signal, ...patience, ...tls } });
+    const timeouts = { connectTimeout: 0, reconnectStrategy: reconnect ?? (false as const) };
+    const client = model.duplicate({ socket: { host, port, signal, ...timeouts, ...tls } });
     // Left while connecting, it would continue until the system gives up.
     client.on("end", () => left.abort());
     // Without a listener, errors would end the process; whoever sends a command gets them as well.

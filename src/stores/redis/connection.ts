@@ -3,10 +3,10 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Address, toKeyPrefix } from "./address.ts";
 import { type Client, loadClients, toPauseMs } from "./client.ts";
 import { createConfirm } from "./copies.ts";
-import { createEar } from "./ear.ts";
-import { type Patience, createPatience } from "./patience.ts";
+import { createSubscriber } from "./subscriber.ts";
+import { type Deadline, createDeadline } from "./deadline.ts";
 import type { Reply, Script } from "./script.ts";
-import { type Found, createServers, isHopeless, noAnswer } from "./servers.ts";
+import { type Found, createServers, isFinalRefusal, noAnswer } from "./servers.ts";
 import { codeOf, evicted, explain, isLost, toRefusal } from "./trouble.ts";
 
 export interface Connection {
@@ -16,7 +16,7 @@ export interface Connection {
    */
   run(script: Script, args: readonly string[]): Promise<Reply>;
   /** The same for what must not be lost: as many replicas have it as the operator wants. Calls `toArgs` per attempt. */
-  keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply>;
+  runDurably(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply>;
   send(command: readonly string[]): Promise<Reply>;
   /** Listens to a channel on a separate connection, which reconnects by itself. What is said meanwhile is missed. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>;
@@ -28,9 +28,9 @@ export interface Connection {
 /** What to do if a script may have run, as the connection was lost before the reply, or if its writes may not last. */
 export interface Lost {
   /** The arguments for the next connection, if that comes soon. */
-  readonly again: () => readonly string[];
+  readonly retryArgs: () => readonly string[];
   /** That failed too, or too few replicas have it. */
-  readonly giveUp: () => void;
+  readonly abandon: () => void;
 }
 
 export interface ConnectionOptions {
@@ -54,9 +54,9 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   const { address, scripts, onReady, onForgotten, timeoutMs, copyingMs } = options;
   const makeClient = await loadClients(address);
   const servers = createServers(address, makeClient, timeoutMs);
-  const ear = createEar(makeClient);
+  const subscriber = createSubscriber(makeClient);
   const confirm = address.replicas === 0 ? undefined : createConfirm(address.replicas, copyingMs);
-  const deadline = performance.now() + options.openingMs;
+  const openBy = performance.now() + options.openingMs;
   const closing = new AbortController();
   let state: "opening" | "open" | "closed" = "opening";
   let client: Client | undefined;
@@ -64,10 +64,10 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   let isSearching = false;
   let pending = 0;
   let lostAt = -Infinity;
-  let patience: Patience | undefined;
+  let deadline: Deadline | undefined;
   let leaving: NodeJS.Timeout | undefined;
   const waiting: (() => void)[] = [];
-  const connection: Connection = { run, keep, send, subscribe, isReady, close };
+  const connection: Connection = { run, runDurably, send, subscribe, isReady, close };
 
   /** Until the store is found, or this is closed. A moved store is searched for while the old node still answers. */
   async function search(): Promise<void> {
@@ -78,7 +78,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
         return take(await servers.find());
       } catch (thrown) {
         failure = thrown;
-        if (state === "opening" && (isHopeless(thrown) || performance.now() > deadline)) throw thrown;
+        if (state === "opening" && (isFinalRefusal(thrown) || performance.now() > openBy)) throw thrown;
       }
       await wait(toPauseMs(attempts), undefined, { signal: closing.signal }).catch(() => {});
     }
@@ -100,7 +100,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     for (const { text } of scripts) found.sendCommand(["SCRIPT", "LOAD", text]).catch(() => {});
     onReady(connection);
     for (const go of waiting.splice(0)) go();
-    ear.moveTo(place);
+    subscriber.moveTo(place);
     if (left?.isReady === true) void drain(left);
     else left?.destroy();
   }
@@ -113,7 +113,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 
   /** What was sent there is answered there, if only with where to send it. */
   async function drain(left: Client): Promise<void> {
-    const { stop } = createPatience(timeoutMs, () => left.destroy());
+    const { stop } = createDeadline(timeoutMs, () => left.destroy());
     await left.close();
     stop();
   }
@@ -123,16 +123,16 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   function subscribe(channel: string, listener: (message: string) => void): Promise<void> {
-    return explain(ear.listen(channel, listener));
+    return explain(subscriber.subscribe(channel, listener));
   }
 
-  async function exchange(command: readonly string[], isKept: boolean): Promise<Reply> {
+  async function exchange(command: readonly string[], isDurable: boolean): Promise<Reply> {
     const asked = client;
     if (asked?.isReady !== true) throw toRefusal(failure);
-    patience ??= createPatience(timeoutMs, judge);
-    if (pending === 0) patience.renew();
+    deadline ??= createDeadline(timeoutMs, judge);
+    if (pending === 0) deadline.renew();
     pending += 1;
-    const copied = isKept ? confirm?.(asked) : undefined;
+    const copied = isDurable ? confirm?.(asked) : undefined;
     // The command's own reply may have failed already.
     copied?.catch(() => {});
     try {
@@ -140,31 +140,31 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       if (copied !== undefined) await copied;
       return reply;
     } catch (thrown) {
-      if (asked === client) heed(thrown);
+      if (asked === client) learnFromRefusal(thrown);
       throw thrown;
     } finally {
       pending -= 1;
-      patience?.renew();
+      deadline?.renew();
     }
   }
 
   /** A hanging server keeps its connections open, so they are left if it answers nothing. */
   function judge(): void {
-    patience = undefined;
-    if (pending > 0) connectAnew(noAnswer(timeoutMs));
+    deadline = undefined;
+    if (pending > 0) reconnect(noAnswer(timeoutMs));
   }
 
-  function connectAnew(reason: unknown): void {
+  function reconnect(reason: unknown): void {
     client?.destroy();
     lookAgain(reason);
   }
 
   /** What a refusal says about the node. */
-  function heed(thrown: unknown): void {
+  function learnFromRefusal(thrown: unknown): void {
     const code = codeOf(thrown);
     if (code === "MOVED") servers.follow(thrown);
     if (code === "MOVED" || code === "CLUSTERDOWN") lookAgain(thrown);
-    if (code === "UNBLOCKED") connectAnew(thrown);
+    if (code === "UNBLOCKED") reconnect(thrown);
     if (code === "READONLY") leaveReplica(thrown);
   }
 
@@ -173,23 +173,23 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     const replica = client;
     leaving ??= setTimeout(() => {
       leaving = undefined;
-      if (replica === client) connectAnew(reason);
+      if (replica === client) reconnect(reason);
     }, timeoutMs).unref();
   }
 
-  async function evaluate({ sha, text }: Script, args: readonly string[], isKept: boolean): Promise<Reply> {
+  async function evaluate({ sha, text }: Script, args: readonly string[], isDurable: boolean): Promise<Reply> {
     const key = toKeyPrefix(address);
     try {
-      return await exchange(["EVALSHA", sha, "1", key, ...args], isKept);
+      return await exchange(["EVALSHA", sha, "1", key, ...args], isDurable);
     } catch (thrown) {
       if (codeOf(thrown) !== "NOSCRIPT") throw thrown;
-      return exchange(["EVAL", text, "1", key, ...args], isKept);
+      return exchange(["EVAL", text, "1", key, ...args], isDurable);
     }
   }
 
   function whenReady(withinMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const { stop } = createPatience(withinMs, () => reject(toRefusal(failure)));
+      const { stop } = createDeadline(withinMs, () => reject(toRefusal(failure)));
       waiting.push(() => {
         stop();
         resolve();
@@ -198,8 +198,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
   }
 
   /** A lost connection is usually back in a moment. Later calls are refused at once. */
-  async function whenBack(patienceMs: number): Promise<void> {
-    const restMs = lostAt + patienceMs - performance.now();
+  async function whenBack(waitMs: number): Promise<void> {
+    const restMs = lostAt + waitMs - performance.now();
     if (restMs > 0) await whenReady(restMs);
   }
 
@@ -208,11 +208,11 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
    * done `twice` is sent again on the next connection too. A missing lease was lost with other data, as by FLUSHALL; or
    * Redis evicts it, again and again.
    */
-  async function insist(say: () => Promise<Reply>, patienceMs: number, twice: boolean): Promise<Reply> {
+  async function sendUntilExecuted(say: () => Promise<Reply>, waitMs: number, twice: boolean): Promise<Reply> {
     const since = performance.now();
     let retaken: Promise<boolean> | undefined;
     for (let attempts = 0; ; attempts += 1) {
-      if (!isReady()) await whenBack(patienceMs);
+      if (!isReady()) await whenBack(waitMs);
       const asked = client;
       try {
         return await say();
@@ -234,43 +234,47 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     }
   }
 
-  async function keepAgain(script: Script, { again, giveUp }: Lost, thrown: unknown): Promise<Reply> {
+  async function retryDurably(script: Script, { retryArgs, abandon }: Lost, thrown: unknown): Promise<Reply> {
     // Then it is written, but may be lost with the primary.
     const isAlone = codeOf(thrown) === "NOREPLICAS";
-    if (isAlone) giveUp();
+    if (isAlone) abandon();
     if (isAlone || !isLost(thrown)) throw thrown;
     try {
       if (!isReady()) await whenReady(timeoutMs);
-      return await insist(() => evaluate(script, again(), true), momentMs, false);
+      return await sendUntilExecuted(() => evaluate(script, retryArgs(), true), momentMs, false);
     } catch (second) {
-      giveUp();
+      abandon();
       throw second;
     }
   }
 
   function run(script: Script, args: readonly string[]): Promise<Reply> {
-    return explain(insist(() => evaluate(script, args, false), momentMs, true));
+    return explain(sendUntilExecuted(() => evaluate(script, args, false), momentMs, true));
   }
 
-  function keep(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply> {
-    const reply = insist(() => evaluate(script, toArgs(), true), lost === undefined ? momentMs : timeoutMs, false);
-    return explain(lost === undefined ? reply : reply.catch((thrown) => keepAgain(script, lost, thrown)));
+  function runDurably(script: Script, toArgs: () => readonly string[], lost?: Lost): Promise<Reply> {
+    const reply = sendUntilExecuted(
+      () => evaluate(script, toArgs(), true),
+      lost === undefined ? momentMs : timeoutMs,
+      false,
+    );
+    return explain(lost === undefined ? reply : reply.catch((thrown) => retryDurably(script, lost, thrown)));
   }
 
   function send(command: readonly string[]): Promise<Reply> {
-    return explain(insist(() => exchange(command, false), momentMs, true));
+    return explain(sendUntilExecuted(() => exchange(command, false), momentMs, true));
   }
 
   async function close(): Promise<void> {
     if (state === "closed") return;
     state = "closed";
     closing.abort();
-    ear.close();
+    subscriber.close();
     // What was just written is confirmed by replicas only then.
     if (confirm !== undefined) await new Promise((resolve) => setImmediate(resolve));
     if (client?.isReady === true) await client.close();
     else client?.destroy();
-    patience?.stop();
+    deadline?.stop();
     clearTimeout(leaving);
   }
 

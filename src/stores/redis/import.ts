@@ -3,16 +3,16 @@ import type { GatewayError } from "../../core/errors.ts";
 import type { Archive, ArchiveRecord } from "../../core/store.ts";
 import { brokenArchive, misplacedTurn, mixedOwners, otherKey, unavailable } from "../refusals.ts";
 import { type StagedRow, type Staging, createStaging } from "../staging.ts";
-import type { Ground } from "./ground.ts";
-import { removeDoomed } from "./removal.ts";
+import type { Access } from "./access.ts";
+import { removeMarkedTurns } from "./removal.ts";
 import { inParts, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { type TurnParts, toParts } from "./turn.ts";
 
-export function createImport(ground: Ground): Archive["importRecords"] {
-  async function takeIn(staging: Staging, done: Done): Promise<void> {
+export function createImport(access: Access): Archive["importRecords"] {
+  async function importStaged(staging: Staging, done: Done): Promise<void> {
     // What is being deleted would otherwise count as existing.
-    while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
+    while (!(await removeMarkedTurns(access, "", maxRemoved)).isNone);
     let isSameKey = false;
     let sealKeys: Row = [];
     for (const { type, rows } of toBatches(staging.read())) {
@@ -29,26 +29,26 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     const isNew = new Set(done.sessions);
     const newTips = done.tips.filter(([id]) => isNew.has(id));
     for (const tips of inParts(newTips, maxSmall)) {
-      const [id, tip] = toList(await ground.read(scripts.findStrayTip, ...tips.flat()));
+      const [id, tip] = toList(await access.read(scripts.findStrayTip, ...tips.flat()));
       if (id !== undefined) throw mixedOwners(`the tip of the session ${String(id)} is the turn ${String(tip)}`);
     }
-    for (const tips of inParts(done.tips, maxSmall)) await ground.write(scripts.setTips, tips.flat());
+    for (const tips of inParts(done.tips, maxSmall)) await access.write(scripts.setTips, tips.flat());
     // Last, because then they need not be undone: a session that has its hint back has what is its own.
     for (const hints of inParts(done.hints, maxSmall)) {
-      done.hintsTaken += Number(await ground.write(scripts.setHints, hints.flat()));
+      done.hintsTaken += Number(await access.write(scripts.setHints, hints.flat()));
     }
-    await ground.write(scripts.addSeals, sealKeys);
+    await access.write(scripts.addSeals, sealKeys);
   }
 
   async function takeKey(key: string, done: Done): Promise<boolean> {
-    const [isSame, before] = toList(await ground.write(scripts.takeKey, [key]));
+    const [isSame, before] = toList(await access.write(scripts.takeKey, [key]));
     done.keyBefore = String(before);
     return isSame === 1;
   }
 
   async function addSessions(rows: readonly Row[], isSameKey: boolean, done: Done): Promise<void> {
     const args = rows.flatMap((row) => row.slice(0, sessionWidth));
-    const [added, isOtherKey] = toList(await ground.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
+    const [added, isOtherKey] = toList(await access.write(scripts.addSessions, [isSameKey ? "1" : "", ...args]));
     done.sessions.push(...toTexts(added));
     for (const row of rows) {
       // An existing session may be from an import that died before this step; one with a tip keeps it.
@@ -61,14 +61,14 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   }
 
   async function addTurns(rows: readonly Row[], done: Done): Promise<void> {
-    const [added, misplaced] = toList(await ground.write(scripts.addTurns, rows.flat()));
+    const [added, misplaced] = toList(await access.write(scripts.addTurns, rows.flat()));
     for (const id of toTexts(added)) done.turns.push(id);
     for (const each of toList(misplaced)) {
-      const [turnId, named, name, isThere] = toList(each);
+      const [turnId, named, name, exists] = toList(each);
       const read = named === "session" ? done.sessionsRead : done.turnsRead;
       // Others use the store meanwhile: of what was deleted since it was imported, nothing more is imported.
-      if (isThere === 1 || !read.has(String(name))) {
-        throw misplacedTurn(String(turnId), named === "session" ? named : "parent", String(name), isThere === 1);
+      if (exists === 1 || !read.has(String(name))) {
+        throw misplacedTurn(String(turnId), named === "session" ? named : "parent", String(name), exists === 1);
       }
       done.turnsRead.add(String(turnId));
     }
@@ -78,15 +78,15 @@ export function createImport(ground: Ground): Archive["importRecords"] {
 
   /** Newest first, because nothing follows them. */
   async function undo({ sessions, turns, keyBefore }: Done): Promise<void> {
-    for (const ids of inParts(turns.toReversed(), maxRemoved)) await ground.write(scripts.removeBelow, ["", ...ids]);
-    for (const ids of inParts(sessions, maxRemoved)) await ground.write(scripts.doomSessions, ids);
-    if (keyBefore !== undefined) await ground.write(scripts.takeKey, [keyBefore]);
-    while (!(await removeDoomed(ground, "", maxRemoved)).isNone);
+    for (const ids of inParts(turns.toReversed(), maxRemoved)) await access.write(scripts.removeBelow, ["", ...ids]);
+    for (const ids of inParts(sessions, maxRemoved)) await access.write(scripts.markSessions, ids);
+    if (keyBefore !== undefined) await access.write(scripts.takeKey, [keyBefore]);
+    while (!(await removeMarkedTurns(access, "", maxRemoved)).isNone);
   }
 
   return async (records) => {
     // Fails before anything is read: the archive may arrive slowly.
-    await ground.send("PING");
+    await access.send("PING");
     const staging = createStaging(toStaged);
     const done: Done = {
       sessions: [],
@@ -100,12 +100,12 @@ export function createImport(ground: Ground): Archive["importRecords"] {
     };
     try {
       for await (const record of records) staging.add(record);
-      await takeIn(staging, done);
-      ground.noteChange(await ground.send("INCR", ground.key("changes")));
+      await importStaged(staging, done);
+      access.noteChange(await access.send("INCR", access.key("changes")));
       return { sessions: done.sessions.length, turns: done.turns.length, hintsTaken: done.hintsTaken };
     } catch (thrown) {
       await undo(done).catch((second) => {
-        throw halfTakenIn(second);
+        throw partlyImported(second);
       });
       throw thrown;
     } finally {
@@ -114,7 +114,7 @@ export function createImport(ground: Ground): Archive["importRecords"] {
   };
 }
 
-function halfTakenIn(cause: unknown): GatewayError {
+function partlyImported(cause: unknown): GatewayError {
   const remedy = "Import the archive again: what is already there stays as it is.";
   return unavailable(`Redis disconnected when part of the archive had been imported. ${remedy}`, cause);
 }

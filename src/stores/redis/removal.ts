@@ -1,33 +1,33 @@
 /** Deletes turns and sessions from the Redis store: for good, and little by little, so that Redis can serve others. */
 import { shownSuffix } from "../../core/conversation/address.ts";
-import type { Keeping, PruneRules, Pruned } from "../../core/store.ts";
-import type { Ground } from "./ground.ts";
-import { listLoose, walkLoose } from "./loose.ts";
+import type { TurnWriter, PruneRules, Pruned } from "../../core/store.ts";
+import type { Access } from "./access.ts";
+import { listSessionless, walkSessionless } from "./sessionless.ts";
 import { type Script, inParts, toList, toTexts } from "./script.ts";
 import { scripts } from "./scripts.ts";
 
 /** What a caller deletes is invisible at once, and gone when the promise resolves. */
-export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
+export function createDeletion(access: Access): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
   return {
     async deleteTurn(owner, turnId) {
-      const [changes, changed] = toList(await ground.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
+      const [changes, changed] = toList(await access.write(scripts.deleteTurn, [owner, turnId, shownSuffix]));
       if (changes === undefined) return false;
-      ground.noteChange(changes, toTexts(changed));
+      access.noteChange(changes, toTexts(changed));
       return true;
     },
     async deleteBelow(owner, turnId) {
-      const below = (await listLoose(ground, owner, turnId)).slice(1).toReversed();
+      const below = (await listSessionless(access, owner, turnId)).slice(1).toReversed();
       for (const going of inParts(below, maxRemovedTurns)) {
-        const [changes, changed] = toList(await ground.write(scripts.removeBelow, [turnId, ...going]));
-        ground.noteChange(changes, toTexts(changed));
+        const [changes, changed] = toList(await access.write(scripts.removeBelow, [turnId, ...going]));
+        access.noteChange(changes, toTexts(changed));
       }
       return below.length;
     },
     async deleteSession(owner, sessionId) {
-      const changes = await ground.write(scripts.doomSession, [owner, sessionId]);
+      const changes = await access.write(scripts.markSession, [owner, sessionId]);
       if (changes === null) return false;
-      ground.noteChange(changes);
-      for (let isGone = false; !isGone;) isGone = (await removeDoomed(ground, sessionId, maxRemovedTurns)).isGone;
+      access.noteChange(changes);
+      for (let isGone = false; !isGone;) isGone = (await removeMarkedTurns(access, sessionId, maxRemovedTurns)).isGone;
       return true;
     },
   };
@@ -37,29 +37,29 @@ export function createDeletion(ground: Ground): Pick<Keeping, "deleteTurn" | "de
 const maxRemovedTurns = 200;
 
 /** Deletes at most `limit` turns of a session marked as deleted, or of any such; with the last of them the session. */
-export async function removeDoomed(
-  ground: Ground,
+export async function removeMarkedTurns(
+  access: Access,
   sessionId: string,
   limit: number,
 ): Promise<{ readonly turns: number; readonly isGone: boolean; readonly isNone: boolean }> {
-  const [turns, isGone, changes] = toList(await ground.write(scripts.removeDoomed, [sessionId, String(limit)]));
+  const [turns, isGone, changes] = toList(await access.write(scripts.removeMarkedTurns, [sessionId, String(limit)]));
   if (turns === undefined) return { turns: 0, isGone: true, isNone: true };
-  ground.noteChange(changes);
+  access.noteChange(changes);
   return { turns: Number(turns), isGone: isGone === 1, isNone: false };
 }
 
 /** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
-export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Pruned> {
+export function createPrune(access: Access): (rules: PruneRules) => Promise<Pruned> {
   /** Old roots with new descendants stay: the next call continues after those examined. */
   let skippedRoots = 0;
   /** The rest of a tree being deleted, leaves first: a large one is not walked again for each part of it. */
-  let dying: readonly string[] = [];
+  let removing: readonly string[] = [];
   /** Its age limit, the ids in it, and the arrival count when it was examined. */
-  let [dyingBefore, dyingIds, counted] = [0, new Set<string>(), "0"];
+  let [removingBefore, removingIds, counted] = [0, new Set<string>(), "0"];
 
   async function removeMarked(spent: Spent): Promise<void> {
     while (spent.budget > 0) {
-      const { turns, isGone, isNone } = await removeDoomed(ground, "", Math.ceil(spent.budget));
+      const { turns, isGone, isNone } = await removeMarkedTurns(access, "", Math.ceil(spent.budget));
       if (isNone) return;
       spent.turns += turns;
       spent.budget -= turns + 1;
@@ -70,7 +70,7 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   /** Sessions idle since before a score, or those beyond the number that an owner may have. */
   async function removeSessions(script: Script, bound: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
-    await ground.write(script, [bound, Math.ceil(spent.budget)].map(String));
+    await access.write(script, [bound, Math.ceil(spent.budget)].map(String));
     await removeMarked(spent);
   }
 
@@ -78,77 +78,77 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   async function removeFailed(before: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [String(before), String(Math.ceil(spent.budget))];
-    const [changes, ids] = toList(await ground.write(scripts.removeFailed, args));
+    const [changes, ids] = toList(await access.write(scripts.removeFailed, args));
     if (changes === undefined) return;
     const gone = toTexts(ids);
-    ground.noteChange(changes, gone);
+    access.noteChange(changes, gone);
     spent.turns += gone.length;
     spent.budget -= gone.length;
   }
 
   /** Abandoned threads, each from its end up to where another branches off. */
-  async function removeLeft(before: number, spent: Spent): Promise<void> {
+  async function removeAbandoned(before: number, spent: Spent): Promise<void> {
     if (spent.budget <= 0) return;
     const args = [before, Math.ceil(spent.budget), looksPerRemoval].map(String);
-    const [looked, gone, changes, changed] = toList(await ground.write(scripts.removeLeft, args));
+    const [looked, gone, changes, changed] = toList(await access.write(scripts.removeAbandoned, args));
     if (looked === undefined) return;
-    if (gone !== 0) ground.noteChange(changes, toTexts(changed));
+    if (gone !== 0) access.noteChange(changes, toTexts(changed));
     spent.turns += Number(gone);
     spent.budget -= Number(gone) + Number(looked) / looksPerRemoval;
   }
 
   /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  async function removeLoose(before: number, spent: Spent): Promise<boolean> {
-    if (before < dyingBefore || (await isContinued())) dying = [];
-    await removeDying(spent);
+  async function removeSessionless(before: number, spent: Spent): Promise<boolean> {
+    if (before < removingBefore || (await isContinued())) removing = [];
+    await continueRemoving(spent);
     while (spent.budget > 0) {
       const range = ["-inf", `(${before}`, "LIMIT", String(skippedRoots), "1"];
-      const [root] = toTexts(await ground.send("ZRANGEBYSCORE", ground.key("loose"), ...range));
+      const [root] = toTexts(await access.send("ZRANGEBYSCORE", access.key("loose"), ...range));
       if (root === undefined) {
         skippedRoots = 0;
         return false;
       }
-      counted = String((await ground.send("GET", ground.key("count"))) ?? 0);
+      counted = String((await access.send("GET", access.key("count"))) ?? 0);
       const { idle, looked } = await findIdle(root, before);
       if (idle.length === 0) {
         skippedRoots += 1;
         spent.budget -= 1 + looked / readsPerRemoval;
         continue;
       }
-      dying = idle.toReversed();
-      dyingBefore = before;
-      dyingIds = new Set(idle);
-      await removeDying(spent);
+      removing = idle.toReversed();
+      removingBefore = before;
+      removingIds = new Set(idle);
+      await continueRemoving(spent);
     }
     return true;
   }
 
   /** A new turn follows what is left, or so many have come that one may: then the tree is examined again. */
   async function isContinued(): Promise<boolean> {
-    if (dying.length === 0) return false;
-    const [count, parents] = toList(await ground.read(scripts.parentsBehind, counted));
+    if (removing.length === 0) return false;
+    const [count, parents] = toList(await access.read(scripts.parentsBehind, counted));
     counted = String(count);
-    return parents === undefined || toTexts(parents).some((id) => dyingIds.has(id));
+    return parents === undefined || toTexts(parents).some((id) => removingIds.has(id));
   }
 
   /** All of a tree, parents first, or none of it if anything in it is new. */
   async function findIdle(root: string, before: number): Promise<{ idle: readonly string[]; looked: number }> {
     const seen: string[] = [];
-    for await (const { ids, newest, runs } of walkLoose(ground, "", [root])) {
+    for await (const { ids, newest, runs } of walkSessionless(access, "", [root])) {
       for (const id of ids) seen.push(id);
       if (runs || newest >= before) return { idle: [], looked: seen.length };
     }
     return { idle: seen, looked: seen.length };
   }
 
-  async function removeDying(spent: Spent): Promise<void> {
-    while (spent.budget > 0 && dying.length > 0) {
-      const going = dying.slice(0, Math.ceil(spent.budget));
+  async function continueRemoving(spent: Spent): Promise<void> {
+    while (spent.budget > 0 && removing.length > 0) {
+      const going = removing.slice(0, Math.ceil(spent.budget));
       // Another gateway may delete the same tree.
-      const [gone, removed, changes] = toList(await ground.write(scripts.removeLeaves, going));
-      ground.noteChange(changes);
+      const [gone, removed, changes] = toList(await access.write(scripts.removeLeaves, going));
+      access.noteChange(changes);
       // If something follows them by now, the tree is examined again later.
-      dying = gone === going.length ? dying.slice(going.length) : [];
+      removing = gone === going.length ? removing.slice(going.length) : [];
       spent.turns += Number(removed);
       spent.budget -= Math.max(1, Number(gone));
     }
@@ -157,22 +157,22 @@ export function createPrune(ground: Ground): (rules: PruneRules) => Promise<Prun
   return async ({ idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner }) => {
     const spent: Spent = { sessions: 0, turns: 0, budget: maxRemovedTurns };
     await removeMarked(spent);
-    if (idleBefore !== undefined) await removeSessions(scripts.doomIdle, toScore(idleBefore), spent);
-    if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.doomSurplus, maxSessionsPerOwner, spent);
+    if (idleBefore !== undefined) await removeSessions(scripts.markIdle, toScore(idleBefore), spent);
+    if (maxSessionsPerOwner !== undefined) await removeSessions(scripts.markSurplus, maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) await removeFailed(idleBefore.getTime(), spent);
-    if (idleBefore !== undefined) await removeLeft(idleBefore.getTime(), spent);
-    const rootsLeft = idleBefore !== undefined && (await removeLoose(idleBefore.getTime(), spent));
-    const keysLeft = await removeOld(ground, scripts.removeKeys, keysBefore);
-    const piecesLeft = await removeOld(ground, scripts.removePieces, piecesBefore);
+    if (idleBefore !== undefined) await removeAbandoned(idleBefore.getTime(), spent);
+    const rootsLeft = idleBefore !== undefined && (await removeSessionless(idleBefore.getTime(), spent));
+    const keysLeft = await removeOld(access, scripts.removeKeys, keysBefore);
+    const piecesLeft = await removeOld(access, scripts.removePieces, piecesBefore);
     const more = spent.budget <= 0 || rootsLeft || keysLeft || piecesLeft;
     return { sessions: spent.sessions, turns: spent.turns, more };
   };
 }
 
 /** True if there may be more. */
-async function removeOld(ground: Ground, script: Script, before: Date | undefined): Promise<boolean> {
+async function removeOld(access: Access, script: Script, before: Date | undefined): Promise<boolean> {
   return (
-    before !== undefined && (await ground.write(script, [String(before.getTime()), String(maxSmall)])) === maxSmall
+    before !== undefined && (await access.write(script, [String(before.getTime()), String(maxSmall)])) === maxSmall
   );
 }
 

@@ -1,23 +1,23 @@
 /** Finds a request's place in the Redis store. */
 import { type Path, toPath } from "../../core/place/path.ts";
 import { type FoundTurn, maxTwins, type PathTurn, type Search, type Session } from "../../core/store.ts";
-import type { Ground } from "./ground.ts";
+import type { Access } from "./access.ts";
 import { type Reply, toList, toText } from "./script.ts";
 import { scripts } from "./scripts.ts";
 import { readStep, readTurn } from "./turn.ts";
 
-export function createSearch(ground: Ground): Search {
-  const { recent } = ground;
+export function createSearch(access: Access): Search {
+  const { recent } = access;
 
   async function recall(turnId: string): Promise<Path | undefined> {
-    if (!ground.isFresh()) ground.seeChanges(await ground.send("GET", ground.key("changes")));
+    if (!access.isFresh()) access.seeChanges(await access.send("GET", access.key("changes")));
     return recent.path(turnId);
   }
 
   /** Reads what is not cached of a path, a bounded part at a time, and caches it as far as there is room. */
   async function readPath(turnId: string): Promise<Path> {
     const turns: PathTurn[] = [];
-    const changesBefore = ground.changesSeen();
+    const changesBefore = access.changesSeen();
     let rest: string | undefined = turnId;
     for (let turn = recent.get(turnId); turn !== undefined; turn = rest === undefined ? undefined : recent.get(rest)) {
       turns.push(turn);
@@ -25,13 +25,13 @@ export function createSearch(ground: Ground): Search {
     }
     let isWhole = true;
     while (rest !== undefined) {
-      const [changes, found] = toList(await ground.read(scripts.readPath, rest, maxSteps, maxBytes));
+      const [changes, found] = toList(await access.read(scripts.readPath, rest, maxSteps, maxBytes));
       const steps = toList(found).map(readStep);
       // A change of the tree between two parts may affect the first: from then on, nothing is cached.
-      isWhole = ground.seeChanges(changes) && isWhole;
+      isWhole = access.seeChanges(changes) && isWhole;
       // And if the first turn of the next part is deleted, its children get another parent.
       const isCut = steps.length === 0 && turns.length > 0;
-      if (isCut && ground.changesSeen() !== changesBefore) return readPath(turnId);
+      if (isCut && access.changesSeen() !== changesBefore) return readPath(turnId);
       for (const { turn, size } of steps) {
         if (isWhole) recent.add(turn, size);
         turns.push(turn);
@@ -46,7 +46,7 @@ export function createSearch(ground: Ground): Search {
     digests: readonly string[],
     start: number,
   ): Promise<FoundTurn | undefined> {
-    const found = toList(await ground.read(scripts.findByDigest, sessionId, ...digests));
+    const found = toList(await access.read(scripts.findByDigest, sessionId, ...digests));
     const [index, id, hasChildren] = found;
     if (id === undefined) return undefined;
     return { id: String(id), index: start + Number(index), hasChildren: hasChildren === 1 };
@@ -54,15 +54,15 @@ export function createSearch(ground: Ground): Search {
 
   return {
     async findSession(owner, hint) {
-      return ground.withHints(async (hash, key) => {
-        const [changes, id, session] = toList(await ground.read(scripts.findSession, hash(owner, hint), key));
-        ground.seeChanges(changes);
+      return access.withHints(async (hash, key) => {
+        const [changes, id, session] = toList(await access.read(scripts.findSession, hash(owner, hint), key));
+        access.seeChanges(changes);
         return toSession(toText(id) ?? "", session);
       });
     },
     async readSession(sessionId) {
       const fields = ["owner", "tip", "resends", "created", "metadata"];
-      const found = toList(await ground.send("HMGET", ground.key(`s:${sessionId}`), ...fields));
+      const found = toList(await access.send("HMGET", access.key(`s:${sessionId}`), ...fields));
       const session = toSession(sessionId, found);
       const [created, metadata] = found.slice(3);
       return (
@@ -74,8 +74,8 @@ export function createSearch(ground: Ground): Search {
       );
     },
     async findTurn(owner, turnId) {
-      const [changes, turn] = toList(await ground.read(scripts.findTurn, turnId, owner));
-      ground.seeChanges(changes);
+      const [changes, turn] = toList(await access.read(scripts.findTurn, turnId, owner));
+      access.seeChanges(changes);
       return turn === undefined ? undefined : readTurn(turn);
     },
     async readPath(turnId) {
@@ -83,7 +83,7 @@ export function createSearch(ground: Ground): Search {
     },
     recallPath: recall,
     async findByDigest(sessionId, digests) {
-      // Most callers show what they heard last, which is the first digest: the others are seldom worth a list.
+      // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
       for (let start = 0, length = 8; start < digests.length; start += length, length = 2_000) {
         const found = await findAmong(sessionId, digests.slice(start, start + length), start);
         if (found !== undefined) return found;
@@ -92,19 +92,19 @@ export function createSearch(ground: Ground): Search {
     },
     async findTwins(sessionId, by, mark) {
       const name = `${by === "digest" ? "d" : "x"}${mark}`;
-      const twins = toList(await ground.read(scripts.findTwins, sessionId, name, String(maxTwins)));
+      const twins = toList(await access.read(scripts.findTwins, sessionId, name, String(maxTwins)));
       return twins.map((each) => {
         const [id, hasChildren] = toList(each);
         return { id: String(id), hasChildren: hasChildren === 1 };
       });
     },
     async countThreads(sessionId) {
-      return Math.min(Number(await ground.send("HGET", ground.key(`s:${sessionId}`), "ends")), 2);
+      return Math.min(Number(await access.send("HGET", access.key(`s:${sessionId}`), "ends")), 2);
     },
     async findKey(owner, key) {
-      const kept = toText(await ground.read(scripts.findKey, ground.hashKey(owner, key)));
-      if (kept === undefined) return undefined;
-      const [fingerprint, turnId, created]: [string, string, number] = JSON.parse(kept);
+      const stored = toText(await access.read(scripts.findKey, access.hashKey(owner, key)));
+      if (stored === undefined) return undefined;
+      const [fingerprint, turnId, created]: [string, string, number] = JSON.parse(stored);
       return { fingerprint, turnId, createdAt: new Date(created) };
     },
   };

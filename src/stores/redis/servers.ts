@@ -7,7 +7,7 @@
 import { GatewayError, messageOf } from "../../core/errors.ts";
 import { type Address, type Place, nameOf, toKeyPrefix } from "./address.ts";
 import type { Client, MakeClient } from "./client.ts";
-import { createPatience } from "./patience.ts";
+import { createDeadline } from "./deadline.ts";
 import { type Reply, toList } from "./script.ts";
 import { codeOf } from "./trouble.ts";
 
@@ -30,14 +30,14 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
   let nodes: readonly Place[] = [];
   let latest: Place | undefined;
 
-  async function ask(place: Place, patienceMs: number): Promise<Client> {
+  async function ask(place: Place, waitMs: number): Promise<Client> {
     const client = makeClient(place);
     let isLate = false;
-    const patience = createPatience(patienceMs, () => {
+    const deadline = createDeadline(waitMs, () => {
       isLate = true;
       client.destroy();
     });
-    client.on("connect", patience.renew);
+    client.on("connect", deadline.renew);
     try {
       await client.connect();
       await look(client, place);
@@ -45,9 +45,9 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
     } catch (thrown) {
       client.destroy();
       if (isNoDatabase(thrown)) throw onlyOneDatabase(address);
-      throw isLate ? noAnswer(patienceMs) : thrown;
+      throw isLate ? noAnswer(waitMs) : thrown;
     } finally {
-      patience.stop();
+      deadline.stop();
     }
   }
 
@@ -66,7 +66,7 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
     async find() {
       const line = [...(latest === undefined ? [] : [latest]), ...address.places, ...nodes];
       // If others can be asked, one that is away must not use up all the time.
-      const patienceMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
+      const waitMs = new Set(line.map(nameOf)).size === 1 ? timeoutMs : timeoutMs / 4;
       const asked = new Set<string>();
       let ofLed: unknown;
       let ofKnown: unknown;
@@ -76,11 +76,11 @@ export function createServers(address: Address, makeClient: MakeClient, timeoutM
         while (place !== undefined && !asked.has(nameOf(place))) {
           asked.add(nameOf(place));
           try {
-            const client = await ask(place, patienceMs);
+            const client = await ask(place, waitMs);
             latest = place;
             return { client, place };
           } catch (thrown) {
-            if (isHopeless(thrown)) throw thrown;
+            if (isFinalRefusal(thrown)) throw thrown;
             const code = codeOf(thrown);
             if (code === "MOVED") moved = thrown;
             else if (place !== known && code === "") ofLed = nodeAway(place, thrown);
@@ -103,11 +103,11 @@ export function noAnswer(ms: number): Error {
 }
 
 /** While a store is opened, such a refusal is final. */
-export function isHopeless(thrown: unknown): boolean {
-  return thrown instanceof GatewayError || hopeless.has(codeOf(thrown));
+export function isFinalRefusal(thrown: unknown): boolean {
+  return thrown instanceof GatewayError || finalRefusals.has(codeOf(thrown));
 }
 
-const hopeless = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
+const finalRefusals = new Set(["NOAUTH", "WRONGPASS", "NOPERM"]);
 
 /** It does not have the store, or not now; or the connection is gone. */
 const notHere = new Set(["MOVED", "CLUSTERDOWN", "LOADING", ""]);

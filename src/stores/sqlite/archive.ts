@@ -1,18 +1,18 @@
 /** The operator's view of the SQLite store: lists its sessions, and exports its contents page by page. */
 import type { Archive, ArchiveRecord, SessionPage } from "../../core/store.ts";
 import { noSession } from "../refusals.ts";
-import type { Ground } from "./ground.ts";
-import { createLoose, toFirstWords, toSummary } from "./loose.ts";
+import type { Access } from "./access.ts";
+import { createSessionless, toFirstWords, toSummary } from "./sessionless.ts";
 import { type TurnRow, toTurn, turnColumns } from "../row.ts";
-import { isSaid, isThere } from "./search.ts";
+import { isSaid, isVisible } from "./search.ts";
 import { inSteps, turnBytes } from "./size.ts";
 import type { Statement } from "./statement.ts";
-import { type Told, createTold } from "./told.ts";
+import { type Exported, createExported } from "./exported.ts";
 
-export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
-  const { read } = ground;
-  const { listLoose, isLoose, turnsAround } = createLoose(ground);
-  const statements = prepareArchive(ground);
+export function createArchive(access: Access): Omit<Archive, "importRecords"> {
+  const { read } = access;
+  const { listSessionless, isSessionless, turnsAround } = createSessionless(access);
+  const statements = prepareArchive(access);
 
   /**
    * Row numbers bound what is read, not a transaction: with a slow reader, that would keep deleted data in the log, and
@@ -21,12 +21,12 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
    */
   async function* exportRecords(wanted?: string): AsyncGenerator<ArchiveRecord> {
     const lastSession = readNumber(statements.lastSession);
-    const isOutside = wanted !== undefined && isLoose(wanted);
+    const isOutside = wanted !== undefined && isSessionless(wanted);
     const isKnown = wanted === undefined || isOutside || read(() => statements.readSession.get(wanted)) !== undefined;
     if (!isKnown) throw noSession(wanted);
     const sealKeys = [...readKeys(statements.findSeal), ...readKeys(statements.findForeignSeals)];
-    yield { type: "store", hintKey: toBase64(read(ground.readHintKey)), sealKeys };
-    const told = createTold();
+    yield { type: "store", hintKey: toBase64(read(access.readHintKey)), sealKeys };
+    const told = createExported();
     try {
       for (const page of isOutside ? [] : readSessions(lastSession, wanted)) {
         read(() => page.forEach((session) => told.addSession(session.id)));
@@ -44,7 +44,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     return [read(() => statements.readSession.all(wanted)) as unknown as SessionRow[]];
   }
 
-  function* exportTurns(last: number, told: Told, isOutside: boolean, wanted?: string): Generator<ArchiveRecord> {
+  function* exportTurns(last: number, told: Exported, isOutside: boolean, wanted?: string): Generator<ArchiveRecord> {
     if (wanted === undefined) {
       const pages = readPages<SizedRow>(statements.sizeTurns, last);
       for (const page of pages) yield* readTurns(page, (turn) => told.addTurn(turn, "all"));
@@ -93,14 +93,14 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
 
   /** The sessions under a hint: it is hashed with its owner, so each owner is tried. */
   function findNamed(hint: string, owner: string | undefined): string {
-    ground.freshen();
+    access.refresh();
     const owners = owner === undefined ? (statements.listOwners.all() as { owner: string }[]) : [{ owner }];
-    const found = owners.map((each) => statements.findNamed.get(each.owner, ground.hashHint(each.owner, hint)));
+    const found = owners.map((each) => statements.findNamed.get(each.owner, access.hashHint(each.owner, hint)));
     return JSON.stringify((found as ({ id: string } | undefined)[]).flatMap((row) => row?.id ?? []));
   }
 
   return {
-    listLoose,
+    listSessionless,
     async listSessions({ owner, hint, after, limit }: SessionPage) {
       return read(() => {
         const from = after === undefined ? undefined : statements.findActivity.get(after);
@@ -115,7 +115,7 @@ export function createArchive(ground: Ground): Omit<Archive, "importRecords"> {
     },
     exportRecords,
     async sealKeys() {
-      const [own = toBase64(await ground.group.add(ground.readSealKey))] = readKeys(statements.findSeal);
+      const [own = toBase64(await access.group.add(access.readSealKey))] = readKeys(statements.findSeal);
       return [own, ...readKeys(statements.findForeignSeals)];
     },
   };
@@ -166,11 +166,11 @@ function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-function prepareArchive({ prepare }: Ground) {
+function prepareArchive({ prepare }: Access) {
   const readNumbered = prepare(
     `
     SELECT ${turnColumns} FROM turns
-    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isThere} ORDER BY rowid`,
+    WHERE rowid IN (SELECT value FROM json_each(?)) AND ${isVisible} ORDER BY rowid`,
     "arrays",
   );
   return {
@@ -197,7 +197,7 @@ function prepareArchive({ prepare }: Ground) {
     readSession: prepare(`SELECT ${sessionColumns} FROM sessions WHERE id = ? AND deleted = 0`),
     sizeTurns: prepare(`
       SELECT turns.rowid AS number, ${turnBytes} AS bytes FROM turns
-      WHERE turns.rowid > ? AND turns.rowid <= ? AND ${isThere}
+      WHERE turns.rowid > ? AND turns.rowid <= ? AND ${isVisible}
       ORDER BY turns.rowid LIMIT ${pageSize}`),
     numbersOf: prepare(`
       SELECT rowid AS number FROM turns INDEXED BY turns_by_digest WHERE session = ? AND rowid <= ? AND ${isSaid}

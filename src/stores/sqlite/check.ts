@@ -2,10 +2,10 @@
 import type { SessionStore } from "../../core/store.ts";
 import { createCheck } from "../check.ts";
 import { storeClosed } from "../refusals.ts";
-import { type Ground, onceForAll } from "./ground.ts";
+import { type Access, onceForAll } from "./access.ts";
 
 export function createFileCheck(
-  { database, prepare, group, now }: Ground,
+  { database, prepare, group, now }: Access,
   checkFile: () => void,
 ): SessionStore["check"] {
   const write = prepare(`

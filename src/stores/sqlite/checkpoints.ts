@@ -45,9 +45,9 @@ export function createCheckpoints(
   database: DatabaseSync,
   file: string,
   warn: (message: string) => void,
-  wanted: Partial<LogLimits & Pick<Sync, "trust">> = {},
+  wanted: Partial<LogLimits & Pick<Sync, "requireSynced">> = {},
 ): Checkpoints {
-  const { lookMs, minPages, maxPages, restMs, trust } = { ...defaultLimits, trust() {}, ...wanted };
+  const { lookMs, minPages, maxPages, restMs, requireSynced } = { ...defaultLimits, requireSynced() {}, ...wanted };
   let mode: "threaded" | "alone" | "closed" = file === ":memory:" ? "closed" : "threaded";
   let restsUntil = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -76,7 +76,7 @@ export function createCheckpoints(
   /** What may not be on disk must not go into the file: after a crash, the log would not match it. */
   function isTrusted(): boolean {
     try {
-      trust();
+      requireSynced();
       return true;
     } catch {
       return false;
@@ -124,23 +124,23 @@ export function createCheckpoints(
       // None of the process's own flags: a thread refuses some of them.
       const started = new Worker(program, { workerData: file, execArgv: [] });
       started.on("message", (length: LogLength) => {
-        if (thread === started) goOnTogether();
+        if (thread === started) enableThread();
         answer?.(length);
       });
-      started.on("error", goOnAlone);
+      started.on("error", disableThread);
       started.on("exit", () => {
-        if (thread === started) goOnAlone(new Error("its thread has ended"));
+        if (thread === started) disableThread(new Error("its thread has ended"));
         answer?.(undefined);
       });
       started.unref();
       return started;
     } catch (thrown) {
-      goOnAlone(thrown);
+      disableThread(thrown);
       return undefined;
     }
   }
 
-  function goOnAlone(thrown: unknown): void {
+  function disableThread(thrown: unknown): void {
     thread = undefined;
     restsUntil = performance.now() + restMs;
     if (mode !== "threaded") return;
@@ -151,7 +151,7 @@ export function createCheckpoints(
     );
   }
 
-  function goOnTogether(): void {
+  function enableThread(): void {
     if (mode !== "alone") return;
     mode = "threaded";
     database.exec("PRAGMA wal_autocheckpoint = 0");

@@ -1,13 +1,13 @@
 /** The SQLite store's sessions as conversations that callers name. */
 import type { Conversations } from "../../core/store.ts";
 import { changeInSteps } from "./deletion.ts";
-import type { Ground } from "./ground.ts";
-import { hourOf } from "./keeping.ts";
+import type { Access } from "./access.ts";
+import { hourOf } from "./writer.ts";
 import type { Removal } from "./removal.ts";
 import { addRow, toRow } from "../row.ts";
 
-export function createConversations(ground: Ground, removal: Removal): Conversations {
-  const { prepare, group } = ground;
+export function createConversations(access: Access, removal: Removal): Conversations {
+  const { prepare, group } = access;
   const addSession = prepare(`
     INSERT INTO sessions (id, owner, tip, created, updated, active, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const addTurn = prepare(addRow);
@@ -29,7 +29,7 @@ export function createConversations(ground: Ground, removal: Removal): Conversat
     },
     async replaceItems(turnId, input, output) {
       const [inputJson, outputJson] = [JSON.stringify(input), JSON.stringify(output)];
-      return changeInSteps(ground, removal, () => {
+      return changeInSteps(access, removal, () => {
         const isReplaced = replaceItems.run(inputJson, outputJson, turnId).changes === 1;
         return { changed: isReplaced ? [turnId] : undefined, done: true };
       });

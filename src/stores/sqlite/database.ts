@@ -78,7 +78,7 @@ const beginning = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL";
 function begin(file: string): void {
   const database = new DatabaseSync(file, { timeout: openingMs });
   try {
-    insist(() => {
+    retryWhileBusy(() => {
       const { journal_mode: mode } = database.prepare("PRAGMA journal_mode").get() as { journal_mode: string };
       // A file that is in this mode has been begun by another process, which may be using it.
       if (mode !== "wal") database.exec("PRAGMA journal_mode = MEMORY");
@@ -91,7 +91,7 @@ function begin(file: string): void {
 }
 
 /** Of two processes that begin a file at once, SQLite refuses one without waiting, as each might wait for the other. */
-function insist(work: () => void): void {
+function retryWhileBusy(work: () => void): void {
   const deadline = performance.now() + openingMs;
   for (;;) {
     try {
@@ -156,11 +156,11 @@ export function rememberFile(file: string): () => void {
   if (file === ":memory:") return () => {};
   const opened = [file, `${findFile(file)}-wal`].map((path) => ({ path, found: statSync(path) }));
   return () => {
-    for (const { path, found } of opened) if (!isThere(path, found)) throw fileGone(path);
+    for (const { path, found } of opened) if (!isSameFile(path, found)) throw fileGone(path);
   };
 }
 
-function isThere(path: string, { ino, dev }: Stats): boolean {
+function isSameFile(path: string, { ino, dev }: Stats): boolean {
   try {
     const found = statSync(path, { throwIfNoEntry: false });
     return found?.ino === ino && found.dev === dev;

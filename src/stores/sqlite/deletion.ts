@@ -1,17 +1,17 @@
 /** Deletes for callers of the SQLite store: invisible at once, and gone with its space when the promise resolves. */
 import { shownSuffix } from "../../core/conversation/address.ts";
-import type { Keeping } from "../../core/store.ts";
-import type { Ground } from "./ground.ts";
-import { toTree } from "./loose.ts";
+import type { TurnWriter } from "../../core/store.ts";
+import type { Access } from "./access.ts";
+import { toTree } from "./sessionless.ts";
 import type { Removal } from "./removal.ts";
-import { isThere } from "./search.ts";
+import { isVisible } from "./search.ts";
 import { inSteps, maxStep } from "./size.ts";
 
 /** Removes a turn from the tree, in the group; a tip moves to `tip` or the parent. Returns the ids of all changed. */
 export type RemoveTurn = (owner: string, turnId: string, tip?: string) => readonly string[] | undefined;
 
-export function createTurnRemoval({ prepare }: Ground, removal: Removal): RemoveTurn {
-  const findPlace = prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isThere}`);
+export function createTurnRemoval({ prepare }: Access, removal: Removal): RemoveTurn {
+  const findPlace = prepare(`SELECT session, parent FROM turns WHERE id = ? AND owner = ? AND ${isVisible}`);
   const hasTwoChildren = prepare("SELECT 1 FROM turns WHERE parent = ? LIMIT 1 OFFSET 1");
   const moveTip = prepare(
     "UPDATE sessions SET tip = coalesce((SELECT id FROM turns WHERE id = ?), ?) WHERE id = ? AND tip = ?",
@@ -29,11 +29,11 @@ export function createTurnRemoval({ prepare }: Ground, removal: Removal): Remove
 }
 
 export function createDeletion(
-  ground: Ground,
+  access: Access,
   removal: Removal,
   removeTurn: RemoveTurn,
-): Pick<Keeping, "deleteTurn" | "deleteBelow" | "deleteSession"> {
-  const { prepare, group, recent, read } = ground;
+): Pick<TurnWriter, "deleteTurn" | "deleteBelow" | "deleteSession"> {
+  const { prepare, group, recent, read } = access;
   // Children came later than their parents, so the newest go first.
   const listBelow = prepare(`
     WITH RECURSIVE ${toTree("id = $id AND owner = $owner AND session IS NULL")}
@@ -41,11 +41,11 @@ export function createDeletion(
 
   return {
     deleteTurn: (owner, turnId) =>
-      changeInSteps(ground, removal, () => ({ changed: removeTurn(owner, turnId), done: true })),
+      changeInSteps(access, removal, () => ({ changed: removeTurn(owner, turnId), done: true })),
     async deleteBelow(owner, turnId) {
       const below = read(() => listBelow.all({ id: turnId, owner })) as { id: string; bytes: number }[];
       const steps = [...inSteps(below)].map((part) => part.map(({ id }) => id));
-      await changeInSteps(ground, removal, (index) => ({
+      await changeInSteps(access, removal, (index) => ({
         changed: steps[index] && removal.removeTurns(steps[index], turnId),
         done: index + 1 >= steps.length,
       }));
@@ -56,7 +56,7 @@ export function createDeletion(
         () => removal.mark(owner, sessionId),
         (isDone) => isDone && recent.forgetSessions([sessionId]),
       );
-      if (isMarked) await changeInSteps(ground, removal, () => removal.removeSome(sessionId, maxStep));
+      if (isMarked) await changeInSteps(access, removal, () => removal.removeSome(sessionId, maxStep));
       return isMarked;
     },
   };
@@ -75,7 +75,7 @@ interface Step {
  * others have freed goes when the store is pruned, and nobody waits for it. False if there was nothing to do.
  */
 export async function changeInSteps(
-  { group, checkpoints, recent }: Ground,
+  { group, checkpoints, recent }: Access,
   removal: Removal,
   change: (index: number) => Step,
 ): Promise<boolean> {

@@ -1,6 +1,6 @@
 /** Notes where threads of the SQLite store may end besides their sessions' tips, to find abandoned ones by age. */
-import type { Ground } from "./ground.ts";
-import { isFollowable, isLeaf, isThere } from "./search.ts";
+import type { Access } from "./access.ts";
+import { isFollowable, isLeaf, isVisible } from "./search.ts";
 import { costOf, turnBytes } from "./size.ts";
 
 /**
@@ -15,15 +15,15 @@ export interface Ends {
    * Abandoned threads, the oldest first: the ids of their turns from the end up to where another branches off or a turn
    * is younger, within the budget, and what finding and deleting them costs. If nothing, there are no more.
    */
-  findLeft(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
+  findAbandoned(before: number, budget: number): { readonly ids: readonly string[]; readonly cost: number };
 }
 
-export function createEnds(ground: Ground): Ends {
-  const statements = prepareEnds(ground);
+export function createEnds(access: Access): Ends {
+  const statements = prepareEnds(access);
 
   /** The parent of a turn about to be deleted, if it is old too and nothing else follows it. */
-  function findBefore({ id, parent }: LeftTurn, before: number): LeftTurn | undefined {
-    return parent === null ? undefined : (statements.findBefore.get(parent, before, id) as LeftTurn | undefined);
+  function findBefore({ id, parent }: AbandonedTurn, before: number): AbandonedTurn | undefined {
+    return parent === null ? undefined : (statements.findBefore.get(parent, before, id) as AbandonedTurn | undefined);
   }
 
   return {
@@ -33,14 +33,14 @@ export function createEnds(ground: Ground): Ends {
       statements.noteParents.run(ids);
       statements.forgetAll.run(ids);
     },
-    findLeft(before, budget) {
+    findAbandoned(before, budget) {
       const found = statements.findOld.all(before, Math.ceil(budget)) as unknown as EndRow[];
       const ids: string[] = [];
       let cost = found.length / looksPerRemoval;
       for (const end of found) {
         if (end.is_left !== 1) statements.forget.run(end.created, end.id);
         else {
-          for (let turn: LeftTurn | undefined = end; turn && cost < budget; turn = findBefore(turn, before)) {
+          for (let turn: AbandonedTurn | undefined = end; turn && cost < budget; turn = findBefore(turn, before)) {
             ids.push(turn.id);
             cost += costOf(turn);
           }
@@ -54,26 +54,26 @@ export function createEnds(ground: Ground): Ends {
 /** How many ends, with what may follow them, can be read for the cost of deleting one. */
 const looksPerRemoval = 4;
 
-interface LeftTurn {
+interface AbandonedTurn {
   readonly id: string;
   readonly parent: string | null;
   readonly bytes: number;
 }
 
-interface EndRow extends LeftTurn {
+interface EndRow extends AbandonedTurn {
   readonly created: number;
   /** Not 1: something follows it, or it is its session's tip, or it is gone. */
   readonly is_left: number | null;
 }
 
 /** It was said in an existing session whose tip is elsewhere. */
-const isBeside = `${isFollowable} AND ${isThere}
+const isOffTip = `${isFollowable} AND ${isVisible}
   AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = turns.session AND sessions.tip = turns.id)`;
 
 /** Failed and cancelled turns follow nothing. */
 const isNext = "next.status <> 'failed' AND next.status <> 'cancelled'";
 
-function prepareEnds({ prepare }: Ground) {
+function prepareEnds({ prepare }: Access) {
   const listed = "SELECT value FROM json_each(?)";
   return {
     note: prepare(
@@ -88,14 +88,14 @@ function prepareEnds({ prepare }: Ground) {
       `DELETE FROM ends WHERE (created, turn) IN (SELECT created, id FROM turns WHERE id IN (${listed}))`,
     ),
     findOld: prepare(`
-      SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isBeside} AND ${isLeaf} AS is_left
+      SELECT ends.turn AS id, ends.created, turns.parent, ${turnBytes} AS bytes, ${isOffTip} AND ${isLeaf} AS is_left
       FROM ends LEFT JOIN turns ON turns.id = ends.turn
       WHERE ends.created < ? AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = ends.turn AND next.status = 'running')
       ORDER BY ends.created, ends.turn LIMIT ?`),
     findBefore: prepare(`
       SELECT id, parent, ${turnBytes} AS bytes FROM turns
-      WHERE id = ? AND +session IS NOT NULL AND created < ? AND ${isBeside} AND NOT EXISTS (
+      WHERE id = ? AND +session IS NOT NULL AND created < ? AND ${isOffTip} AND NOT EXISTS (
         SELECT 1 FROM turns AS next WHERE next.parent = turns.id AND next.id <> ? AND ${isNext})`),
   };
 }

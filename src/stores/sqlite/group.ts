@@ -5,14 +5,14 @@ import { storeClosed } from "../refusals.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { primaryCodeOf } from "../codes.ts";
 import type { Sync } from "./sync.ts";
-import { cannotKeep } from "./trouble.ts";
+import { cannotStore } from "./trouble.ts";
 
 export interface Group {
   /**
    * Resolves to what the work returned, once it is on disk. Work may run again if other work of its group failed;
-   * `whenKept` runs once, in the order of the works, when they can be read.
+   * `whenStored` runs once, in the order of the works, when they can be read.
    */
-  add<T>(work: () => T, whenKept?: (result: T) => void): Promise<T>;
+  add<T>(work: () => T, whenStored?: (result: T) => void): Promise<T>;
   /** How the last writes went. */
   readonly outcome: Outcome;
   /** Runs what waits, and accepts no more. Resolves when all is settled. */
@@ -44,10 +44,10 @@ export function createGroup(
   function flush(): void {
     const group = waiting;
     waiting = [];
-    if (group.length > 0) keepTogether(group);
+    if (group.length > 0) storeTogether(group);
   }
 
-  function keepTogether(group: readonly Waiting[]): void {
+  function storeTogether(group: readonly Waiting[]): void {
     let current: Waiting | undefined;
     try {
       const before = countChanges.get()?.["count"];
@@ -57,29 +57,29 @@ export function createGroup(
       current = undefined;
       commit.run();
       checkpoints.noteWrite();
-      for (const { noteKept } of works) noteKept();
+      for (const { noteStored } of works) noteStored();
       // Without a change nothing is written, which works on a full disk too.
       const isWritten = countChanges.get()?.["count"] !== before;
-      telling = tellOnDisk(group, works, isWritten);
+      telling = notifyOnDisk(group, works, isWritten);
     } catch (thrown) {
       const isUndone = undo();
-      if (isUndone && current !== undefined && isOfTheEntry(thrown)) keepWithout(group, current, thrown);
+      if (isUndone && current !== undefined && isOfTheEntry(thrown)) storeWithout(group, current, thrown);
       else refuse(group, thrown);
     }
   }
 
-  async function tellOnDisk(group: readonly Waiting[], works: readonly Done[], isWritten: boolean): Promise<void> {
+  async function notifyOnDisk(group: readonly Waiting[], works: readonly Done[], isWritten: boolean): Promise<void> {
     try {
       await whenOnDisk(isWritten);
     } catch (thrown) {
       return refuse(group, thrown);
     }
-    if (isWritten) outcome.keptAt = now();
-    for (const { tell } of works) tell();
+    if (isWritten) outcome.storedAt = now();
+    for (const { notify } of works) notify();
   }
 
   function refuse(group: readonly Waiting[], thrown: unknown): void {
-    const error = cannotKeep(thrown);
+    const error = cannotStore(thrown);
     outcome.failure = { at: now(), error };
     for (const { reject } of group) reject(error);
   }
@@ -95,20 +95,20 @@ export function createGroup(
   }
 
   /** One faulty work must not make the rest of its group fail. */
-  function keepWithout(group: readonly Waiting[], wrong: Waiting, thrown: unknown): void {
+  function storeWithout(group: readonly Waiting[], wrong: Waiting, thrown: unknown): void {
     wrong.reject(thrown);
     const others = group.filter((entry) => entry !== wrong);
-    if (others.length > 0) keepTogether(others);
+    if (others.length > 0) storeTogether(others);
   }
 
   return {
-    add(work, whenKept) {
+    add(work, whenStored) {
       if (closed) return Promise.reject(storeClosed());
       return new Promise((resolve, reject) => {
         if (waiting.length === 0) setImmediate(flushInTime);
         const run = () => {
           const result = work();
-          return { noteKept: () => whenKept?.(result), tell: () => resolve(result) };
+          return { noteStored: () => whenStored?.(result), notify: () => resolve(result) };
         };
         waiting.push({ run, reject });
       });
@@ -130,9 +130,9 @@ interface Waiting {
 /** Finished work, and its notifications. */
 interface Done {
   /** When it can be read. */
-  readonly noteKept: () => void;
+  readonly noteStored: () => void;
   /** When it is on disk. */
-  readonly tell: () => void;
+  readonly notify: () => void;
 }
 
 /** Whether the work itself is wrong, so the rest can be kept: SQLite's TOOBIG, CONSTRAINT and MISMATCH. */

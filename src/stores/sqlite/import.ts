@@ -1,18 +1,18 @@
 /** Imports an archive into the SQLite store: staged in a temporary file first, then all in one transaction. */
-import type { Archive, ArchiveRecord, TakenIn } from "../../core/store.ts";
+import type { Archive, ArchiveRecord, ImportResult } from "../../core/store.ts";
 import { brokenArchive, checkPlace, mixedOwners, otherKey } from "../refusals.ts";
 import type { Ends } from "./ends.ts";
-import type { Ground } from "./ground.ts";
-import { hourOf } from "./keeping.ts";
+import type { Access } from "./access.ts";
+import { hourOf } from "./writer.ts";
 import type { Removal } from "./removal.ts";
 import { type TurnRow, addRow, toRow } from "../row.ts";
 import { type StagedRow, createStaging } from "../staging.ts";
 
-export function createImport(ground: Ground, removal: Removal, ends: Ends): Archive["importRecords"] {
-  const { group, recent } = ground;
-  const statements = prepareImport(ground);
+export function createImport(access: Access, removal: Removal, ends: Ends): Archive["importRecords"] {
+  const { group, recent } = access;
+  const statements = prepareImport(access);
 
-  function takeIn(staged: Iterable<StagedRow>): TakenIn {
+  function importStaged(staged: Iterable<StagedRow>): ImportResult {
     removeMarked();
     const isBound = statements.hasHints.get() !== undefined;
     const added: string[] = [];
@@ -51,7 +51,7 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
   }
 
   function takeKey(key: Buffer, isBound: boolean): boolean {
-    if (key.equals(ground.readHintKey())) return true;
+    if (key.equals(access.readHintKey())) return true;
     if (isBound) return false;
     statements.adoptKey.run(key);
     return true;
@@ -104,10 +104,10 @@ export function createImport(ground: Ground, removal: Removal, ends: Ends): Arch
     try {
       for await (const record of records) staging.add(record);
       return await group.add(
-        () => takeIn(staging.read()),
+        () => importStaged(staging.read()),
         () => {
           recent.clear();
-          ground.rekey();
+          access.rekey();
         },
       );
     } finally {
@@ -141,7 +141,7 @@ function toStaged(record: ArchiveRecord): TurnRow | SessionRow | readonly string
   return [id, owner, hint ?? null, tip ?? null, resends ? 1 : 0, json, created, updated, hourOf(updated)];
 }
 
-function prepareImport({ prepare }: Ground) {
+function prepareImport({ prepare }: Access) {
   return {
     hasHints: prepare("SELECT 1 FROM sessions WHERE hint IS NOT NULL LIMIT 1"),
     adoptKey: prepare("UPDATE meta SET value = ? WHERE key = 'hint_key'"),

@@ -1,23 +1,23 @@
 /** Deletes what the rules no longer keep: a bounded number at a time, the oldest first. */
 import type { PruneRules, Pruned } from "../../core/store.ts";
 import type { Ends } from "./ends.ts";
-import type { Ground } from "./ground.ts";
-import { hourOf } from "./keeping.ts";
-import { toTree } from "./loose.ts";
+import type { Access } from "./access.ts";
+import { hourOf } from "./writer.ts";
+import { toTree } from "./sessionless.ts";
 import type { Removal } from "./removal.ts";
 import { maxStep, takeWithin, turnBytes } from "./size.ts";
 
-export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
-  const { checkpoints, group, recent } = ground;
-  const statements = preparePrune(ground);
+export function createPrune(access: Access, removal: Removal, ends: Ends): (rules: PruneRules) => Promise<Pruned> {
+  const { checkpoints, group, recent } = access;
+  const statements = preparePrune(access);
   /** Old roots with new descendants stay: the next call continues after the last one examined. */
   let lastRoot = beforeAll;
   /** The rest of a tree being deleted, leaves first: a large one is not read again for each part of it. */
-  let dying: readonly Leaf[] = [];
+  let removing: readonly Leaf[] = [];
   /** Its age limit, the ids in it, and the newest turn when it was last examined. */
-  let [dyingBefore, dyingIds, newest] = [0, new Set<string>(), 0];
+  let [removingBefore, removingIds, newest] = [0, new Set<string>(), 0];
   /** Under these rules no owner has too many: counting all sessions in every step of a run would delay requests. */
-  let uncrowded: PruneRules | undefined;
+  let withoutSurplus: PruneRules | undefined;
 
   /** Each step spends from the budget, and later ones get what is left. */
   function prune(rules: PruneRules): Done {
@@ -25,17 +25,17 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
     const { idleBefore, keysBefore, piecesBefore, maxSessionsPerOwner } = rules;
     removeMarked(spent);
     if (idleBefore !== undefined) removeIdle(idleBefore.getTime(), spent);
-    const counts = maxSessionsPerOwner !== undefined && rules !== uncrowded;
-    const isCrowded = counts && removeSurplus(maxSessionsPerOwner, spent);
+    const counts = maxSessionsPerOwner !== undefined && rules !== withoutSurplus;
+    const hasSurplus = counts && removeSurplus(maxSessionsPerOwner, spent);
     if (idleBefore !== undefined) removeFailed(idleBefore.getTime(), spent);
-    if (idleBefore !== undefined) removeLeft(idleBefore.getTime(), spent);
-    const rootsLeft = idleBefore !== undefined && removeLoose(idleBefore.getTime(), spent);
+    if (idleBefore !== undefined) removeAbandoned(idleBefore.getTime(), spent);
+    const rootsLeft = idleBefore !== undefined && removeSessionless(idleBefore.getTime(), spent);
     const keys = keysBefore === undefined ? 0 : statements.removeKeys.run(keysBefore.getTime(), maxKeys).changes;
     const piecesLeft = piecesBefore !== undefined && clearPieces(piecesBefore.getTime(), spent);
     const isGivenBack = removal.giveBack();
     const { sessions, turns, budget } = spent;
     const more = budget <= 0 || rootsLeft || Number(keys) === maxKeys || piecesLeft || !isGivenBack;
-    return { pruned: { sessions, turns, more }, spent, isCrowded };
+    return { pruned: { sessions, turns, more }, spent, hasSurplus };
   }
 
   function removeMarked(spent: Spent): void {
@@ -83,9 +83,9 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   }
 
   /** What the first turn of an abandoned thread followed may then be an end, so it is examined next. */
-  function removeLeft(before: number, spent: Spent): void {
+  function removeAbandoned(before: number, spent: Spent): void {
     while (spent.budget > 0) {
-      const { ids, cost } = ends.findLeft(before, spent.budget);
+      const { ids, cost } = ends.findAbandoned(before, spent.budget);
       if (cost === 0) return;
       spent.changed.push(...removal.removeTurns(ids));
       spent.turns += ids.length;
@@ -94,9 +94,9 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   }
 
   /** Whole trees outside of sessions without new turns, leaves first. True if there are more to examine. */
-  function removeLoose(before: number, spent: Spent): boolean {
-    if (before < dyingBefore || isContinued()) dying = [];
-    removeDying(spent);
+  function removeSessionless(before: number, spent: Spent): boolean {
+    if (before < removingBefore || isContinued()) removing = [];
+    continueRemoving(spent);
     if (spent.budget <= 0) return true;
     const roots = statements.findRoots.all({ ...lastRoot, before, limit: maxStep }) as unknown as Root[];
     for (const root of roots) {
@@ -107,10 +107,10 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
         spent.budget -= 1 + tree.length / readsPerRemoval;
         continue;
       }
-      dying = tree;
-      dyingBefore = before;
-      dyingIds = new Set(tree.map(({ id }) => id));
-      removeDying(spent);
+      removing = tree;
+      removingBefore = before;
+      removingIds = new Set(tree.map(({ id }) => id));
+      continueRemoving(spent);
     }
     if (spent.budget <= 0) return true;
     lastRoot = beforeAll;
@@ -119,25 +119,25 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
 
   /** Whether a new turn follows what is left: then it stays. */
   function isContinued(): boolean {
-    if (dying.length === 0) return false;
+    if (removing.length === 0) return false;
     const parents = statements.parentsBehind.all(newest) as { parent: string }[];
-    return parents.some(({ parent }) => dyingIds.has(parent));
+    return parents.some(({ parent }) => removingIds.has(parent));
   }
 
-  function removeDying(spent: Spent): void {
-    while (spent.budget > 0 && dying.length > 0) {
-      const { taken, cost } = takeWithin(dying, spent.budget);
+  function continueRemoving(spent: Spent): void {
+    while (spent.budget > 0 && removing.length > 0) {
+      const { taken, cost } = takeWithin(removing, spent.budget);
       const ids = taken.map(({ id }) => id);
       // Something follows them by now: the tree is examined again later.
-      if (statements.isFollowed.get({ ids: JSON.stringify(ids) }) !== undefined) dying = [];
+      if (statements.isFollowed.get({ ids: JSON.stringify(ids) }) !== undefined) removing = [];
       else {
-        dying = dying.slice(taken.length);
+        removing = removing.slice(taken.length);
         spent.changed.push(...removal.removeTurns(ids));
         spent.turns += taken.length;
       }
       spent.budget -= cost;
     }
-    if (dying.length > 0) ({ newest } = statements.findNewest.get() as { newest: number });
+    if (removing.length > 0) ({ newest } = statements.findNewest.get() as { newest: number });
   }
 
   /** Clearing them rewrites the whole turn. True if there may be more. */
@@ -154,8 +154,8 @@ export function createPrune(ground: Ground, removal: Removal, ends: Ends): (rule
   return async (rules) => {
     const { pruned } = await group.add(
       () => prune(rules),
-      ({ spent, isCrowded }) => {
-        if (!isCrowded) uncrowded = rules;
+      ({ spent, hasSurplus }) => {
+        if (!hasSurplus) withoutSurplus = rules;
         recent.forgetSessions(spent.marked);
         recent.forget(spent.changed);
       },
@@ -187,7 +187,7 @@ interface Done {
   readonly pruned: Pruned;
   readonly spent: Spent;
   /** Whether an owner may still have too many sessions. */
-  readonly isCrowded: boolean;
+  readonly hasSurplus: boolean;
 }
 
 interface Root {
@@ -202,7 +202,7 @@ interface Leaf {
   readonly bytes: number;
 }
 
-function preparePrune({ prepare }: Ground) {
+function preparePrune({ prepare }: Access) {
   return {
     findIdle: prepare(`
       SELECT id, owner FROM sessions INDEXED BY sessions_by_activity

@@ -1,6 +1,6 @@
 /** Deletes turns and sessions from the SQLite store: for good, a bounded number at a time, and with their space. */
 import type { Ends } from "./ends.ts";
-import type { Ground } from "./ground.ts";
+import type { Access } from "./access.ts";
 import { takeWithin, turnBytes } from "./size.ts";
 
 /** How a write deletes turns; each must run in the group. */
@@ -37,7 +37,7 @@ interface Removed {
 
 const maxReturnedPages = 256;
 
-export function createRemoval({ database, prepare }: Ground, ends: Ends): Removal {
+export function createRemoval({ database, prepare }: Access, ends: Ends): Removal {
   const statements = {
     moveChildren: prepare(`
       UPDATE turns SET parent = (SELECT id FROM turns WHERE id = $heir), gap = 1

@@ -8,11 +8,11 @@ export const applicationId = 0x506f7274;
 /** Step n brings a database from version n to version n + 1. A released step never changes. */
 const migrations: readonly ((database: DatabaseSync) => void)[] = [
   createTables,
-  rememberWhatWasSaid,
-  rememberWhatWasTold,
-  keepSessionsTogether,
-  findWhatFailed,
-  findWhatWasLeft,
+  addDigests,
+  addReplayAndKeys,
+  indexExchangesBySession,
+  indexFailedTurns,
+  addThreadEnds,
 ];
 
 /** The version that this program reads and writes. */
@@ -83,7 +83,7 @@ function createTables(database: DatabaseSync): void {
  * separate index would make a turn write 8 KB more. An exchange already names its session, so its index stays small
  * without it.
  */
-function rememberWhatWasSaid(database: DatabaseSync): void {
+function addDigests(database: DatabaseSync): void {
   database.exec(`
     ALTER TABLE sessions ADD COLUMN resends INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE turns ADD COLUMN digest TEXT;
@@ -100,7 +100,7 @@ function rememberWhatWasSaid(database: DatabaseSync): void {
  * last turn, which seldom changes. A deleted session is marked first, and its turns go little by little. The other
  * indexes have few rows; a turn in a session touches none of them but the end of the one on pieces.
  */
-function rememberWhatWasTold(database: DatabaseSync): void {
+function addReplayAndKeys(database: DatabaseSync): void {
   database.exec(`
     ALTER TABLE sessions ADD COLUMN metadata TEXT NOT NULL DEFAULT '{}';
     ALTER TABLE sessions ADD COLUMN active INTEGER NOT NULL DEFAULT 0;
@@ -135,7 +135,7 @@ function rememberWhatWasTold(database: DatabaseSync): void {
  * Exchanges are as good as random, so in an index of their own each would touch another page. Behind their session,
  * whose id grows with time, those of new turns share the last page. Nothing reads the roots of a session any more.
  */
-function keepSessionsTogether(database: DatabaseSync): void {
+function indexExchangesBySession(database: DatabaseSync): void {
   database.exec(`
     DROP INDEX roots_by_session;
     DROP INDEX turns_by_exchange;
@@ -144,7 +144,7 @@ function keepSessionsTogether(database: DatabaseSync): void {
 }
 
 /** Failed and cancelled turns go by their own age, wherever they are. No other turn is in the index, or pays for it. */
-function findWhatFailed(database: DatabaseSync): void {
+function indexFailedTurns(database: DatabaseSync): void {
   database.exec("CREATE INDEX failed_turns ON turns (created) WHERE status IN ('failed', 'cancelled')");
 }
 
@@ -152,7 +152,7 @@ function findWhatFailed(database: DatabaseSync): void {
  * Abandoned threads go by their own age, from their ends. Indexing all ends would cost each turn two entries, so only
  * those that are not, or no longer, their session's tip are noted; a turn of a session with one thread costs no more.
  */
-function findWhatWasLeft(database: DatabaseSync): void {
+function addThreadEnds(database: DatabaseSync): void {
   database.exec(`
     CREATE TABLE ends (
       created INTEGER NOT NULL,

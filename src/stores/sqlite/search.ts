@@ -9,12 +9,12 @@ import {
   type Session,
   type Twin,
 } from "../../core/store.ts";
-import type { Shelf } from "../verdict.ts";
-import type { Ground } from "./ground.ts";
+import type { CommitLookup } from "../verdict.ts";
+import type { Access } from "./access.ts";
 import { type TurnRow, pathColumns, sizeOf, toPathTurn, toTurn, turnColumns } from "../row.ts";
 
 /** The turn's session is not being deleted. */
-export const isThere = `NOT EXISTS (
+export const isVisible = `NOT EXISTS (
   SELECT 1 FROM sessions INDEXED BY deleted_sessions WHERE sessions.deleted = 1 AND sessions.id = turns.session)`;
 
 /** Something can follow it. One by one: SQLite would put a list into a table, which costs 3 µs. */
@@ -28,9 +28,9 @@ export const isLeaf = `NOT EXISTS (SELECT 1 FROM turns AS next WHERE next.parent
 /** It was said in its session. Those with a digest were, which an index tells without reading the turn. */
 export const isSaid = `(digest IS NOT NULL OR (${isFollowable}))`;
 
-export function createSearch(ground: Ground, shelf: Shelf): Search {
-  const { recent, read, freshenTogether } = ground;
-  const statements = prepareSearch(ground);
+export function createSearch(access: Access, lookup: CommitLookup): Search {
+  const { recent, read, refreshOncePerRound } = access;
+  const statements = prepareSearch(access);
 
   function findTurnWith(digest: string, index: number, sessionId: string): FoundTurn | undefined {
     const row = statements.findByDigest.get({ digest, session: sessionId });
@@ -38,7 +38,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   }
 
   function recall(turnId: string): Path | undefined {
-    read(freshenTogether);
+    read(refreshOncePerRound);
     return recent.path(turnId);
   }
 
@@ -61,8 +61,8 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
   return {
     async findSession(owner, hint) {
       return read(() => {
-        freshenTogether();
-        return shelf.findSession(owner, hint);
+        refreshOncePerRound();
+        return lookup.findSession(owner, hint);
       });
     },
     async readSession(sessionId) {
@@ -83,7 +83,7 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
     },
     async findByDigest(sessionId, digests) {
       return read(() => {
-        // Most callers show what they heard last, which is the first digest: the others are seldom worth a list.
+        // Most callers show what they received last, which is the first digest: the others are seldom worth a list.
         const [first] = digests;
         const found = first === undefined ? undefined : findTurnWith(first, 0, sessionId);
         if (found !== undefined || digests.length < 2) return found;
@@ -100,18 +100,18 @@ export function createSearch(ground: Ground, shelf: Shelf): Search {
       return row.count;
     },
     async findKey(owner, key) {
-      const row = read(() => statements.findKey.get(owner, ground.hashKey(owner, key))) as KeyRow | undefined;
+      const row = read(() => statements.findKey.get(owner, access.hashKey(owner, key))) as KeyRow | undefined;
       return row && { fingerprint: row.fingerprint, turnId: row.turn, createdAt: new Date(row.created) };
     },
   };
 }
 
-export function createShelf({ prepare, hashHint }: Ground): Shelf {
+export function createCommitLookup({ prepare, hashHint }: Access): CommitLookup {
   const session = "SELECT id, owner, tip, resends FROM sessions WHERE deleted = 0";
   const findSession = prepare(`${session} AND owner = ? AND hint = ?`);
   const readSession = prepare(`${session} AND id = ?`);
-  const canFollow = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isThere}`);
-  const isRunning = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isThere}`);
+  const canFollow = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND ${isFollowable} AND ${isVisible}`);
+  const isRunning = prepare(`SELECT 1 FROM turns WHERE id = ? AND owner = ? AND status = 'running' AND ${isVisible}`);
   return {
     canFollow: (owner, turnId) => canFollow.get(turnId, owner) !== undefined,
     isRunning: (owner, turnId) => isRunning.get(turnId, owner) !== undefined,
@@ -164,13 +164,13 @@ interface KeyRow {
  * Finds turns by what was said. Each statement names its index, or the planner might scan the whole session. Rows are
  * numbered as they arrive, so the largest number is the newest.
  */
-function prepareSearch({ prepare }: Ground) {
-  const findTurn = prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isThere}`, "arrays");
+function prepareSearch({ prepare }: Access) {
+  const findTurn = prepare(`SELECT ${turnColumns} FROM turns WHERE id = ? AND owner = ? AND ${isVisible}`, "arrays");
   // Recurses with whole rows, from the tip to the root: one look-up per turn. Rows as arrays cost a seventh less.
   const readPath = prepare(
     `
     WITH RECURSIVE path AS (
-      SELECT ${pathColumns} FROM turns WHERE id = ? AND ${isThere}
+      SELECT ${pathColumns} FROM turns WHERE id = ? AND ${isVisible}
       UNION ALL
       SELECT ${pathColumns.replaceAll(/\w+/g, "turns.$&")} FROM path JOIN turns ON turns.id = path.parent
     ) SELECT * FROM path`,
@@ -204,6 +204,6 @@ function prepareSearch({ prepare }: Ground) {
         SELECT 1 FROM turns INDEXED BY turns_by_digest WHERE session = ? AND ${isFollowable} AND ${isLeaf} LIMIT 2)`),
     findKey: prepare(`
       SELECT keys.fingerprint, keys.turn, keys.created FROM keys JOIN turns ON turns.id = keys.turn
-      WHERE keys.owner = ? AND keys.hash = ? AND ${isThere}`),
+      WHERE keys.owner = ? AND keys.hash = ? AND ${isVisible}`),
   };
 }

@@ -12,15 +12,15 @@ export interface Sync {
    */
   whenOnDisk(isWritten: boolean): Promise<void>;
   /** Throws while the log may not be on disk although it should: then nothing of it is told, and nothing added. */
-  trust(): void;
+  requireSynced(): void;
   /** Call it when nobody waits any more, before the database is closed. */
   close(): void;
 }
 
 /** How the log is synced, beside the requests and synchronously, and how long after a failure that is retried. */
 interface Disk {
-  readonly bring: (log: number) => Promise<void>;
-  readonly bringNow: (log: number) => void;
+  readonly sync: (log: number) => Promise<void>;
+  readonly syncNow: (log: number) => void;
   readonly restMs: number;
 }
 
@@ -29,7 +29,7 @@ export function createSync(
   database: DatabaseSync,
   file: string,
   warn: (message: string) => void,
-  { bring, bringNow, restMs }: Disk = usualDisk(),
+  { sync: syncLog, syncNow, restMs }: Disk = usualDisk(),
 ): Sync | undefined {
   if (file === ":memory:") return undefined;
   let log: number | undefined;
@@ -40,28 +40,28 @@ export function createSync(
 
   function openLog(): number {
     if (log !== undefined) return log;
-    nameOnDisk(file);
+    syncFolder(file);
     return (log = openSync(`${file}-wal`, "r+"));
   }
 
   async function sync(): Promise<void> {
     try {
-      if (doubt === undefined) return await bring(openLog());
+      if (doubt === undefined) return await syncLog(openLog());
     } catch (thrown) {
       doubt = { thrown, triedAt: -Infinity };
       warn(`The log of the session store ${file} could not be written to disk: ${messageOf(thrown)}. Check the disk.`);
     }
-    trust();
+    requireSynced();
   }
 
   /** The system forgets what it could not write, and reports success the next time: so the whole log is rewritten. */
-  function trust(): void {
+  function requireSynced(): void {
     if (doubt === undefined) return;
     if (performance.now() - doubt.triedAt < restMs) throw doubt.thrown;
     try {
       whileNobodyWrites(() => {
         writeAgain(openLog());
-        bringNow(openLog());
+        syncNow(openLog());
       });
       doubt = undefined;
     } catch (thrown) {
@@ -94,7 +94,7 @@ export function createSync(
       if (running === undefined) return run();
       return (next ??= running.then(run, run));
     },
-    trust,
+    requireSynced,
     close() {
       if (log !== undefined) closeSync(log);
       log = undefined;
@@ -103,7 +103,7 @@ export function createSync(
 }
 
 function usualDisk(): Disk {
-  return { bring: promisify(fdatasync), bringNow: fdatasyncSync, restMs: 1_000 };
+  return { sync: promisify(fdatasync), syncNow: fdatasyncSync, restMs: 1_000 };
 }
 
 function writeAgain(log: number): void {
@@ -117,7 +117,7 @@ function writeAgain(log: number): void {
 }
 
 /** A new log could be on disk without its name. */
-function nameOnDisk(file: string): void {
+function syncFolder(file: string): void {
   try {
     syncPath(dirname(file), "r");
   } catch {

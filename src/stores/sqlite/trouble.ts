@@ -4,7 +4,7 @@ import { primary, primaryCodeOf } from "../codes.ts";
 import { unavailable } from "../refusals.ts";
 
 /** Strangers read it at `/readyz`, so it does not name the file; its cause is for the log. */
-export function cannotKeep(thrown: unknown): GatewayError {
+export function cannotStore(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError && thrown.code === "store_unavailable") return thrown;
   return because(troubles.get(primaryCodeOf(thrown) ?? systemCodeOf(thrown)) ?? unknownTrouble, thrown);
 }

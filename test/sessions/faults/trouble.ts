@@ -104,10 +104,10 @@ async function strike(how: How | undefined, work: () => Promise<unknown>): Promi
 /** Hears of each call, and how it goes wrong. */
 type OnCall = (name: string, how: How | undefined) => void;
 
-/** A store on which things go wrong, and whose neighbours, where it has some, go wrong as it does. */
+/** A store on which things go wrong, and whose peers, where it has some, go wrong as it does. */
 export function createTroubledStore(store: SessionStore, trouble: Trouble, onCall: OnCall): SessionStore {
-  const neighbours = store.neighbours && withTrouble(store.neighbours, trouble, onCall);
-  return { ...withTrouble(store, trouble, onCall), neighbours };
+  const peers = store.peers && withTrouble(store.peers, trouble, onCall);
+  return { ...withTrouble(store, trouble, onCall), peers };
 }
 
 /** None of these is a call that a turn waits for. */

@@ -127,12 +127,12 @@ export function createWorld(store: SessionStore, trouble: Trouble, limits: Parti
     struck: (how) => struck.push({ name: "stream", how }),
     hangs: (turn) => void callOff(turn.id),
   });
-  const witness = { placed() {}, endedAlone: ({ turnId }: { turnId: string }) => void alone.push(turnId) };
+  const observer = { placed() {}, endedWithoutCaller: ({ turnId }: { turnId: string }) => void alone.push(turnId) };
   const gateway = makeGateway({
     adapter,
     store: createTroubledStore(noting, trouble, onCall),
     limits,
-    witness,
+    observer,
     newSessionId: () => newId("conv"),
   });
 

@@ -26,7 +26,7 @@ export interface CallReader {
   /**
    * One entry of `tool_calls`: a whole call, its beginning, or a piece of its arguments. `place`: a whole call's place.
    */
-  hear(entry: unknown, deltas: Delta[], place?: number): void;
+  accept(entry: unknown, deltas: Delta[], place?: number): void;
   /** The calls so far are complete: sends the inputs that still wait. */
   settle(deltas: Delta[]): void;
   /** Throws if a call never got its name. */
@@ -87,7 +87,7 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
   }
 
   return {
-    hear(entry, deltas, place) {
+    accept(entry, deltas, place) {
       if (!isObject(entry)) return;
       const custom = objectAt(entry, "custom");
       const body = custom ?? objectAt(entry, "function") ?? {};
@@ -114,7 +114,7 @@ export function createCallReader(isCustom: (name: string) => boolean): CallReade
       if (call.name === undefined) return;
       // A call with an id is recognized anyway.
       if (call.id === undefined && custom === undefined) call.isWhole ||= call.endsIn(piece);
-      tell(call, call.input === undefined ? piece : call.input.hear(piece), deltas);
+      tell(call, call.input === undefined ? piece : call.input.accept(piece), deltas);
     },
     settle,
     end(deltas) {

@@ -12,7 +12,7 @@ import { createCallReader } from "./calls.ts";
 export type Word = "delta" | "message";
 
 export interface ChoiceReader {
-  hear(choice: JsonObject, deltas: Delta[]): void;
+  accept(choice: JsonObject, deltas: Delta[]): void;
   hasMessage(): boolean;
   /** Never `over`: the usage comes after the end, and [DONE] after the usage. */
   stage(): "open" | "finished" | "whole";
@@ -24,11 +24,11 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
   const calls = createCallReader(isCustom);
   const annotations: Annotation[] = [];
   let textLength = 0;
-  let heard = false;
+  let received = false;
   let stage: "open" | "finished" | "whole" = "open";
 
   /** Notes that precede their text wait for it. A server's own types, such as a parsed file, have no place elsewhere. */
-  function hearAnnotations(message: JsonObject, deltas: Delta[]): void {
+  function acceptAnnotations(message: JsonObject, deltas: Delta[]): void {
     for (const note of annotationsAt(message)) if (isDescribed(note)) annotations.push(note);
     if (textLength === 0 || annotations.length === 0) return;
     for (const note of annotations.splice(0)) {
@@ -44,7 +44,7 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
   }
 
   /** `isAtOnce`: it is the whole message, not a piece. */
-  function hearMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
+  function acceptMessage(message: JsonObject, logprobs: Logprobs, isAtOnce: boolean, deltas: Delta[]): void {
     const reasoning = textAt(message, "reasoning_content") ?? textAt(message, "reasoning");
     if (reasoning !== undefined) say({ type: "reasoning", text: reasoning }, deltas);
     const content = message["content"];
@@ -53,39 +53,39 @@ export function createChoiceReader(word: Word, isCustom: (name: string) => boole
       say({ type: "text", text, logprobs }, deltas);
       textLength += text.length;
     }
-    hearAnnotations(message, deltas);
+    acceptAnnotations(message, deltas);
     const refusal = textAt(message, "refusal");
     if (refusal !== undefined) say({ type: "refusal", text: refusal }, deltas);
     const called = message["tool_calls"];
     if (Array.isArray(called)) {
       // In a whole message each entry is its own call, whatever its index or id.
-      for (const [at, call] of called.entries()) calls.hear(call, deltas, isAtOnce ? at : undefined);
+      for (const [at, call] of called.entries()) calls.accept(call, deltas, isAtOnce ? at : undefined);
     }
     const legacy = message["function_call"];
-    if (isObject(legacy)) calls.hear({ function: legacy }, deltas);
+    if (isObject(legacy)) calls.accept({ function: legacy }, deltas);
   }
 
   return {
-    hear(choice, deltas) {
+    accept(choice, deltas) {
       // Some servers stream an answer that they have whole under the key of a whole one.
-      const message = objectAt(choice, word) ?? (heard ? undefined : objectAt(choice, "message"));
+      const message = objectAt(choice, word) ?? (received ? undefined : objectAt(choice, "message"));
       const before = deltas.length;
       if (message !== undefined) {
         const logprobs = objectAt(choice, "logprobs");
         const told = logprobs && readLogprobs(listAt(logprobs, "content"));
-        hearMessage(message, told, message === choice["message"], deltas);
-        heard = true;
+        acceptMessage(message, told, message === choice["message"], deltas);
+        received = true;
       }
       const isSilent = deltas.length === before;
       // Some servers send the finish reason with their first words.
       if (!isSilent && stage === "whole") stage = "finished";
       const reason = textAt(choice, "finish_reason");
       if (reason === undefined) return;
-      if (breaks.has(reason)) throw gaveUp(reason);
+      if (breaks.has(reason)) throw abortedByModel(reason);
       deltas.push({ type: "finish", reason: finishes.get(reason) ?? "stop" });
       stage = isSilent ? "whole" : "finished";
     },
-    hasMessage: () => heard,
+    hasMessage: () => received,
     stage: () => stage,
     end: (deltas) => calls.end(deltas),
   };
@@ -106,7 +106,7 @@ const finishes: ReadonlyMap<string, Finish> = new Map([
 /** Reasons of servers that gave up midway. */
 const breaks: ReadonlySet<string> = new Set(["abort", "error", "insufficient_system_resource"]);
 
-function gaveUp(reason: string): GatewayError {
+function abortedByModel(reason: string): GatewayError {
   return new GatewayError(
     "adapter_error",
     `The upstream gave up before the end of its answer (finish_reason: ${reason}).`,

@@ -7,28 +7,32 @@ import { isObject, type JsonObject, listAt, objectAt, textAt } from "../../json.
 export function toFunctions(turn: Turn): Turn {
   const { items, settings } = turn;
   const tools = settings.tools.map((tool): Tool => (tool.type === "custom" ? toFunction(tool) : tool));
-  return { ...turn, items: items.map(suitItem), settings: { ...settings, tools, native: suitNative(settings.native) } };
+  return {
+    ...turn,
+    items: items.map(adaptItem),
+    settings: { ...settings, tools, native: adaptNative(settings.native) },
+  };
 }
 
-function suitItem(item: Item): Item {
+function adaptItem(item: Item): Item {
   return item.type === "tool-call" && item.kind === "custom" ? toFunctionCall(item) : item;
 }
 
 /** The caller's own fields are forwarded, so they must be adapted too. */
-function suitNative(native: Extra | undefined): Extra | undefined {
+function adaptNative(native: Extra | undefined): Extra | undefined {
   if (native?.dialect !== "chat") return native;
   const { tools, tool_choice: choice } = native.fields;
   return {
     ...native,
     fields: {
       ...native.fields,
-      ...(tools !== undefined && { tools: listAt(native.fields, "tools")?.map(suitTool) }),
-      ...(choice !== undefined && { tool_choice: suitChoice(choice) }),
+      ...(tools !== undefined && { tools: listAt(native.fields, "tools")?.map(adaptTool) }),
+      ...(choice !== undefined && { tool_choice: adaptChoice(choice) }),
     },
   };
 }
 
-function suitTool(entry: unknown): unknown {
+function adaptTool(entry: unknown): unknown {
   const custom = customOf(entry);
   if (custom === undefined) return entry;
   const { type, ...written } = toFunction({
@@ -41,11 +45,11 @@ function suitTool(entry: unknown): unknown {
 }
 
 /** One tool, or several allowed ones. */
-function suitChoice(choice: unknown): unknown {
+function adaptChoice(choice: unknown): unknown {
   const custom = customOf(choice);
   if (custom !== undefined) return { type: "function", function: { name: custom["name"] } };
   const allowed = isObject(choice) ? objectAt(choice, "allowed_tools") : undefined;
-  const tools = allowed && listAt(allowed, "tools")?.map(suitChoice);
+  const tools = allowed && listAt(allowed, "tools")?.map(adaptChoice);
   return isObject(choice) && tools !== undefined ? { ...choice, allowed_tools: { ...allowed, tools } } : choice;
 }
 

@@ -22,7 +22,7 @@ interface AssistantMessage {
 /** The role that steers a server's model. */
 export type DeveloperRole = "developer" | "system";
 
-interface MessageWishes {
+interface MessageOptions {
   /** Sends reasoning with what the assistant then said or called; chat itself has no field for it. */
   readonly sendsReasoning?: boolean | undefined;
   readonly developerRole: DeveloperRole;
@@ -31,34 +31,35 @@ interface MessageWishes {
 export function writeMessages(
   instructions: string | undefined,
   items: readonly Item[],
-  { sendsReasoning = false, developerRole }: MessageWishes,
+  { sendsReasoning = false, developerRole }: MessageOptions,
 ): readonly unknown[] {
   const messages: unknown[] = [];
   /** The assistant message that calls may still join. */
   let open: AssistantMessage | undefined;
   /** The caller's fields already contain that reasoning. */
-  let isThoughtTold = false;
+  let isReasoningSent = false;
   /** Reasoning before the assistant's next message. */
-  let thought = "";
+  let reasoningText = "";
   /** Tool output that a tool message cannot hold; it follows the last of the outputs. */
   let shown: unknown[] = [];
 
   function openAssistant(fields: JsonObject): AssistantMessage {
     open = { ...fields, role: "assistant", content: null };
-    isThoughtTold = tellsThought(fields);
+    isReasoningSent = hasReasoning(fields);
     messages.push(open);
     return open;
   }
 
-  function think(assistant: AssistantMessage): void {
-    if (thought !== "" && !isThoughtTold) assistant.reasoning_content = (assistant.reasoning_content ?? "") + thought;
-    thought = "";
+  function addReasoning(assistant: AssistantMessage): void {
+    if (reasoningText !== "" && !isReasoningSent)
+      assistant.reasoning_content = (assistant.reasoning_content ?? "") + reasoningText;
+    reasoningText = "";
   }
 
   /** The next message is another's; reasoning without a message is dropped. */
   function closeAssistant(): void {
     open = undefined;
-    thought = "";
+    reasoningText = "";
   }
 
   function say(message: Message): void {
@@ -66,11 +67,11 @@ export function writeMessages(
     const fields = { ...fieldsOf(message.extra, "chat"), ...(message.name !== undefined && { name: message.name }) };
     // Nothing may come between calls and their outputs, so later text joins the calls.
     if (open?.tool_calls !== undefined) {
-      isThoughtTold ||= open.reasoning_content === undefined && tellsThought(fields);
+      isReasoningSent ||= open.reasoning_content === undefined && hasReasoning(fields);
       Object.assign(open, { ...fields, ...open });
       if (content !== "") open.content = joinContents(open.content, content);
     } else openAssistant(fields).content = content;
-    if (open !== undefined) think(open);
+    if (open !== undefined) addReasoning(open);
   }
 
   if (instructions !== undefined) messages.push({ role: "system", content: instructions });
@@ -81,14 +82,14 @@ export function writeMessages(
     }
     switch (item.type) {
       case "reasoning":
-        if (sendsReasoning) thought += textOfReasoning(item);
+        if (sendsReasoning) reasoningText += textOfReasoning(item);
         break;
       case "tool-call": {
         const assistant = open ?? openAssistant({});
         (assistant.tool_calls ??= []).push(writeCall(item));
         // A message without text that only carries the caller's own fields.
         if (assistant.content === "") assistant.content = null;
-        think(assistant);
+        addReasoning(assistant);
         break;
       }
       case "tool-output":
@@ -118,7 +119,7 @@ export function writeMessages(
 }
 
 /** In either of the fields that servers use. */
-function tellsThought({ reasoning_content, reasoning }: JsonObject): boolean {
+function hasReasoning({ reasoning_content, reasoning }: JsonObject): boolean {
   return Boolean(reasoning_content || reasoning);
 }
 

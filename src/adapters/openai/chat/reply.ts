@@ -21,7 +21,7 @@ const never = (_name: string): boolean => false;
 export function readWholeReply(body: string, scrub: Scrub, isCustom = never, choices = 1): readonly Delta[] {
   const deltas: Delta[] = [];
   const answer = createAnswerReader(scrub, "message", isCustom, choices);
-  answer.hear(requireObject(requireJson(body, scrub)), deltas);
+  answer.accept(requireObject(requireJson(body, scrub)), deltas);
   if (!answer.hasMessage()) throw new GatewayError("adapter_protocol", "The upstream's answer contains no message.");
   answer.end(deltas);
   return deltas;
@@ -39,7 +39,7 @@ function createAnswerReader(
   let fingerprint: string | undefined;
   let serviceTier: string | undefined;
 
-  function hearNotes(body: JsonObject, deltas: Delta[]): void {
+  function acceptNotes(body: JsonObject, deltas: Delta[]): void {
     const newFingerprint = textAt(body, "system_fingerprint") ?? fingerprint;
     const newTier = textAt(body, "service_tier") ?? serviceTier;
     if (newFingerprint === fingerprint && newTier === serviceTier) return;
@@ -49,24 +49,24 @@ function createAnswerReader(
   }
 
   /** `at`: its place in the list, used as its index if it has none. */
-  function hearChoice(choice: JsonObject, at: number, deltas: Delta[]): void {
+  function acceptChoice(choice: JsonObject, at: number, deltas: Delta[]): void {
     const index = typeof choice["index"] === "number" ? choice["index"] : at;
-    if (index === 0) return first.hear(choice, deltas);
+    if (index === 0) return first.accept(choice, deltas);
     if (!Number.isInteger(index) || index < 0 || index >= count) return;
     let other = others.get(index);
     if (other === undefined) others.set(index, (other = createChoiceReader(word, isCustom)));
     const said: Delta[] = [];
-    other.hear(choice, said);
-    tellOf(index, said, deltas);
+    other.accept(choice, said);
+    emitForChoice(index, said, deltas);
   }
 
   return {
-    hear(body, deltas) {
+    accept(body, deltas) {
       const error = errorIn(body);
       if (error !== undefined) throw toReportedFailure(error, scrub);
-      hearNotes(body, deltas);
+      acceptNotes(body, deltas);
       for (const [at, choice] of (listAt(body, "choices") ?? []).entries())
-        if (isObject(choice)) hearChoice(choice, at, deltas);
+        if (isObject(choice)) acceptChoice(choice, at, deltas);
       const usage = objectAt(body, "usage");
       if (usage !== undefined) deltas.push({ type: "usage", usage: readUsage(usage, "prompt", "completion") });
     },
@@ -83,13 +83,13 @@ function createAnswerReader(
       for (const [choice, other] of others) {
         const said: Delta[] = [];
         other.end(said);
-        tellOf(choice, said, deltas);
+        emitForChoice(choice, said, deltas);
       }
     },
   };
 }
 
 /** Deltas of a choice other than the first, with its number. */
-function tellOf(choice: number, said: readonly Delta[], deltas: Delta[]): void {
+function emitForChoice(choice: number, said: readonly Delta[], deltas: Delta[]): void {
   for (const delta of said) deltas.push({ ...delta, choice });
 }

@@ -9,7 +9,7 @@ import { toFunctions } from "./functions.ts";
 import { type DeveloperRole, writeMessages } from "./messages.ts";
 
 /** What some servers want and others do not. */
-export interface ServerWishes {
+export interface ServerOptions {
   /** Its model's earlier reasoning. */
   readonly sendsReasoning?: boolean;
   /** How custom tools are offered. */
@@ -22,14 +22,14 @@ export interface ServerWishes {
 
 type MaxTokensField = "max_completion_tokens" | "max_tokens";
 
-export function writeRequest(asked: Turn, wishes: ServerWishes = {}): string {
-  const turn = wishes.customTools === "function" ? toFunctions(asked) : asked;
+export function writeRequest(asked: Turn, options: ServerOptions = {}): string {
+  const turn = options.customTools === "function" ? toFunctions(asked) : asked;
   const { settings } = turn;
-  const native = writeNative(settings, wishes.maxTokensField);
+  const native = writeNative(settings, options.maxTokensField);
   // Every server knows `system`; OpenAI's treat it as `developer`.
-  const { sendsReasoning, developerRole = native === undefined ? "system" : "developer" } = wishes;
+  const { sendsReasoning, developerRole = native === undefined ? "system" : "developer" } = options;
   return JSON.stringify({
-    ...(native ?? writeSettings(settings, wishes.maxTokensField)),
+    ...(native ?? writeSettings(settings, options.maxTokensField)),
     model: turn.model,
     messages: writeMessages(settings.instructions, turn.items, { sendsReasoning, developerRole }),
     stream: turn.stream ? true : undefined,

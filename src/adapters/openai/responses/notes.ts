@@ -15,23 +15,23 @@ export function placeOf(event: JsonObject, item: number): PartPlace {
   return { item, part: countAt(event, "content_index") };
 }
 
-export interface NoteTeller {
+export interface NoteSender {
   /** Records text sent for the part. */
-  hearText(place: PartPlace, text: string): void;
+  recordText(place: PartPlace, text: string): void;
   /** Sends the rest of its whole text; nothing if it differs from what was sent, or a later part has begun. */
-  hearWhole(place: PartPlace, whole: string, deltas: Delta[]): void;
+  completeText(place: PartPlace, whole: string, deltas: Delta[]): void;
   /** A single note. One that precedes its text waits, and so do those after it, until the part is complete. */
-  hearNote(place: PartPlace, annotation: Annotation, deltas: Delta[]): void;
+  addNote(place: PartPlace, annotation: Annotation, deltas: Delta[]): void;
   /** All notes of a complete part; some may have been sent. */
-  hearAll(place: PartPlace, annotations: readonly Annotation[], deltas: Delta[]): void;
+  completeNotes(place: PartPlace, annotations: readonly Annotation[], deltas: Delta[]): void;
 }
 
-export function createNoteTeller(): NoteTeller {
+export function createNoteSender(): NoteSender {
   const texts = new Map<string, { readonly start: number; said: string }>();
   const told = new Map<string, number>();
   const waiting = new Set<string>();
 
-  function tell(place: PartPlace, annotation: Annotation, deltas: Delta[]): void {
+  function emit(place: PartPlace, annotation: Annotation, deltas: Delta[]): void {
     const name = nameOf(place);
     told.set(name, (told.get(name) ?? 0) + 1);
     const { start, said } = texts.get(name) ?? { start: 0, said: "" };
@@ -46,14 +46,14 @@ export function createNoteTeller(): NoteTeller {
   }
 
   return {
-    hearText(place, text) {
+    recordText(place, text) {
       if (text === "") return;
       const name = nameOf(place);
       const known = texts.get(name);
       if (known === undefined) texts.set(name, { start: startOf(place), said: text });
       else known.said += text;
     },
-    hearWhole({ item, part }, whole, deltas) {
+    completeText({ item, part }, whole, deltas) {
       const known = texts.get(nameOf({ item, part }));
       if (known === undefined || texts.has(nameOf({ item, part: part + 1 }))) return;
       const { said } = known;
@@ -61,13 +61,13 @@ export function createNoteTeller(): NoteTeller {
       known.said = whole;
       deltas.push({ type: "text", text: whole.slice(said.length) });
     },
-    hearNote(place, annotation, deltas) {
+    addNote(place, annotation, deltas) {
       const name = nameOf(place);
       if (!texts.has(name)) waiting.add(name);
-      if (!waiting.has(name)) tell(place, annotation, deltas);
+      if (!waiting.has(name)) emit(place, annotation, deltas);
     },
-    hearAll(place, annotations, deltas) {
-      for (const annotation of annotations.slice(told.get(nameOf(place)) ?? 0)) tell(place, annotation, deltas);
+    completeNotes(place, annotations, deltas) {
+      for (const annotation of annotations.slice(told.get(nameOf(place)) ?? 0)) emit(place, annotation, deltas);
     },
   };
 }

@@ -11,7 +11,7 @@ import { requireJson } from "../json.ts";
 import { annotationsAt, readAnnotation } from "../annotations.ts";
 import { readLogprobs } from "../logprobs.ts";
 import { extraOf } from "../native.ts";
-import { createNoteTeller, placeOf } from "./notes.ts";
+import { createNoteSender, placeOf } from "./notes.ts";
 import { type AnswerReader, type ReplyReader, createStreamReader, requireObject } from "../stream.ts";
 import { readUsage } from "../usage.ts";
 
@@ -24,7 +24,7 @@ export function createReplyReader(scrub: Scrub): ReplyReader {
 export function readWholeReply(body: string, scrub: Scrub): readonly Delta[] {
   const deltas: Delta[] = [];
   const response = requireObject(requireJson(body, scrub));
-  createAnswerReader(scrub).hear({ type: endOf(response), response }, deltas);
+  createAnswerReader(scrub).accept({ type: endOf(response), response }, deltas);
   return deltas;
 }
 
@@ -41,7 +41,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   const told = new Set<number>();
   /** Phases of messages that have begun, by output index. */
   const phases = new Map<number, Extra>();
-  const notes = createNoteTeller();
+  const notes = createNoteSender();
   /** The output index of the item sent last, while more of it may come; or -1. */
   let open = -1;
   /** Summary sections are numbered across items, to keep those of two items apart. */
@@ -73,7 +73,7 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     } else if (extra !== undefined && added !== before) deltas.push({ type: "tool-extra", index, extra });
   }
 
-  function tell(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
+  function emit(event: JsonObject, index: number, toDelta: (text: string) => Delta, deltas: Delta[]): void {
     const text = textAt(event, "delta");
     if (text === undefined) return;
     const delta = toDelta(text);
@@ -98,24 +98,24 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   }
 
   /** Sends what the pieces of a complete item have not. */
-  function hearItem(item: JsonObject, index: number, deltas: Delta[]): void {
+  function acceptItem(item: JsonObject, index: number, deltas: Delta[]): void {
     const isNews = !told.has(index);
     told.add(index);
-    tellRest(item, index, deltas);
+    emitRest(item, index, deltas);
     open = -1;
     switch (item["type"]) {
       case "message": {
         const extra = phaseOf(item);
         for (const [number, part] of partsAt(item, "content").entries()) {
           const place = { item: index, part: number };
-          if (isNews) notes.hearText(place, tellPart(part, extra, deltas));
-          notes.hearAll(place, annotationsAt(part), deltas);
+          if (isNews) notes.recordText(place, emitPart(part, extra, deltas));
+          notes.completeNotes(place, annotationsAt(part), deltas);
         }
         if (item["status"] !== "incomplete") deltas.push({ type: "message-end", extra });
         return;
       }
       case "reasoning": {
-        if (isNews) tellReasoning(item, index, deltas);
+        if (isNews) emitReasoning(item, index, deltas);
         const encrypted = textAt(item, "encrypted_content");
         if (encrypted !== undefined) deltas.push({ type: "reasoning-seal", encrypted });
         return;
@@ -132,20 +132,20 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
       }
       default:
         if (!isNews || textAt(item, "type") === undefined) return;
-        if (isCallersSearch(item)) return tellSearch(item, index, deltas);
+        if (isCallersSearch(item)) return emitSearch(item, index, deltas);
         // What we have no type for, such as a hosted tool's call, is for callers of this dialect.
         deltas.push(toOther(item));
     }
   }
 
   /** Some servers stream less of a text than the complete item has. */
-  function tellRest(item: JsonObject | undefined, index: number, deltas: Delta[]): void {
+  function emitRest(item: JsonObject | undefined, index: number, deltas: Delta[]): void {
     if (index !== open || item?.["type"] !== "message") return;
     for (const [part, whole] of partsAt(item, "content").entries())
-      notes.hearWhole({ item: index, part }, textAt(whole, "text") ?? "", deltas);
+      notes.completeText({ item: index, part }, textAt(whole, "text") ?? "", deltas);
   }
 
-  function tellSearch(item: JsonObject, index: number, deltas: Delta[]): void {
+  function emitSearch(item: JsonObject, index: number, deltas: Delta[]): void {
     calls.set(index, "");
     deltas.push({ type: "tool-call", index, callId: textAt(item, "call_id"), name: "tool_search", kind: "search" });
     deltas.push({ type: "tool-arguments", index, text: JSON.stringify(item["arguments"] ?? {}) });
@@ -153,10 +153,10 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
 
   function note(event: JsonObject, index: number, deltas: Delta[]): void {
     const annotation = readAnnotation(event["annotation"]);
-    if (annotation !== undefined) notes.hearNote(placeOf(event, index), annotation, deltas);
+    if (annotation !== undefined) notes.addNote(placeOf(event, index), annotation, deltas);
   }
 
-  function tellReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
+  function emitReasoning(item: JsonObject, index: number, deltas: Delta[]): void {
     for (const part of partsAt(item, "content")) {
       const text = textAt(part, "text");
       if (text !== undefined) deltas.push({ type: "reasoning", text });
@@ -167,11 +167,11 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
     }
   }
 
-  function hearEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
+  function acceptEnd(response: JsonObject, shortage: Finish | undefined, deltas: Delta[]): void {
     const output = partsAt(response, "output");
     // Some servers stream only the end.
-    if (told.size === 0) output.forEach((item, index) => hearItem(item, index, deltas));
-    tellRest(output[open], open, deltas);
+    if (told.size === 0) output.forEach((item, index) => acceptItem(item, index, deltas));
+    emitRest(output[open], open, deltas);
     const serviceTier = textAt(response, "service_tier");
     if (serviceTier !== undefined) deltas.push({ type: "notes", notes: { serviceTier } });
     const usage = objectAt(response, "usage");
@@ -181,38 +181,38 @@ function createAnswerReader(scrub: Scrub): AnswerReader {
   }
 
   return {
-    hear(event, deltas) {
+    accept(event, deltas) {
       const index = countAt(event, "output_index");
       switch (event["type"]) {
         case "response.output_item.added":
           return beginItem(objectAt(event, "item") ?? {}, index, deltas);
         case "response.output_text.delta": {
-          notes.hearText(placeOf(event, index), textAt(event, "delta") ?? "");
+          notes.recordText(placeOf(event, index), textAt(event, "delta") ?? "");
           const logprobs = readLogprobs(listAt(event, "logprobs"));
-          return tell(event, index, (text) => ({ type: "text", text, logprobs }), deltas);
+          return emit(event, index, (text) => ({ type: "text", text, logprobs }), deltas);
         }
         case "response.output_text.annotation.added":
           return note(event, index, deltas);
         case "response.refusal.delta":
-          return tell(event, index, (text) => ({ type: "refusal", text }), deltas);
+          return emit(event, index, (text) => ({ type: "refusal", text }), deltas);
         case "response.reasoning_text.delta":
-          return tell(event, index, (text) => ({ type: "reasoning", text }), deltas);
+          return emit(event, index, (text) => ({ type: "reasoning", text }), deltas);
         case "response.reasoning_summary_text.delta": {
           const summary = sectionAt(index, countAt(event, "summary_index"));
-          return tell(event, index, (text) => ({ type: "reasoning", text, summary }), deltas);
+          return emit(event, index, (text) => ({ type: "reasoning", text, summary }), deltas);
         }
         case "response.function_call_arguments.delta":
         case "response.custom_tool_call_input.delta":
           // If the call has not begun, its `done` item has the arguments.
-          if (calls.has(index)) tell(event, index, (text) => ({ type: "tool-arguments", index, text }), deltas);
+          if (calls.has(index)) emit(event, index, (text) => ({ type: "tool-arguments", index, text }), deltas);
           return;
         case "response.output_item.done":
-          return hearItem(objectAt(event, "item") ?? {}, index, deltas);
+          return acceptItem(objectAt(event, "item") ?? {}, index, deltas);
         case "response.completed":
-          return hearEnd(objectAt(event, "response") ?? {}, undefined, deltas);
+          return acceptEnd(objectAt(event, "response") ?? {}, undefined, deltas);
         case "response.incomplete": {
           const response = objectAt(event, "response") ?? {};
-          return hearEnd(response, shortageOf(response), deltas);
+          return acceptEnd(response, shortageOf(response), deltas);
         }
         case "response.failed":
           throw toReportedFailure(errorIn(objectAt(event, "response") ?? {}) ?? {}, scrub);
@@ -272,7 +272,7 @@ function shortageOf(response: JsonObject): Finish {
 }
 
 /** Gives its text. */
-function tellPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): string {
+function emitPart(part: JsonObject, extra: Extra | undefined, deltas: Delta[]): string {
   const ofMessage = extra && { extra };
   const text = textAt(part, "text");
   if (text !== undefined) {

@@ -100,7 +100,7 @@ end
 return taken
 `);
 
-export const doomSessions = release(String.raw`
+export const markSessions = release(String.raw`
 for at = 2, #ARGV do doom(ARGV[at]) end
 return call('INCR', P .. 'changes')
 `);

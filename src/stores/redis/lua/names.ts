@@ -75,14 +75,14 @@ return 1
 `);
 
 /** Appends to what was told under a name. */
-export const tell = toScript(String.raw`
+export const publish = toScript(String.raw`
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 if redis.call('RPUSH', told, ARGV[2]) == 1 then redis.call('PEXPIRE', told, ARGV[3]) end
 return 1
 `);
 
 /** Whether a name is taken, and what was told under it from a place on. */
-export const hear = toScript(String.raw`
+export const readMessages = toScript(String.raw`
 ${refuseOtherKey("ARGV[4]")}
 local told = KEYS[1] .. 'told:' .. ARGV[1]
 return { redis.call('EXISTS', KEYS[1] .. 'held:' .. ARGV[1]), redis.call('LRANGE', told, ARGV[2], ARGV[3]) }

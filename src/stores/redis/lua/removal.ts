@@ -17,14 +17,14 @@ if takesShown then removeTurn(parent, readTurn(parent)[PARENT], changed) end
 return { call('INCR', P .. 'changes'), changed }
 `);
 
-export const doomSession = release(String.raw`
+export const markSession = release(String.raw`
 if call('HGET', sessionKey(ARGV[3]), 'owner') ~= ARGV[2] then return false end
 doom(ARGV[3])
 return call('INCR', P .. 'changes')
 `);
 
 /** Returns how many turns went, whether the session is gone, and the count of changes. */
-export const removeDoomed = release(String.raw`
+export const removeMarkedTurns = release(String.raw`
 local id = ARGV[2] ~= '' and ARGV[2] or call('SRANDMEMBER', P .. 'doomed')
 if not id then return false end
 local limit, count = tonumber(ARGV[3]), 0
@@ -39,14 +39,14 @@ if isGone then call('SREM', P .. 'doomed', id) end
 return { count, isGone and 1 or 0, call('INCR', P .. 'changes') }
 `);
 
-export const doomIdle = release(String.raw`
+export const markIdle = release(String.raw`
 local ids = call('ZRANGEBYSCORE', P .. 'active', '-inf', '(' .. ARGV[2], 'LIMIT', 0, ARGV[3])
 for _, id in ipairs(ids) do doom(id) end
 return #ids
 `);
 
 /** Of owners with too many sessions, those idle for longest. */
-export const doomSurplus = release(String.raw`
+export const markSurplus = release(String.raw`
 local most, limit, count = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 for _, owner in ipairs(call('SMEMBERS', P .. 'owners')) do
   local surplus = math.min(call('ZCARD', P .. 'active:' .. owner) - most, limit - count)
@@ -76,7 +76,7 @@ return #changed > 0 and { call('INCR', P .. 'changes'), changed }
  * Abandoned threads, each from its end up to where another branches off: a deleted turn's parent may then be an end.
  * Examining `looks` of them costs one deletion. Returns how many were examined and how many went, and all changed ids.
  */
-export const removeLeft = release(String.raw`
+export const removeAbandoned = release(String.raw`
 local limit, looks = tonumber(ARGV[3]), tonumber(ARGV[4])
 local at, looked, gone, changed = 0, 0, 0, {}
 

@@ -1,0 +1,45 @@
+/** The rest of the program as the commands see it, loaded only by those that need it. */
+import type { Config } from "../config/config.ts";
+import { problem, type Problem } from "../config/problem.ts";
+import type { AdapterOptions } from "../config/schema.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Portico } from "../portico.ts";
+
+export interface Runtime {
+  /** The options of every type of adapter. */
+  adapterOptions(): Promise<AdapterOptions>;
+  /** Creates every adapter and closes it again; returns the problems of those that fail. */
+  tryAdapters(config: Pick<Config, "adapters" | "file">): Promise<readonly Problem[]>;
+  /** Builds the gateway, and listens. */
+  open(config: Config): Promise<Running>;
+}
+
+export type Running = Pick<Portico, "address" | "reload" | "close">;
+
+export const runtime: Runtime = {
+  adapterOptions: async () => (await import("../adapters/index.ts")).adapterOptions,
+  async tryAdapters({ adapters, file }) {
+    const { createAdapter } = await import("../adapters/index.ts");
+    const problems: Problem[] = [];
+    for (const [name, chosen] of Object.entries(adapters)) {
+      try {
+        const adapter = await createAdapter(chosen, file);
+        await adapter.close?.();
+      } catch (thrown) {
+        problems.push(problem(["gateway", "adapters", name], messageOf(thrown)));
+      }
+    }
+    return problems;
+  },
+  async open(config) {
+    const { loadAdapters } = await import("../adapters/index.ts");
+    // Side by side, so that all our files are resolved before the first package is, while that is fast: see bin/portico.js.
+    const [{ createPortico }] = await Promise.all([import("../portico.ts"), loadAdapters(config.adapters)]);
+    const portico = await createPortico(config);
+    // Adapters are others' code: an unhandled rejection in one must not end the process and every stream.
+    process.on("unhandledRejection", portico.noteStray);
+    const { address, reload } = portico;
+    const close = () => portico.close().finally(() => process.off("unhandledRejection", portico.noteStray));
+    return { address, reload, close };
+  },
+};

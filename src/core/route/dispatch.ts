@@ -1,0 +1,193 @@
+/**
+ * One turn on its way: asks the lanes of a path one after the other, with retries where safe, until one says a word.
+ */
+import { attempt } from "./attempt.ts";
+import { type BreakerState, outcomeOf, type Pass } from "./breaker.ts";
+import type { Delta } from "../delta.ts";
+import { type ErrorCode, GatewayError, toGatewayError } from "../errors.ts";
+import type { Lane, RetrySettings, LaneStep } from "./lane.ts";
+import type { Remark, Tell } from "../ports.ts";
+import { adaptTurn } from "./adapt.ts";
+import type { Turn } from "../turn.ts";
+import type { Observer } from "../observer.ts";
+
+export interface Timing {
+  readonly now: () => Date;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Ends early when the signal aborts. */
+  readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+}
+
+interface Dispatch extends Timing {
+  readonly path: readonly LaneStep[];
+  readonly turn: Turn;
+  readonly signal: AbortSignal;
+  readonly tell: Tell;
+  readonly observer?: Observer | undefined;
+}
+
+type Deltas = AsyncIterator<readonly Delta[]>;
+type First = IteratorResult<readonly Delta[]>;
+const over: First = { done: true, value: undefined };
+
+/** Until a lane says its first word others may be asked; then the caller pulls from that lane directly. */
+export function dispatchTurn({ path, turn, signal, tell, now, random, wait, observer }: Dispatch): Deltas {
+  /** Of the lane asked now. */
+  let deltas: Deltas | undefined;
+  let pass: Pass | undefined;
+  let opening: Promise<First> | undefined;
+  let isOpen = false;
+  let isLeft = false;
+
+  async function open(): Promise<First> {
+    const failures: GatewayError[] = [];
+    for (const step of path) {
+      const first = await tryLane(step);
+      if (!(first instanceof GatewayError)) {
+        isOpen = true;
+        return first;
+      }
+      failures.push(first);
+      if (step !== path.at(-1)) observer?.fellBack(step.lane.name, first);
+    }
+    throw chooseFailure(failures);
+  }
+
+  /** The first word, or why there is none; throws what no other lane could fix. */
+  async function tryLane(step: LaneStep): Promise<First | GatewayError> {
+    const { lane, breaker } = step;
+    const isFirst = step === path[0];
+    const began = now().getTime();
+    for (let times = 0; ; times++) {
+      try {
+        return await ask(step, times > 0);
+      } catch (thrown) {
+        const failure = toGatewayError(thrown);
+        const isOver = signal.aborted || isLeft;
+        const isMendable = !isOver && isLanesFault(failure.code, lane, turn.model, isFirst);
+        if (isMendable) tell({ type: "tried", adapter: lane.name, code: failure.code });
+        const isDown = breaker !== undefined && breaker.state().state !== "closed";
+        const retry = isMendable && isFirst && !isDown ? lane.retry : undefined;
+        const waitMs = retryMs(retry, failure, times, now().getTime() - began, random);
+        if (waitMs !== undefined) {
+          await wait(waitMs, signal);
+          continue;
+        }
+        // Only the last attempt counts: the breaker counts turns, and a probe is asked once.
+        pass?.(isOver ? "unknown" : outcomeOf(failure.code), failure.message);
+        if (isMendable) return failure;
+        throw isOver ? thrown : failure;
+      }
+    }
+  }
+
+  async function ask({ lane, breaker }: LaneStep, isAgain: boolean): Promise<First> {
+    signal.throwIfAborted();
+    if (isLeft) return over;
+    // What an adapter cannot accept is only worth telling if that adapter answers.
+    const remarks: Remark[] = [];
+    const collectRemark: Tell = (remark) => (isOpen ? tell(remark) : remarks.push(remark));
+    const adapted = adaptTurn({ ...turn, model: lane.models.resolve(turn.model) }, lane.adapter, collectRemark);
+    pass = breaker?.enter();
+    if (breaker !== undefined && pass === undefined) throw breakerOpenError(lane, breaker.state(), now());
+    tell({ type: "asked", adapter: lane.name });
+    if (isAgain) observer?.retried(lane.name);
+    try {
+      deltas = attempt(lane, adapted, (asked) => lane.adapter.stream(asked, signal, collectRemark), signal, observer);
+      const first = await readFirst(deltas);
+      pass?.(signal.aborted ? "unknown" : "answered");
+      for (const remark of remarks) tell(remark);
+      return first;
+    } catch (thrown) {
+      deltas = undefined;
+      throw thrown;
+    }
+  }
+
+  const iterator: Deltas = {
+    next() {
+      if (isOpen) return deltas?.next() ?? Promise.resolve(over);
+      if (opening !== undefined) return opening.then(() => iterator.next());
+      return (opening = open());
+    },
+    async return() {
+      isLeft = true;
+      pass?.("unknown");
+      await deltas?.return?.();
+      return over;
+    },
+  };
+  return iterator;
+}
+
+/** Everything up to the first word: what served the answer and what it cost may come before, and the answer still fail. */
+async function readFirst(deltas: Deltas): Promise<First> {
+  const early: Delta[] = [];
+  let step = await deltas.next();
+  while (step.done !== true && step.value.every(({ type }) => type === "notes" || type === "usage")) {
+    for (const delta of step.value) early.push(delta);
+    step = await deltas.next();
+  }
+  if (early.length === 0) return step;
+  return { done: false, value: step.done === true ? early : [...early, ...step.value] };
+}
+
+function breakerOpenError({ name }: Lane, { opensUntil = 0, why }: BreakerState, now: Date): GatewayError {
+  const message = `The adapter '${name}' has failed too often, so its circuit breaker is open.`;
+  return new GatewayError("overloaded", why === undefined ? message : `${message} Its last failure: ${why}`, {
+    retryAfterSeconds: Math.max(1, Math.ceil((opensUntil - now.getTime()) / 1000)),
+  });
+}
+
+/** How long to wait before the lane is retried, if it should be. */
+function retryMs(
+  retry: RetrySettings | undefined,
+  failure: GatewayError,
+  times: number,
+  spentMs: number,
+  random: () => number,
+): number | undefined {
+  if (retry === undefined || !passingFaults.has(failure.code) || failure.isLasting) return undefined;
+  const { times: maxTimes, baseMs, maxWaitMs } = retry;
+  if (times >= maxTimes) return undefined;
+  // Half random, so that turns that failed together do not retry together.
+  const backOffMs = baseMs * 2 ** times * (0.5 + random() / 2);
+  const waitMs = Math.max(backOffMs, (failure.retryAfterSeconds ?? 0) * 1000);
+  return spentMs + waitMs <= maxWaitMs ? waitMs : undefined;
+}
+
+/** Faults that may pass in a moment. After a timeout, the caller has waited long enough. */
+const passingFaults: ReadonlySet<ErrorCode> = new Set(["adapter_error", "adapter_rate_limit", "overloaded"]);
+
+/** Faults of one lane another need not share: also a wrong key, garbage instead of an answer, a bug. */
+const lanesFaults: ReadonlySet<ErrorCode> = new Set([
+  ...passingFaults,
+  "adapter_timeout",
+  "adapter_protocol",
+  "adapter_refused",
+  "internal_error",
+]);
+
+function isLanesFault(code: ErrorCode, lane: Lane, model: string, isFirst: boolean): boolean {
+  // The request was meant for the first lane; a fallback may well not support it.
+  if (code === "unsupported_parameter") return !isFirst;
+  // A missing model is the caller's mistake, unless the operator chose the name.
+  if (code === "adapter_not_found") return !isFirst || lane.models.resolve(model) !== model;
+  return lanesFaults.has(code);
+}
+
+/** The caller wanted the first lane and reads its failure; if that says to wait, the shortest wait of any lane. */
+function chooseFailure(failures: readonly GatewayError[]): GatewayError {
+  return failures.reduce((told, other) =>
+    asksToWait(told) && asksToWait(other) && waitOf(other) < waitOf(told) ? other : told,
+  );
+}
+
+function asksToWait({ code }: GatewayError): boolean {
+  return code === "adapter_rate_limit" || code === "overloaded";
+}
+
+function waitOf({ retryAfterSeconds }: GatewayError): number {
+  return retryAfterSeconds ?? Number.POSITIVE_INFINITY;
+}

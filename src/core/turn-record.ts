@@ -1,0 +1,212 @@
+/** Makes the stored form of a turn, and says why one was not stored. */
+import type { Chain, Marks } from "./place/chain.ts";
+import { shownSuffix } from "./conversation/address.ts";
+import { GatewayError, toGatewayError } from "./errors.ts";
+import type { Event } from "./event.ts";
+import { type Item, isSteering } from "./item.ts";
+import { mergeSteering } from "./place/force.ts";
+import { extend, itemsOf, type Path, surplusOf } from "./place/path.ts";
+import { noConversation, noPrevious, type Place } from "./place/place.ts";
+import { isSameSteering } from "./place/steering.ts";
+import type { About } from "./ports.ts";
+import { failedTurn } from "./frame/frame.ts";
+import { toStoredFailure } from "./frame/replay.ts";
+import type { Commit, IdempotencyKey, SessionStore, StoredTurn, Told } from "./store.ts";
+import type { Answer } from "./turn.ts";
+
+/** What is known of a turn besides its place and answer. */
+export interface TurnRecord {
+  readonly owner: string;
+  readonly about: About;
+  readonly memo: (() => string) | undefined;
+  readonly background: boolean;
+  /** It may be replayed; of any other turn only what was said is stored. */
+  readonly isReplayable: boolean;
+}
+
+/**
+ * What the caller showed of earlier talk becomes a turn of its own, so that a later request can branch off after it. A
+ * thread that exceeds its limit loses its oldest turns.
+ */
+export function toCommit(
+  chain: Chain,
+  turnRecord: TurnRecord,
+  place: Place,
+  answer: Answer,
+  maxTurnsPerThread: number,
+): Commit {
+  const { path, base, move } = place;
+  const hasShown = base.length > 0 && move !== undefined;
+  const surplus = surplusOf(path, path.length + (hasShown ? 2 : 1) - maxTurnsPerThread);
+  const forget = surplus.map(({ id }) => id);
+  const turn = toTurn(chain, turnRecord, place, answer, itemsOf(surplus).some(isSteering));
+  if (!hasShown) return { turns: [turn], session: move, forget };
+  const shown = toShown(chain, { ...common(turnRecord, place), id: turn.id, session: move.id }, path, base);
+  const marks = chain.mark(move.id, extend(path, shown), turn.input, turn.output);
+  return { turns: [shown, { ...turn, parent: shown.id, ...marks }], session: move, forget };
+}
+
+/** History that a caller showed beyond a path, as a turn of its own, named after the turn it came with. */
+export function toShown(
+  chain: Chain,
+  from: Pick<StoredTurn, "id" | "owner" | "createdAt" | "model"> & { readonly session: string },
+  path: Path,
+  input: readonly Item[],
+): StoredTurn {
+  return {
+    ...from,
+    id: `${from.id}${shownSuffix}`,
+    parent: path.tip?.id,
+    input,
+    output: [],
+    status: "shown",
+    usage: undefined,
+    ...chain.mark(from.session, path, input, []),
+  };
+}
+
+/** A finished turn at its place. `keepsSteering`: earlier copies of its system messages are deleted as it is stored. */
+export function toTurn(
+  chain: Chain,
+  turnRecord: TurnRecord,
+  place: Place,
+  answer: Answer,
+  keepsSteering = false,
+): StoredTurn {
+  const { path, move } = place;
+  const input = keepsSteering ? place.input : toInput(place);
+  return {
+    ...common(turnRecord, place),
+    id: turnRecord.about.id,
+    parent: path.tip?.id,
+    input,
+    output: answer.items,
+    status: answer.status,
+    usage: answer.usage,
+    ...(turnRecord.isReplayable && { told: toTold(turnRecord, answer) }),
+    ...(move === undefined || place.base.length > 0 ? unmarked : chain.mark(move.id, path, input, answer.items)),
+  };
+}
+
+/** Clients send their system messages with every request: those already in force in the thread are not stored again. */
+function toInput({ by, input, path }: Place): readonly Item[] {
+  const own = by === "hint" ? input.filter(isSteering) : [];
+  if (own.length === 0 || !isSameSteering(mergeSteering(path.steering, own), path.steering)) return input;
+  return input.filter((item) => !isSteering(item));
+}
+
+/** A failed, cancelled or running turn: outside of every thread, but deleted with its session. */
+export function toUnthreadedTurn(
+  turnRecord: TurnRecord,
+  input: readonly Item[],
+  answer: Answer | undefined,
+): StoredTurn {
+  const { owner, about } = turnRecord;
+  return {
+    id: about.id,
+    owner,
+    session: about.session,
+    parent: undefined,
+    createdAt: about.createdAt,
+    model: about.model,
+    input,
+    output: answer?.items ?? [],
+    status: answer?.status ?? "running",
+    usage: answer?.usage,
+    told: { ...toTold(turnRecord, answer), ...(about.session !== undefined && { session: about.session }) },
+    ...unmarked,
+  };
+}
+
+/**
+ * Stores a failed or cancelled turn; `begun`: it is stored as running. Nothing stays of one whose session was deleted
+ * meanwhile.
+ */
+export async function storeUnthreaded(
+  store: Pick<SessionStore, "readSession" | "begin" | "end" | "deleteTurn">,
+  turnRecord: TurnRecord,
+  { session, input }: Place,
+  answer: Answer,
+  begun: boolean,
+): Promise<void> {
+  const lone = toUnthreadedTurn(turnRecord, input, answer);
+  if (begun) await store.end(lone);
+  else await store.begin(lone);
+  // Checked last: what is stored before its session is deleted goes with it.
+  const isGone = session !== undefined && (await store.readSession(session.id)) === undefined;
+  if (isGone) await store.deleteTurn(lone.owner, lone.id);
+}
+
+/** Stores a turn as running. If the store fails now, it may have kept the turn, and nobody else would ever end it. */
+export async function beginUnthreaded(
+  store: Pick<SessionStore, "begin" | "end">,
+  turnRecord: TurnRecord,
+  input: readonly Item[],
+  key: IdempotencyKey | undefined,
+  now: () => Date,
+): Promise<void> {
+  try {
+    await store.begin(toUnthreadedTurn(turnRecord, input, undefined), key);
+  } catch (thrown) {
+    await endFailed(store, turnRecord, input, toGatewayError(thrown), now());
+    throw thrown;
+  }
+}
+
+/** Ends a turn that is stored as running and failed before its first word; returns the events that say so. */
+export async function endFailed(
+  store: Pick<SessionStore, "end">,
+  turnRecord: TurnRecord,
+  input: readonly Item[],
+  failure: GatewayError,
+  endedAt: Date,
+): Promise<readonly Event[]> {
+  const events = failedTurn(failure, endedAt);
+  // If the store fails now and later too, the turn stays running, and is reported as interrupted.
+  await store.end(toUnthreadedTurn(turnRecord, input, events[1].answer)).catch(() => false);
+  return events;
+}
+
+/** What the turn continues is gone, or something else was said after it while the turn ran. */
+export async function whyNotStored(store: SessionStore, { by, session, path }: Place): Promise<GatewayError> {
+  const meanwhile = "was deleted while this turn ran, so the turn was not stored";
+  if (by === "conversation" && session !== undefined && (await store.readSession(session.id)) === undefined) {
+    return noConversation(session.id, meanwhile);
+  }
+  const previous = path.tip;
+  if (by === "response" && previous && (await store.findTurn(previous.owner, previous.id)) === undefined) {
+    return noPrevious(previous.id, meanwhile);
+  }
+  return new GatewayError(
+    "session_busy",
+    "The session changed while this turn ran, so the turn was not stored. Send it again.",
+    { retryAfterSeconds: 1 },
+  );
+}
+
+function toTold({ about, memo, background }: TurnRecord, answer: Answer | undefined): Told {
+  const { history, contextItems, omittedItems, truncation, remarks } = about;
+  return {
+    history,
+    contextItems,
+    omittedItems,
+    truncation,
+    endedAt: answer?.endedAt,
+    finish: answer?.finish ?? "stop",
+    ...(answer?.others !== undefined && { others: answer.others }),
+    notes: answer?.notes ?? {},
+    ...(remarks.length > 0 && { remarks }),
+    ...(background && { background }),
+    ...(answer?.error !== undefined && { failure: toStoredFailure(answer.error) }),
+    brokenOff: answer?.brokenOff,
+    pieces: answer?.pieces,
+    memo: memo?.(),
+  };
+}
+
+function common({ owner, about }: TurnRecord, { move }: Place) {
+  return { owner, session: move?.id, createdAt: about.createdAt, model: about.model };
+}
+
+/** Outside of sessions nobody looks up a turn by its content. */
+const unmarked: Marks = { digest: undefined, exchange: undefined };

@@ -1,0 +1,177 @@
+/** What all parts of the Redis store share: reading and writing, its secrets, and its cache. */
+import { GatewayError } from "../../core/errors.ts";
+import { createKeyedHash } from "../hash.ts";
+import type { Outcome } from "../check.ts";
+import { type Recent, createRecent } from "../recent.ts";
+import { storeClosed } from "../refusals.ts";
+import { type Address, toKeyPrefix } from "./address.ts";
+import type { Connection, Lost } from "./connection.ts";
+import type { Lease } from "./lease.ts";
+import type { Reply, Script } from "./script.ts";
+import { codeOf } from "./trouble.ts";
+import { type Secrets, prepareStore } from "./schema.ts";
+
+export interface Access {
+  readonly now: () => Date;
+  readonly recent: Recent;
+  readonly outcome: Outcome;
+  read(script: Script, ...args: readonly string[]): Promise<Reply>;
+  /** Runs a script whose first argument is the lease. */
+  write(script: Script, args: readonly string[], lost?: Lost): Promise<Reply>;
+  send(...command: readonly string[]): Promise<Reply>;
+  /** Recreates the store if it is gone, and returns its secrets. */
+  prepare(): Promise<Secrets>;
+  /** The Redis key of a name. */
+  key(name: string): string;
+  /**
+   * Forgets what others may have changed, by the count of changes in a reply. False if the reply is older than a change
+   * that is known already: then it must not be cached.
+   */
+  seeChanges(count: Reply | undefined): boolean;
+  /** The count as last seen. */
+  changesSeen(): number;
+  /** A reply in this round of the event loop had the count of changes: asking again would tell the same. */
+  isFresh(): boolean;
+  /** The same after our own change, which affected only these turns, or all. */
+  noteChange(count: Reply | undefined, turnIds?: readonly string[]): boolean;
+  /**
+   * Forgets everything: a server that restarted, or replaced another, may lack the last changes. Nor does the last
+   * connection tell whether it keeps what is written.
+   */
+  forget(): void;
+  /** When that was, by the process's own clock. */
+  resetAt(): number;
+  /** Runs work with the key of hints, and once more if the key has changed meanwhile. */
+  withHints<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
+  /** The same with the key of idempotency keys and of the gateways' names, for a script that checks it. */
+  withKeys<T>(work: (hash: TextHash, key: string) => Promise<T>): Promise<T>;
+  readonly hashKey: TextHash;
+  /** From now on everything is refused. */
+  close(): void;
+  isOpen(): boolean;
+}
+
+type TextHash = (owner: string, words: string) => string;
+
+export interface AccessParts {
+  readonly connection: Connection;
+  readonly lease: Lease;
+  readonly address: Address;
+  readonly now: () => Date;
+  readonly maxRecentSize: number | undefined;
+}
+
+export async function createAccess(parts: AccessParts): Promise<Access> {
+  const { connection, lease, address, now, maxRecentSize } = parts;
+  const recent = createRecent(maxRecentSize);
+  const outcome: Outcome = {};
+  const prefix = toKeyPrefix(address);
+  const key = (name: string) => `${prefix}${name}`;
+  const prepare = () => prepareStore(send, key, address);
+  let open = true;
+  let resetAt = -Infinity;
+  const secrets = await prepare();
+  let [hints, keys] = toKeys(secrets);
+  let seen = secrets.changes;
+  let fresh: NodeJS.Immediate | undefined;
+
+  async function attempt(reply: Promise<Reply>): Promise<Reply> {
+    try {
+      const done = await reply;
+      // A script that changed nothing proves nothing.
+      if (done !== 0 && done !== null) outcome.storedAt = now();
+      return done;
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) outcome.failure = { at: now(), error: thrown };
+      throw thrown;
+    }
+  }
+
+  function checkOpen(): void {
+    if (!open) throw storeClosed();
+  }
+
+  async function send(...command: readonly string[]): Promise<Reply> {
+    checkOpen();
+    return connection.send(command);
+  }
+
+  /** The secrets change when an archive is imported or Redis comes back empty; then nothing cached is valid. */
+  async function retryWithNewKeys<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (thrown) {
+      if (codeOf(thrown) !== "REKEY") throw thrown;
+      const secrets = await prepare();
+      [hints, keys] = toKeys(secrets);
+      seen = secrets.changes;
+      recent.clear();
+      return work();
+    }
+  }
+
+  return {
+    now,
+    recent,
+    outcome,
+    key,
+    send,
+    prepare,
+    async read(script, ...args) {
+      checkOpen();
+      return connection.run(script, args);
+    },
+    async write(script, args, lost) {
+      checkOpen();
+      const again = lost && { ...lost, retryArgs: () => [lease.fence(), ...lost.retryArgs()] };
+      return attempt(connection.runDurably(script, () => [lease.fence(), ...args], again));
+    },
+    isFresh: () => open && fresh !== undefined,
+    seeChanges(count) {
+      fresh ??= setImmediate(() => (fresh = undefined));
+      const current = Number(count ?? 0);
+      if (current > seen) {
+        seen = current;
+        recent.clear();
+      }
+      return current === seen;
+    },
+    changesSeen: () => seen,
+    noteChange(count, turnIds) {
+      const current = Number(count ?? 0);
+      if (turnIds === undefined || current > seen + 1) recent.clear();
+      else recent.forget(turnIds);
+      seen = Math.max(seen, current);
+      return current === seen;
+    },
+    forget() {
+      seen = 0;
+      recent.clear();
+      delete outcome.storedAt;
+      delete outcome.failure;
+      resetAt = performance.now();
+    },
+    resetAt: () => resetAt,
+    withHints: (work) => retryWithNewKeys(() => work(hints.hash, hints.key)),
+    withKeys: (work) => retryWithNewKeys(() => work(keys.hash, keys.key)),
+    hashKey: (owner, words) => keys.hash(owner, words),
+    close() {
+      open = false;
+    },
+    isOpen: () => open,
+  };
+}
+
+interface Keyed {
+  readonly key: string;
+  readonly hash: TextHash;
+}
+
+function toKeys({ hintKey, idempotencyKey }: Secrets): readonly [hints: Keyed, keys: Keyed] {
+  return [toKeyed(hintKey), toKeyed(idempotencyKey)];
+}
+
+function toKeyed(key: string): Keyed {
+  const hash = createKeyedHash(Buffer.from(key, "base64url"));
+  return { key, hash: (owner, words) => hash(owner, words).toString("base64url") };
+}

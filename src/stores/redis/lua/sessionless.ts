@@ -1,0 +1,62 @@
+/** The Lua of what is kept outside of sessions. */
+import { look, maxWalked, release } from "../script.ts";
+import { firstWords } from "./tree.ts";
+
+const walk = String.raw`
+-- From some turns on through all that follows them outside of sessions, a bounded number: the ids of those that were seen, parents
+-- first, from which to go on, when the newest was made, and whether one of them runs.
+local function walk(ids, owner)
+  local seen, rest, newest, runs, at = {}, {}, 0, 0, 1
+  while at <= #ids and at <= ${maxWalked} do
+    local id = ids[at]
+    local turn = readTurn(id)
+    if turn and turn[SESSION] == '' and (owner == '' or turn[OWNER] == owner) then
+      seen[#seen + 1] = id
+      newest = math.max(newest, tonumber(turn[CREATED]))
+      if turn[STATUS] == 'running' then runs = 1 end
+      for _, childId in ipairs(childrenOf(id)) do ids[#ids + 1] = childId end
+    end
+    at = at + 1
+  end
+  for each = at, #ids do rest[#rest + 1] = ids[each] end
+  return { seen, rest, string.format('%.0f', newest), runs }
+end
+`;
+
+export const walkSessionless = look(String.raw`
+${walk}
+local ids = {}
+for at = 2, #ARGV do ids[#ids + 1] = ARGV[at] end
+return walk(ids, ARGV[1])
+`);
+
+/**
+ * How lists show trees, given their roots, of everybody or of one owner: at most a number of them, and no more once
+ * enough turns were walked; of a large one, where to continue. Also returns how many roots were examined.
+ */
+export const measureSessionless = look(String.raw`
+${firstWords}
+${walk}
+local page, looked, walked = {}, 0, 0
+for at = 3, #ARGV do
+  if #page >= tonumber(ARGV[2]) or walked >= 200 then break end
+  local id, turn = ARGV[at], readTurn(ARGV[at])
+  if turn and (ARGV[1] == '' or turn[OWNER] == ARGV[1]) then
+    local seen, rest, newest = unpack(walk({ id }, ''))
+    page[#page + 1] = { turn[OWNER], turn[CREATED], newest, #seen, id, firstWords(id), rest }
+    walked = walked + #seen
+  end
+  looked = looked + 1
+end
+return { looked, page }
+`);
+
+/** Deletes turns; their children then follow the first named, or nothing. Returns the change count and changed ids. */
+export const removeBelow = release(String.raw`
+local heir = readTurn(ARGV[2]) and ARGV[2] or ''
+local changed = {}
+for at = 3, #ARGV do
+  if readTurn(ARGV[at]) then removeTurn(ARGV[at], heir, changed) end
+end
+return { call('INCR', P .. 'changes'), changed }
+`);

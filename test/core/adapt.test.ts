@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Dialect, Item } from "../../src/core/item.ts";
+import type { Remark } from "../../src/core/ports.ts";
+import { adaptTurn } from "../../src/core/route/adapt.ts";
+import type { Settings, Tool, Turn } from "../../src/core/turn.ts";
+
+const weather: Tool = { type: "function", name: "weather" };
+const clock: Tool = { type: "function", name: "clock" };
+const search: Tool = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } };
+
+function toTurn(settings: Partial<Settings>, items: readonly Item[] = []): Turn {
+  return { id: "resp_1", model: "m", items, settings: { tools: [], ...settings }, stream: false };
+}
+
+/** The turn as an adapter that speaks these dialects gets it, and what its caller is told. */
+function fit(turn: Turn, ...speaks: Dialect[]) {
+  const remarks: Remark[] = [];
+  return { turn: adaptTurn(turn, { speaks }, (remark) => remarks.push(remark)).turn, remarks };
+}
+
+function allow(type: "auto" | "required", ...names: string[]): Pick<Settings, "toolChoice" | "allowedTools"> {
+  return { toolChoice: { type }, allowedTools: names };
+}
+
+test("a turn that fits is handed on as it is", () => {
+  const items: Item[] = [{ type: "message", role: "user", content: "hi" }];
+  for (const settings of [{}, { tools: [weather, clock], toolChoice: { type: "tool", name: "clock" } as const }]) {
+    const turn = toTurn(settings, items);
+    assert.equal(fit(turn).turn, turn);
+  }
+  const native = { dialect: "responses", fields: { prompt: { id: "p" } } } as const;
+  const turn = toTurn({ tools: [search], native }, [{ type: "compaction", summary: "", encrypted: "x" }]);
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("an item that only another dialect knows is left out and told, once a type; one of its own dialect is not", () => {
+  const asked: Item = { type: "message", role: "user", content: "hi" };
+  const toOther = (type: string): Item => ({ type: "other", extra: { dialect: "responses", fields: { type } } });
+  const searched = toOther("web_search_call");
+  const turn = toTurn({}, [asked, searched, toOther("mcp_call"), searched]);
+  const remarks = ["item web_search_call", "item mcp_call"].map((what) => ({ type: "left-out", what }));
+  assert.deepEqual(fit(turn, "chat"), { turn: { ...turn, items: [asked] }, remarks });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("a field that only the caller's dialect knows is told where it was merely offered, and refused where the answer hangs on it", () => {
+  const offered = toTurn({ native: { dialect: "chat", fields: { web: {}, draft: 1 }, offers: ["web", "draft"] } });
+  const demands = [{ param: "bias", why: "Leave it out." }];
+  const demanded = toTurn({ native: { dialect: "chat", fields: { bias: 1 }, demands, offers: ["web"] } });
+  for (const speaks of [[], ["responses"]] as const) {
+    const remarks = ["web", "draft"].map((what) => ({ type: "left-out", what }));
+    assert.deepEqual(fit(offered, ...speaks), { turn: offered, remarks });
+    assert.throws(() => fit(demanded, ...speaks), {
+      code: "unsupported_parameter",
+      param: "bias",
+      message: "Unsupported parameter: 'bias'. Leave it out.",
+    });
+  }
+  for (const turn of [offered, demanded]) assert.deepEqual(fit(turn, "chat"), { turn, remarks: [] });
+});
+
+test("a request of which nothing is left for the model is refused, unless it has instructions", () => {
+  const listed: Item = { type: "other", extra: { dialect: "responses", fields: { type: "mcp_list_tools" } } };
+  assert.throws(() => fit(toTurn({}, [listed]), "chat"), {
+    code: "unsupported_parameter",
+    param: "input",
+    message: /contains no item that the adapter behind this model can read. Add a message.$/,
+  });
+  assert.deepEqual(fit(toTurn({ instructions: "Greet." }, [listed]), "chat").turn.items, []);
+  assert.deepEqual(fit(toTurn({ instructions: "Greet." }, []), "chat").turn.items, []);
+});
+
+test("a message without words, for fields that the adapter cannot read, is left out", () => {
+  const extra = { dialect: "chat", fields: { reasoning_content: "Hm" } } as const;
+  const carrier: Item = { type: "message", role: "assistant", content: "", extra };
+  const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" };
+  const said: Item = { type: "message", role: "assistant", content: "So.", extra };
+  const blanks: readonly Item[] = [
+    { type: "message", role: "assistant", content: "" },
+    { type: "message", role: "user", content: "", extra },
+  ];
+  const turn = toTurn({}, [carrier, call, said, ...blanks]);
+  assert.equal(fit(turn, "chat").turn, turn);
+  assert.deepEqual(fit(turn, "responses"), { turn: { ...turn, items: [call, said, ...blanks] }, remarks: [] });
+});
+
+test("settings that an item changes are changed for an adapter that does not know it, where its caller speaks that dialect", () => {
+  const fields = { type: "configuration_update" };
+  const update: Item = {
+    type: "other",
+    extra: { dialect: "responses", fields },
+    updates: { reasoningEffort: "low" },
+  };
+  const effortOf = (asked: Dialect | undefined, speaks: Dialect): string | undefined => {
+    const native = asked && { dialect: asked, fields: {} };
+    const items: Item[] = [update, { type: "message", role: "user", content: "hi" }];
+    return fit(toTurn({ reasoningEffort: "high", native }, items), speaks).turn.settings.reasoningEffort;
+  };
+  assert.equal(effortOf("responses", "chat"), "low");
+  assert.equal(effortOf(undefined, "chat"), "high");
+  assert.equal(effortOf("chat", "chat"), "high");
+  assert.equal(effortOf("responses", "responses"), "high");
+});
+
+test("a tool that the adapter does not know is left out and told", () => {
+  const { turn, remarks } = fit(toTurn({ tools: [search, weather], toolChoice: { type: "auto" } }), "chat");
+  assert.deepEqual(turn.settings.tools, [weather]);
+  assert.deepEqual(turn.settings.toolChoice, { type: "auto" });
+  assert.deepEqual(remarks, [{ type: "left-out", what: "tool web_search" }]);
+});
+
+test("when no tool is left there is no choice left either", () => {
+  const { turn } = fit(toTurn({ tools: [search], toolChoice: { type: "auto" }, parallelToolCalls: true }));
+  assert.deepEqual(turn.settings, {
+    tools: [],
+    toolChoice: undefined,
+    parallelToolCalls: undefined,
+    native: undefined,
+  });
+});
+
+test("a forced function stays when other tools are left out", () => {
+  const choice = { type: "tool", name: "weather" } as const;
+  assert.deepEqual(fit(toTurn({ tools: [search, weather], toolChoice: choice })).turn.settings.toolChoice, choice);
+  const strange: Tool = { type: "other", extra: { dialect: "chat", fields: { type: "strange" } } };
+  const forced = toTurn({ tools: [search, strange], toolChoice: { type: "tool", name: "web_search" } });
+  assert.deepEqual(fit(forced, "responses").turn.settings.toolChoice, forced.settings.toolChoice);
+});
+
+test("a choice that forces a tool which the adapter does not know is refused by the tool's name", () => {
+  const choice = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
+  const turn = toTurn({ tools: [search], toolChoice: choice });
+  assert.throws(() => fit(turn, "chat"), {
+    code: "unsupported_parameter",
+    param: "tool_choice",
+    message: /'web_search', but the adapter behind this model has no such tool/,
+  });
+  assert.equal(fit(turn, "responses").turn, turn);
+});
+
+test("a call that is required cannot be left out", () => {
+  const refusal = { code: "unsupported_parameter", param: "tool_choice", message: /'web_search'/ };
+  assert.throws(() => fit(toTurn({ tools: [search], toolChoice: { type: "required" } })), refusal);
+  const tools = [weather, search];
+  assert.throws(() => fit(toTurn({ tools, ...allow("required", "web_search") })), refusal);
+  const none = { ...refusal, message: /\(none is given\)/ };
+  assert.throws(() => fit(toTurn({ tools, ...allow("required", "other") })), none);
+});
+
+test("tools that are not allowed never reach the adapter", () => {
+  for (const mode of ["auto", "required"] as const) {
+    const { turn, remarks } = fit(toTurn({ tools: [weather, clock], ...allow(mode, "clock") }), "chat");
+    assert.deepEqual(turn.settings.tools, [clock]);
+    assert.deepEqual(turn.settings.toolChoice, { type: mode });
+    assert.deepEqual(remarks, []);
+  }
+});
+
+test("an allowed tool that the adapter does not know is left out and told, one that is not allowed is not worth a word", () => {
+  const tools = [weather, search, clock];
+  const allowed = fit(toTurn({ tools, ...allow("auto", "clock", "web_search") }));
+  assert.deepEqual(allowed.turn.settings.tools, [clock]);
+  assert.deepEqual(allowed.remarks, [{ type: "left-out", what: "tool web_search" }]);
+  assert.deepEqual(fit(toTurn({ tools, ...allow("auto", "clock") })).remarks, []);
+});
+
+test("of two servers only the allowed one reaches the adapter, in the caller's own fields too", () => {
+  const servers = ["wiki", "mail"].map((label): Tool & { type: "other" } => {
+    const fields = { type: "mcp", server_label: label };
+    return { type: "other", name: `mcp ${label}`, extra: { dialect: "responses", fields } };
+  });
+  const native = { dialect: "responses", fields: { tools: servers.map(({ extra }) => extra.fields) } } as const;
+  const asked = toTurn({ tools: servers, ...allow("auto", "mcp mail"), native });
+  const { settings } = fit(asked, "responses").turn;
+  assert.deepEqual(settings.tools, [servers[1]]);
+  assert.deepEqual(settings.native?.fields["tools"], [{ type: "mcp", server_label: "mail" }]);
+  assert.deepEqual(fit(asked, "chat").remarks, [{ type: "left-out", what: "tool mcp mail" }]);
+});
+
+test("what is allowed holds in the caller's own fields too", () => {
+  const fields = {
+    tools: [{ function: { name: "weather" } }, { function: { name: "clock" }, own: 1 }],
+    tool_choice: { type: "allowed_tools" },
+    parallel_tool_calls: false,
+    logit_bias: {},
+  };
+  const native = { dialect: "chat", fields } as const;
+  const some = fit(toTurn({ tools: [weather, clock], ...allow("required", "clock"), native }), "chat");
+  assert.deepEqual(some.turn.settings.native?.fields, {
+    tools: [{ function: { name: "clock" }, own: 1 }],
+    tool_choice: "required",
+    parallel_tool_calls: false,
+    logit_bias: {},
+  });
+  const none = fit(toTurn({ tools: [weather, clock], ...allow("auto"), native }), "chat");
+  assert.equal(JSON.stringify(none.turn.settings.native?.fields), '{"logit_bias":{}}');
+});
+
+test("a conversation made short is told in plain words to an adapter that knows no such item", () => {
+  const before: Item = { type: "message", role: "user", content: "hi" };
+  const { turn } = fit(toTurn({}, [before, { type: "compaction", summary: "We met.", encrypted: "x" }]), "chat");
+  assert.deepEqual(turn.items, [
+    before,
+    { type: "message", role: "user", content: "Summary of the conversation so far:\nWe met." },
+  ]);
+});
+
+test("a conversation made short that only its maker can read is refused by everyone else", () => {
+  assert.throws(() => fit(toTurn({}, [{ type: "compaction", summary: "", encrypted: "x" }]), "chat"), {
+    code: "unsupported_parameter",
+    status: 400,
+    param: "input",
+    message: /'compaction'/,
+  });
+});

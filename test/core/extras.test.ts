@@ -1,0 +1,289 @@
+/** What a caller's account of a conversation carries beside its words, where the model sees what is remembered of it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { Delta } from "../../src/core/delta.ts";
+import type { Dialect, Extra, Item, Message, ToolCall, ToolOutput } from "../../src/core/item.ts";
+import { withExtras } from "../../src/core/place/extras.ts";
+import { talkFrom, toPath } from "../../src/core/place/path.ts";
+import { sideOf, toRuns } from "../../src/core/place/runs.ts";
+import type { PathTurn } from "../../src/core/store.ts";
+import { distort } from "../sessions/distortions.ts";
+import { drain, open } from "./asking.ts";
+
+const chat = (fields: Extra["fields"]): Extra => ({ dialect: "chat", fields });
+const user = (content: Message["content"]): Message => ({ type: "message", role: "user", content });
+const assistant = (content: string, extra?: Extra): Message => ({
+  type: "message",
+  role: "assistant",
+  content,
+  ...(extra && { extra }),
+});
+const call = (callId: string, extra?: Extra): ToolCall => ({
+  type: "tool-call",
+  kind: "function",
+  callId,
+  name: "f",
+  arguments: "{}",
+  ...(extra && { extra }),
+});
+const output = (callId: string, text: ToolOutput["output"] = "done", extra?: Extra): ToolOutput => ({
+  type: "tool-output",
+  kind: "function",
+  callId,
+  output: text,
+  ...(extra && { extra }),
+});
+const reasoning: Item = { type: "reasoning", summary: [], text: "hm" };
+const thought = chat({ reasoning_content: "hm" });
+const marked = (text: string) => [{ type: "text", text, extra: chat({ cache_control: {} }) }] as const;
+
+/** A model that thinks, and calls a tool when it hears `CALL`. */
+function createScene(dialect: Dialect = "chat", signed: Extra = chat({ signature: "s" })) {
+  const { adapter, answer, store } = open(async function* ({ items }) {
+    const last = items.at(-1);
+    const heard = last?.type === "message" && typeof last.content === "string" ? last.content : "output";
+    const called: Delta = { type: "tool-call", index: 0, callId: "c1", name: "f", extra: signed };
+    const said: readonly Delta[] =
+      heard === "CALL"
+        ? [called, { type: "tool-arguments", index: 0, text: "{}" }]
+        : [{ type: "text", text: `re: ${heard}` }];
+    yield [{ type: "reasoning", text: "hm" }, ...said];
+  });
+  return async (...items: Item[]) => {
+    const settings = { tools: [], native: { dialect, fields: {} } };
+    const { about, events } = await answer({ items, settings, keep: "in-session" }, { hint: "user:u" });
+    await drain({ about, events });
+    const kept = talkFrom(await store.readPath(about.id), 0);
+    return { history: about.history, seen: plain(adapter.turns.at(-1)?.items), kept: plain(kept) };
+  };
+}
+
+/** Without what is there and says nothing. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
+
+test("what a caller's message carries beside a call reaches the model with what is remembered, and is not kept", async () => {
+  const say = createScene();
+  await say(user("CALL"));
+  const step = await say(user("CALL"), assistant("", thought), call("c1"), output("c1"));
+  assert.equal(step.history, "matched");
+  const signed = call("c1", chat({ signature: "s" }));
+  assert.deepEqual(step.seen, [user("CALL"), assistant("", thought), reasoning, signed, output("c1")]);
+  assert.deepEqual(step.kept, [user("CALL"), reasoning, signed, output("c1"), reasoning, assistant("re: output")]);
+  const bare = await say(user("CALL"), call("c1"), output("c1"), assistant("re: output"), user("two"));
+  assert.equal(bare.history, "matched");
+  assert.deepEqual(bare.seen, [...(step.kept as Item[]), user("two")]);
+});
+
+test("fields and names stand where the caller shows them, and of the same field the caller's counts", async () => {
+  const say = createScene();
+  await say(user("CALL"));
+  await say(user("CALL"), call("c1"), output("c1"));
+  const third = await say(
+    { ...user("CALL"), name: "ann" },
+    call("c1", chat({ signature: "t", more: 1 })),
+    output("c1", "done", chat({ name: "f" })),
+    assistant("re: output", thought),
+    user("two"),
+  );
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, [
+    { ...user("CALL"), name: "ann" },
+    reasoning,
+    call("c1", chat({ signature: "t", more: 1 })),
+    output("c1", "done", chat({ name: "f" })),
+    reasoning,
+    assistant("re: output", thought),
+    user("two"),
+  ]);
+});
+
+test("a branch from an earlier turn has them too", async () => {
+  const say = createScene();
+  await say(user("CALL"));
+  await say(user("CALL"), call("c1"), output("c1"));
+  const again = await say(user("CALL"), assistant("", thought), call("c1"), output("c1", "another"));
+  assert.equal(again.history, "forked");
+  const signed = call("c1", chat({ signature: "s" }));
+  assert.deepEqual(again.seen, [user("CALL"), assistant("", thought), reasoning, signed, output("c1", "another")]);
+});
+
+test("a mark that a caller has moved on is not where it was before", async () => {
+  const say = createScene();
+  const first = [user(marked("one")), assistant("re: output")];
+  const second = [user(marked("two")), assistant("re: output")];
+  await say(user(marked("one")));
+  assert.deepEqual((await say(...first, user(marked("two")))).seen, [
+    first[0],
+    reasoning,
+    first[1],
+    user(marked("two")),
+  ]);
+  const third = await say(user("one"), assistant("re: output"), ...second, user(marked("three")));
+  assert.equal(third.history, "matched");
+  assert.deepEqual(third.seen, [
+    user("one"),
+    reasoning,
+    first[1],
+    second[0],
+    reasoning,
+    second[1],
+    user(marked("three")),
+  ]);
+});
+
+test("a field that a caller no longer shows is no longer seen, though it was kept with what the caller said", async () => {
+  const say = createScene();
+  await say(user("CALL"));
+  const marked = await say(user("CALL"), call("c1"), output("c1", "done", chat({ cache_control: {} })));
+  const signed = call("c1", chat({ signature: "s" }));
+  assert.deepEqual(marked.seen, [user("CALL"), reasoning, signed, output("c1", "done", chat({ cache_control: {} }))]);
+  const bare = await say(user("CALL"), call("c1"), output("c1"), assistant("re: output"), user("two"));
+  assert.equal(bare.history, "matched");
+  const answered = [reasoning, assistant("re: output"), user("two")];
+  assert.deepEqual(bare.seen, [user("CALL"), reasoning, signed, output("c1"), ...answered]);
+});
+
+test("what another dialect has added stays, as the caller could not show it", async () => {
+  const signed: Extra = { dialect: "responses", fields: { caller: "direct" } };
+  const say = createScene("chat", signed);
+  await say({ ...user("CALL"), extra: signed });
+  const step = await say(user("CALL"), call("c1", chat({ signature: "mine" })), output("c1"));
+  assert.equal(step.history, "matched");
+  assert.deepEqual(step.seen, [{ ...user("CALL"), extra: signed }, reasoning, call("c1", signed), output("c1")]);
+});
+
+test("a call that nobody answered takes along what its message carried", async () => {
+  const say = createScene();
+  await say(user("CALL"));
+  const later = await say(user("CALL"), assistant("", thought), call("c1"), user("never mind"));
+  assert.equal(later.history, "matched");
+  assert.deepEqual(later.seen, [user("CALL"), reasoning, user("never mind")]);
+});
+
+test("what a message without words carries stands once, before the first of its calls", () => {
+  const calls = [call("c1"), call("c2")];
+  const path = toPath([{ id: "1", input: [user("CALL")], output: calls } as unknown as PathTurn]);
+  const account = [user("CALL"), assistant("", thought), ...calls];
+  assert.deepEqual(plain(withExtras(talkFrom(path, 0), path, account, "chat")), account);
+});
+
+test("messages that the caller cuts otherwise are seen as it shows them", async () => {
+  const say = createScene();
+  await say(user("one"), user("more"));
+  const merged = { ...user("one\n\nmore"), name: "ann" };
+  const { history, seen } = await say(merged, assistant("re: more"), user("two"));
+  assert.equal(history, "matched");
+  assert.deepEqual(seen, [merged, reasoning, assistant("re: more"), user("two")]);
+});
+
+const word = fc.constantFrom("yes", " indeed", "two\nlines", "", "more\n\nlines \n");
+const callId = fc.constantFrom("a", "b", "c");
+const fromModel = fc.oneof(
+  word.map((text) => assistant(text)),
+  callId.map((id) => call(id)),
+  fc.constant(reasoning),
+);
+const fromCaller = fc.oneof(
+  word.map(user),
+  fc.tuple(callId, word).map(([id, text]) => output(id, text)),
+);
+const turnsArbitrary = fc.array(fc.tuple(fc.array(fromCaller, { maxLength: 4 }), fc.array(fromModel)), {
+  minLength: 1,
+  maxLength: 5,
+});
+const distortion = fc.record({
+  blanks: fc.boolean(),
+  lineEnds: fc.boolean(),
+  parts: fc.boolean(),
+  merge: fc.boolean(),
+  withoutReasoning: fc.constant(true),
+  serialise: fc.boolean(),
+  reorder: fc.boolean(),
+  rename: fc.constant(false),
+  salt: fc.nat(100),
+});
+
+test("whatever a caller shows beside its words is seen once and with the same words, which stay as they are", () => {
+  const property = fc.property(turnsArbitrary, distortion, fc.nat(), (turns, spelling, salt) => {
+    const path = toPath(
+      turns.map(([asked, said], index) => ({ id: `${index}`, input: asked, output: said }) as unknown as PathTurn),
+    );
+    const remembered = talkFrom(path, 0);
+    const account = distort(structuredClone(remembered), spelling).map((item, index) =>
+      (salt >> (index % 30)) % 2 === 0 ? item : ({ ...item, extra: chat({ [`field${index}`]: index }) } as Item),
+    );
+    const [ours, theirs] = [toRuns(remembered), toRuns(account)];
+    fc.pre(ours.length === theirs.length && ours.every(({ canon }, index) => canon === theirs[index]?.canon));
+    const seen = withExtras(remembered, path, account, "chat");
+    assert.deepEqual(canonsOf(seen), canonsOf(remembered));
+    assert.deepEqual(
+      seen.filter(({ type }) => type === "reasoning"),
+      remembered.filter(({ type }) => type === "reasoning"),
+    );
+    const [carried, shown] = [fieldsByRun(seen), fieldsByRun(account)];
+    for (const [index, fields] of shown.entries()) assert.deepEqual(carried[index], fields);
+  });
+  fc.assert(property, { seed: 20260101, numRuns: 2000 });
+});
+
+function canonsOf(items: readonly Item[]): readonly string[] {
+  return toRuns(items).map(({ side, canon }) => `${side} ${canon}`);
+}
+
+/** The fields that the items of each run have, and the kinds of items that have them. */
+function fieldsByRun(items: readonly Item[]): readonly (readonly string[])[] {
+  return toRuns(items).map(({ side, end }) => {
+    const before = items.slice(0, end);
+    const start = before.findLastIndex((item) => ![side, undefined].includes(sideOf(item))) + 1;
+    const fields = before
+      .slice(start)
+      .flatMap((item) =>
+        "extra" in item ? Object.keys(item.extra?.fields ?? {}).map((key) => `${item.type} ${key}`) : [],
+      );
+    return fields.toSorted();
+  });
+}
+
+test("how an image is to be seen, and what a file is called, is what the caller shows now", async () => {
+  const say = createScene();
+  const look = (detail?: string, name?: string) =>
+    user([
+      { type: "text", text: "look" },
+      { type: "image", url: "http://127.0.0.1/1.png", ...(detail && { detail }) },
+      { type: "file", fileId: "file_1", ...(name && { name }) },
+    ]);
+  await say(look("low", "a.pdf"));
+  for (const shown of [look("high", "a.pdf"), look("low", "b.pdf"), look()]) {
+    const { seen, history } = await say(shown, assistant("re: output"), user("and?"));
+    assert.match(String(history), /matched|forked/);
+    assert.deepEqual((seen as unknown[])[0], shown);
+  }
+});
+
+test("a text keeps what another dialect has added beside an image whose detail the caller shows otherwise", async () => {
+  const text = { type: "text", text: "look" } as const;
+  const image = { type: "image", url: "http://127.0.0.1/1.png" } as const;
+  const added = { ...text, extra: { dialect: "responses", fields: { note: 1 } } } as const;
+  const path = toPath([
+    {
+      id: "resp_1",
+      owner: "ann",
+      session: "conv_1",
+      parent: undefined,
+      createdAt: new Date(0),
+      model: "m",
+      input: [user([added, { ...image, detail: "low" }])],
+      output: [assistant("yes")],
+      status: "completed",
+      usage: undefined,
+      digest: "d",
+      exchange: undefined,
+    },
+  ]);
+  const account = [user([text, { ...image, detail: "high" }]), assistant("yes")];
+  const [seen] = withExtras(talkFrom(path, 0), path, account, "chat");
+  assert.deepEqual(plain(seen), plain(user([added, { ...image, detail: "high" }])));
+});

@@ -1,0 +1,297 @@
+/** Several gateways on one store: whose turn it is, what one of them runs, and what becomes of it when it dies. */
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { GatewayError } from "../../src/core/errors.ts";
+import type { Event } from "../../src/core/event.ts";
+import type { Item } from "../../src/core/item.ts";
+import { say, type Script } from "../scripted.ts";
+import { codeOf, createSlow, drain, key, open, textOf } from "./asking.ts";
+import { createPeerStores } from "./peer-stores.ts";
+
+/** Two gateways, the first of which answers slowly. */
+function openTwo(script: Script = [say("quick")]) {
+  const slow = createSlow();
+  const join = createPeerStores();
+  const [home, away] = [join(), join()];
+  return { slow, one: open(slow.script, home.store), other: open(script, away.store), die: home.die };
+}
+
+const user = (content: string): Item => ({ type: "message", role: "user", content });
+const hint = "garden";
+const toJson = (events: readonly Event[]): unknown => JSON.parse(JSON.stringify(events));
+
+suite("gateways on one store", () => {
+  test("a request waits for the turn of its session that another gateway runs, and sees its answer", async () => {
+    const { slow, one, other } = openTwo();
+    const first = drain(await one.answer({ items: [user("first")], keep: "in-session" }, { hint }));
+    await slow.begun;
+    const second = other.answer({ items: [user("second")], keep: "in-session" }, { hint }).then(drain);
+    slow.go();
+    assert.equal(textOf(await first), "one two");
+    assert.equal(textOf(await second), "quick");
+    const seen = other.adapter.turns.at(-1)?.items.map((item) => (item.type === "message" ? item.content : ""));
+    assert.deepEqual(seen, ["first", "one two", "second"]);
+  });
+
+  test("a request whose caller leaves while it waits leaves the line", async () => {
+    const { slow, one, other } = openTwo();
+    const first = drain(await one.answer({ keep: "in-session" }, { hint }));
+    await slow.begun;
+    const caller = new AbortController();
+    const waiting = codeOf(other.answer({ keep: "in-session" }, { hint, signal: caller.signal }));
+    caller.abort(new Error("gone"));
+    assert.match(await waiting, /gone/);
+    slow.go();
+    await first;
+    assert.equal(textOf(await drain(await other.answer({ keep: "in-session" }, { hint }))), "quick");
+  });
+
+  test("a request that is sent to two gateways with one key is answered once", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await one.answer({}, { key });
+    const told = drain(first);
+    await slow.begun;
+    const second = other.answer({}, { key });
+    slow.go();
+    const repeated = await second;
+    assert.equal(repeated.isRepeated, true);
+    assert.equal(repeated.about.id, first.about.id);
+    assert.deepEqual(toJson(await drain(repeated)), toJson(await told));
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
+  test("a request with a key is heard from another gateway while it runs", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await one.answer({ keep: "in-session" }, { key, hint });
+    const told = drain(first);
+    await slow.begun;
+    const repeated = await other.answer({ keep: "in-session" }, { key, hint });
+    assert.equal(repeated.isRepeated, true);
+    assert.deepEqual(repeated.about, first.about);
+    const early = (await repeated.events.next()).value!;
+    assert.equal(textOf([...early]), "one");
+    slow.go();
+    const rest = await Array.fromAsync(repeated.events);
+    assert.deepEqual(toJson([...early, ...rest.flat()]), toJson(await told));
+    assert.equal(other.adapter.turns.length, 0);
+    assert.equal(textOf(await drain(await other.answer({ keep: "in-session" }, { key, hint }))), "one two");
+    // Its session goes on behind it, wherever.
+    assert.equal((await drain(await other.answer({ keep: "in-session" }, { hint }))).length > 0, true);
+    assert.equal(other.adapter.turns[0]?.items.length, 3);
+  });
+
+  test("several answers to a request with a key are heard from another gateway when they are whole, and from their beginning", async () => {
+    const going = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const join = createPeerStores();
+    const one = open(async function* () {
+      yield [...say("one"), { type: "text", text: "uno", choice: 1 }];
+      begun.resolve();
+      await going.promise;
+      yield [{ type: "text", text: " due", choice: 1 }, ...say(" two")];
+    }, join().store);
+    const other = open([say("never")], join().store);
+    const asked = { settings: { tools: [], choices: 2 } };
+    const told = drain(await one.answer(asked, { key }));
+    await begun.promise;
+    const resumes = { param: "Last-Event-ID", isOf: () => true };
+    assert.equal(await codeOf(other.answer(asked, { key, resumes })), "events_expired");
+    const repeated = drain(await other.answer(asked, { key }));
+    going.resolve();
+    assert.equal(textOf(await told, 1), "uno due");
+    assert.deepEqual([textOf(await repeated), textOf(await repeated, 1)], ["one two", "uno due"]);
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
+  test("a request with a key that came before the first one had its place is heard while that runs", async () => {
+    const { slow, one, other } = openTwo();
+    const told = drain(await one.answer({ keep: "in-session" }, { hint }));
+    await slow.begun;
+    // Both wait: the first for its session, the second for the first.
+    const first = one.answer({ keep: "in-session" }, { key, hint }).then(drain);
+    const second = other.answer({ keep: "in-session" }, { key, hint });
+    slow.go();
+    await told;
+    const repeated = await second;
+    assert.equal(repeated.isRepeated, true);
+    assert.deepEqual(toJson(await drain(repeated)), toJson(await first));
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
+  test("a stream that was cut is taken up at another gateway while it runs", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({}, { key });
+    await slow.begun;
+    const resumes = { param: "Last-Event-ID", isOf: (turnId: string) => turnId === about.id };
+    const resumed = await other.answer({}, { key, resumes });
+    assert.equal(resumed.about.id, about.id);
+    slow.go();
+    assert.equal(textOf(await drain(resumed)), "one two");
+  });
+
+  test("the same key with another request is refused while the first one runs elsewhere", async () => {
+    const { slow, one, other } = openTwo();
+    const told = drain(await one.answer({}, { key }));
+    await slow.begun;
+    assert.equal(await codeOf(other.answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
+    slow.go();
+    await told;
+  });
+
+  test("a request with a key that fails elsewhere is told so, and tried again when it is sent again", async () => {
+    const join = createPeerStores();
+    const begun = Promise.withResolvers<void>();
+    const broken = Promise.withResolvers<void>();
+    const one = open(async function* fail() {
+      begun.resolve();
+      await broken.promise;
+      throw new GatewayError("adapter_rate_limit", "It broke.", { retryAfterSeconds: 7 });
+    }, join().store);
+    const other = open([say("quick")], join().store);
+    const failed = codeOf(one.answer({}, { key }).then(drain));
+    await begun.promise;
+    const { events } = await other.answer({}, { key });
+    const repeated = events.next();
+    broken.resolve();
+    assert.equal(await failed, "adapter_rate_limit");
+    // Thrown, so that it is told as a status there too.
+    await assert.rejects(repeated, { code: "adapter_rate_limit", retryAfterSeconds: 7 });
+    assert.equal(other.adapter.turns.length, 0);
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+  });
+
+  test("a request with a key whose gateway dies is tried again when it is sent again", async () => {
+    const { slow, one, other, die } = openTwo();
+    const { about } = await one.answer({}, { key });
+    await slow.begun;
+    die();
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+    const { state } = (await other.gateway.recall("ann", about.id))!;
+    assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
+    // It was only asleep, and may not put its answer beside the one that was given.
+    slow.go();
+    await one.gateway.close(Promise.resolve());
+    assert.equal(textOf(await drain(await other.answer({}, { key }))), "quick");
+  });
+
+  test("only what runs in the background is called off by its name", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await one.answer({}, { key });
+    await slow.begun;
+    assert.equal((await other.gateway.cancel("ann", first.about.id))?.state.status, "running");
+    slow.go();
+    assert.equal(textOf(await drain(first)), "one two");
+  });
+
+  test("a request with a key that must not be stored leaves nothing in the store, while it runs or afterwards", async () => {
+    const { slow, one } = openTwo();
+    const { about, events } = await one.answer({ keep: "no" }, { key });
+    await slow.begun;
+    assert.equal(await one.store.findTurn("ann", about.id), undefined);
+    slow.go();
+    assert.equal(textOf(await drain({ about, events })), "one two");
+    assert.equal(await one.store.findTurn("ann", about.id), undefined);
+  });
+
+  test("the same key with another request is refused wherever it comes", async () => {
+    const { slow, one, other } = openTwo();
+    slow.go();
+    await drain(await one.answer({}, { key }));
+    assert.equal(await codeOf(other.answer({}, { key: { ...key, fingerprint: "f2" } })), "idempotency_conflict");
+  });
+
+  test("a turn in the background is known to run, and followed to its end, from another gateway", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    const recalled = (await other.gateway.recall("ann", about.id))!;
+    assert.equal(recalled.state.status, "running");
+    assert.equal(recalled.background, true);
+    const events = recalled.follow(new AbortController().signal);
+    const early = (await events.next()).value!;
+    // It is heard before it is over.
+    assert.equal(recalled.state.status, "running");
+    slow.go();
+    const told = [...early, ...(await Array.fromAsync(events)).flat()];
+    assert.equal(textOf(told), "one two");
+    const again = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    assert.deepEqual(toJson(told), toJson((await Array.fromAsync(again)).flat()));
+    const atHome = (await one.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    assert.deepEqual(toJson(told), toJson((await Array.fromAsync(atHome)).flat()));
+    assert.equal((await other.gateway.recall("ann", about.id))!.state.status, "over");
+  });
+
+  test("a turn in the background with a key is joined from another gateway", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true }, { key });
+    await slow.begun;
+    const joined = await other.answer({ background: true }, { key });
+    assert.equal(joined.about.id, about.id);
+    slow.go();
+    assert.equal(textOf(await drain(joined)), "one two");
+    assert.equal(other.adapter.turns.length, 0);
+  });
+
+  test("a turn in the background is called off from another gateway", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    const { state } = (await other.gateway.cancel("ann", about.id))!;
+    assert.equal(state.status === "over" && state.answer.status, "cancelled");
+  });
+
+  test("a turn in the background is deleted from another gateway", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    assert.equal(await other.gateway.forget("ann", about.id), true);
+    assert.equal(await one.gateway.recall("ann", about.id), undefined);
+  });
+
+  test("a stream that is followed elsewhere has an end when its session is deleted", async () => {
+    const { slow, one, other } = openTwo();
+    const first = await other.answer({ keep: "in-session" }, { hint });
+    await drain(first);
+    const { about } = await one.answer({ background: true, conversationId: first.about.session });
+    await slow.begun;
+    const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    await followed.next();
+    await other.gateway.conversations.delete("ann", first.about.session!);
+    slow.go();
+    const end = (await Array.fromAsync(followed)).at(-1)?.at(-1);
+    assert.equal(end?.type === "turn-end" && end.answer.error?.code, "not_found");
+  });
+
+  test("another owner can neither see nor call off what runs elsewhere", async () => {
+    const { slow, one, other } = openTwo();
+    const { about } = await one.answer({ background: true });
+    await slow.begun;
+    assert.equal(await other.gateway.recall("bob", about.id), undefined);
+    assert.equal(await other.gateway.cancel("bob", about.id), undefined);
+    assert.equal((await other.gateway.recall("ann", about.id))!.state.status, "running");
+    slow.go();
+  });
+
+  test("what a gateway ran that died is told as failed, and its session goes on", async () => {
+    const { slow, one, other, die } = openTwo();
+    const { about } = await one.answer({ background: true }, { hint });
+    await slow.begun;
+    const followed = (await other.gateway.recall("ann", about.id))!.follow(new AbortController().signal);
+    const heard = (await followed.next()).value!;
+    die();
+    // Who heard its beginning learns that there is no end, and does not take it for one.
+    const [close, end] = (await Array.fromAsync(followed)).flat();
+    const said = { type: "message", role: "assistant", content: textOf([...heard]) };
+    assert.deepEqual(close, { type: "item-end", index: 0, item: said, whole: false });
+    assert.ok(end?.type === "turn-end" && end.answer.status === "failed" && end.answer.error?.code === "interrupted");
+    assert.deepEqual([end.answer.items, end.answer.brokenOff], [[said], 0]);
+    const { state } = (await other.gateway.recall("ann", about.id))!;
+    assert.equal(state.status === "over" && state.answer.error?.code, "interrupted");
+    assert.equal(textOf(await drain(await other.answer({}, { hint }))), "quick");
+    // It was only asleep: what it says now has no place any more.
+    slow.go();
+    await one.gateway.close(Promise.resolve());
+    const after = (await other.gateway.recall("ann", about.id))!.state;
+    assert.equal(after.status === "over" && after.answer.status, "failed");
+  });
+});
