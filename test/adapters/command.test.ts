@@ -11,7 +11,7 @@ import type { GatewayError } from "../../src/core/errors.ts";
 import type { Item } from "../../src/core/item.ts";
 import type { Remark } from "../../src/core/ports.ts";
 import type { Turn } from "../../src/core/turn.ts";
-import { problemsOf, withHttp } from "../config/house.ts";
+import { problemsOf, withHttp } from "../config/surroundings.ts";
 import { makeFolder } from "../gateway.ts";
 import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf } from "./command-scene.ts";
 

@@ -12,7 +12,7 @@ import type { Delta } from "../../src/core/delta.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { Adapter } from "../../src/core/ports.ts";
 import type { Turn } from "../../src/core/turn.ts";
-import { load } from "../config/house.ts";
+import { load } from "../config/surroundings.ts";
 import { makeFolder } from "../gateway.ts";
 import { collectGarbage } from "../garbage.ts";
 

@@ -8,7 +8,7 @@ import { openLocal } from "../../src/cli/chat/local.ts";
 import type { ChatBackend } from "../../src/cli/chat/backend.ts";
 import { openRemote } from "../../src/cli/chat/remote.ts";
 import type { Event } from "../../src/core/event.ts";
-import { load, withHttp } from "../config/house.ts";
+import { load, withHttp } from "../config/surroundings.ts";
 import { findFreePort, type Gateway, makeFolder, startGateway, token } from "../gateway.ts";
 import { answerEvents, answerJson, startUpstream } from "../upstream.ts";
 import { type Ended, runProgram, toConfig, writeConfig } from "../whole/program.ts";

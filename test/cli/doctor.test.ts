@@ -27,7 +27,7 @@ import { certificate, privateKey } from "../certificate.ts";
 import { makeFolder, startGateway, token } from "../gateway.ts";
 import { writeUnfinished } from "../stores/files.ts";
 import { keepThread, makeTurn, toCreate } from "../stores/making.ts";
-import { surroundings } from "../config/house.ts";
+import { surroundings } from "../config/surroundings.ts";
 import { portico } from "./screen.ts";
 import { giveAway, noStranger, runAsStranger, whileClosed } from "./stranger.ts";
 

@@ -9,7 +9,7 @@ import { run } from "../../src/cli/main.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Problem } from "../../src/config/problem.ts";
 import type { Signal, Terminal } from "../../src/cli/terminal.ts";
-import { adapterOptions } from "../config/house.ts";
+import { adapterOptions } from "../config/surroundings.ts";
 import { createTerminalIn } from "./screen.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "portico-main-"));

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { adapterOptions } from "../config/house.ts";
+import { adapterOptions } from "../config/surroundings.ts";
 import { makeFolder } from "../gateway.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";
 import { type Ended, runIn } from "./screen.ts";

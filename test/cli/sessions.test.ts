@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { Runtime } from "../../src/cli/runtime.ts";
 import type { SessionStore } from "../../src/core/store.ts";
 import { createSqliteStore } from "../../src/stores/sqlite.ts";
-import { adapterOptions } from "../config/house.ts";
+import { adapterOptions } from "../config/surroundings.ts";
 import { makeFolder } from "../gateway.ts";
 import { type Ended, runIn } from "./screen.ts";
 import { keepBelow, keepThread, makeTurn, toCreate } from "../stores/making.ts";

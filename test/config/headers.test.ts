@@ -4,7 +4,7 @@ import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { detectAdapter } from "../../src/config/detect.ts";
 import { ConfigError } from "../../src/config/problem.ts";
-import { load, longToken, problemsOf, withHttp } from "./house.ts";
+import { load, longToken, problemsOf, withHttp } from "./surroundings.ts";
 
 const lineEnd = 'ends with a newline; remove it, or write {"file": "…"}, which ignores it';
 const around = "has whitespace around it; remove it";

@@ -5,7 +5,7 @@ import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { maskSecrets } from "../../src/config/mask.ts";
-import { load, longToken, problemsOf, surroundings, withHttp } from "./house.ts";
+import { load, longToken, problemsOf, surroundings, withHttp } from "./surroundings.ts";
 
 test("The specification's configuration is complete with bind, port, auth_token and endpoints.", async () => {
   const { config } = await load({

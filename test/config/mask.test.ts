@@ -8,7 +8,7 @@ import { hideSecrets } from "../../src/config/hide.ts";
 import { maskSecrets } from "../../src/config/mask.ts";
 import { portico } from "../cli/screen.ts";
 import { makeFolder } from "../gateway.ts";
-import { load, longToken, withHttp } from "./house.ts";
+import { load, longToken, withHttp } from "./surroundings.ts";
 
 test("What came through a reference is shown as it is written, and never as what it stands for.", async () => {
   const adapters = {

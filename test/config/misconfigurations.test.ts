@@ -1,7 +1,7 @@
 /** Every mistake has its own message: the path, what was found, and what is allowed. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { longToken, problemsOf, withHttp } from "./house.ts";
+import { longToken, problemsOf, withHttp } from "./surroundings.ts";
 
 const httpKeys =
   "bind, port, socket_mode, auth_token, endpoints, console, tokens, limits, cors, websocket, expose_reasoning";

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { adapterOptions } from "../../src/adapters/index.ts";
 import { toJsonSchema } from "../../src/config/editor.ts";
-import { problemsOf, withHttp } from "./house.ts";
+import { problemsOf, withHttp } from "./surroundings.ts";
 
 interface Form {
   readonly description?: string;
