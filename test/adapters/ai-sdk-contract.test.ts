@@ -1,4 +1,6 @@
-/** The ai-sdk adapter keeps the contract with every package: the other side is a server that speaks the provider's wire. */
+/**
+ * The ai-sdk adapter fulfils the contract with every package, against a server that speaks the provider's wire format.
+ */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { type Script, answerJson, beginEvents, startUpstream } from "../upstream.ts";
@@ -48,7 +50,7 @@ function toScript(wire: Wire, scenario: Scenario, said: Said, count: { pushed: n
         beginEvents(response);
         response.write(wire.begin(said.usage));
         for (const [index, piece] of said.pieces.entries()) {
-          await said.heard(index);
+          await said.received(index);
           response.write(wire.say([piece]));
         }
         response.end(wire.end(said.finish, said.usage));

@@ -1,4 +1,4 @@
-/** Images and files by their URLs: fetched for models that do not take URLs, within the operator's rules. */
+/** Images and files given by URL: fetched for models that do not accept URLs, within the operator's rules. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -16,7 +16,7 @@ interface Content {
   readonly parts: readonly { readonly text?: string; readonly inlineData?: { mimeType: string; data: string } }[];
 }
 
-/** A model that takes no URLs of the world, and a server that has pictures. */
+/** A model that accepts no URLs, and a server that serves images. */
 async function startBoth(context: TestContext, pictures: Script = sendPicture) {
   const model = await startUpstream(answerStream(google.begin(), google.say(["Nice."]), google.end("stop")));
   const gallery = await startUpstream(pictures);
@@ -29,9 +29,9 @@ async function startBoth(context: TestContext, pictures: Script = sendPicture) {
       const adapter = createAdapter(google, model.url, { fetch_media });
       const turn = { id: "resp_1", model: "model-1", items, settings: { tools: [] }, stream: true };
       const remarks: string[] = [];
-      const hear = (remark: { readonly type: string; readonly what?: string }) =>
+      const collectRemark = (remark: { readonly type: string; readonly what?: string }) =>
         void remarks.push(String(remark.what));
-      for await (const _ of adapter.stream(turn, new AbortController().signal, hear)); // its answer does not matter here
+      for await (const _ of adapter.stream(turn, new AbortController().signal, collectRemark)); // its answer does not matter here
       return remarks;
     },
   };
@@ -55,7 +55,7 @@ async function refusalOf(pending: Promise<unknown>): Promise<GatewayError> {
 }
 
 for (const on of ["chat", "responses"] as const) {
-  test(`${on}: a picture by its URL is fetched where the operator allows it, and refused with its place elsewhere`, async (context) => {
+  test(`${on}: an image URL is fetched where the operator allows it, and otherwise refused with its path`, async (context) => {
     const { gallery, model, shown } = await startBoth(context);
     const url = `${gallery.url}/cat.jpg`;
     const part = on === "chat" ? { type: "image_url", image_url: { url } } : { type: "input_image", image_url: url };
@@ -82,14 +82,14 @@ for (const on of ["chat", "responses"] as const) {
   });
 }
 
-test("where nothing is fetched, the caller is told to send the content", async (context) => {
+test("a URL is refused with a hint to send a data: URL when fetching is disabled", async (context) => {
   const { ask, gallery } = await startBoth(context);
   const refused = await refusalOf(ask([user({ type: "image", url: gallery.url })], { ...allowed, enabled: false }));
   assert.match(refused.message, /as a data: URL/);
   assert.equal(gallery.received.length, 0);
 });
 
-test("no more are fetched for one turn than may be, and one that is named twice is fetched once", async (context) => {
+test("at most max_count URLs are fetched for a turn, and a repeated URL is fetched once", async (context) => {
   const { ask, gallery } = await startBoth(context);
   const pictures = (...names: string[]) =>
     user(...names.map((name): Part => ({ type: "image", url: `${gallery.url}/${name}` })));
@@ -100,7 +100,7 @@ test("no more are fetched for one turn than may be, and one that is named twice 
   assert.equal(gallery.received.length, 2);
 });
 
-test("a picture of an earlier turn that is gone, or one too many, is left out and told; a new one is refused", async (context) => {
+test("an image of an earlier turn that is gone or exceeds the limit is left out and reported; a new one is refused", async (context) => {
   const { ask, gallery, shown } = await startBoth(context, (received, response) =>
     received.path === "/new" ? sendPicture(received, response) : void response.writeHead(404).end(),
   );
@@ -114,7 +114,7 @@ test("a picture of an earlier turn that is gone, or one too many, is left out an
   assert.match((await refusalOf(ask([fresh, answer, old]))).message, /status 404/);
 });
 
-test("data: URLs are held against the same rules", async (context) => {
+test("data: URLs are checked against the same rules", async (context) => {
   const { ask, shown } = await startBoth(context);
   const rules = { max_bytes: 3 };
   await ask([user({ type: "image", url: "data:image/png;base64,AAAA" })], rules);
@@ -128,7 +128,7 @@ test("data: URLs are held against the same rules", async (context) => {
   }
 });
 
-test("a network that is none is told when the adapter is made", () => {
+test("an invalid network in allow_private is reported when the adapter is created", () => {
   assert.throws(
     () => createAdapter(google, root, { fetch_media: { allow_private: ["everything"] } }),
     /'everything' is neither/,

@@ -1,4 +1,7 @@
-/** Packages that do not keep the AI SDK's specification: what they mean is understood, and the rest is their failure, not ours. */
+/**
+ * Packages that do not follow the AI SDK's specification: small deviations are tolerated, the rest fails as the
+ * package's error.
+ */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,8 +22,8 @@ const turn: Turn = {
 const word = '{ type: "text-delta", id: "1", delta: "Hi" }';
 const stop = 'finishReason: { unified: "stop", raw: "stop" }';
 
-/** What a package tells whose model gives this, a JavaScript expression. */
-async function hear(context: TestContext, given: string): Promise<{ told: Delta[]; failure?: GatewayError }> {
+/** The deltas and the failure of a package whose model returns this JavaScript expression. */
+async function collect(context: TestContext, given: string): Promise<{ emitted: Delta[]; failure?: GatewayError }> {
   const folder = mkdtempSync(join(tmpdir(), "portico-ai-sdk-"));
   context.after(() => rmSync(folder, { recursive: true }));
   const home = join(folder, "node_modules", "odd");
@@ -28,17 +31,17 @@ async function hear(context: TestContext, given: string): Promise<{ told: Delta[
   writeFileSync(join(home, "package.json"), JSON.stringify({ name: "odd", type: "module", exports: "./index.js" }));
   const model = `{ specificationVersion: "v3", provider: "odd.chat", doStream: async () => (${given}) }`;
   writeFileSync(join(home, "index.js"), `export const createOdd = () => () => (${model});`);
-  const told: Delta[] = [];
+  const emitted: Delta[] = [];
   try {
     const adapter = createAiSdk({ package: "odd" }, {}, folder);
-    for await (const batch of adapter.stream(turn, new AbortController().signal)) told.push(...batch);
-    return { told };
+    for await (const batch of adapter.stream(turn, new AbortController().signal)) emitted.push(...batch);
+    return { emitted };
   } catch (thrown) {
-    return { told, failure: toGatewayError(thrown) };
+    return { emitted, failure: toGatewayError(thrown) };
   }
 }
 
-/** Parts that come one by one, also those that `ReadableStream.from` would not take. */
+/** A stream of these parts, including those that `ReadableStream.from` would not accept. */
 const streamOf = (...parts: readonly string[]) =>
   `{ stream: new ReadableStream({ start(it) { for (const part of [${parts.join(", ")}]) it.enqueue(part); it.close(); } }) }`;
 
@@ -51,41 +54,41 @@ for (const part of [
   '{ type: "tool-input-start", id: "a" }',
   '{ type: "tool-call", toolCallId: "a", toolName: "look", input: { at: 1 } }',
 ]) {
-  test(`a part like ${part} is no answer, and what was said before it is told before it`, async (context) => {
-    const { told, failure } = await hear(context, streamOf(word, part, word, `{ type: "finish", ${stop} }`));
-    assert.deepEqual(told, [{ type: "text", text: "Hi" }]);
+  test(`the part ${part} fails the answer after the text before it was emitted`, async (context) => {
+    const { emitted, failure } = await collect(context, streamOf(word, part, word, `{ type: "finish", ${stop} }`));
+    assert.deepEqual(emitted, [{ type: "text", text: "Hi" }]);
     assert.equal(failure?.code, "adapter_protocol");
     assert.doesNotMatch(failure.message, /Cannot|undefined/);
   });
 }
 
-test("a model that gives no stream has not answered", async (context) => {
+test("a model that returns no stream fails with adapter_protocol", async (context) => {
   for (const given of ["{}", "undefined", '{ stream: "Hi" }']) {
-    assert.equal((await hear(context, given)).failure?.code, "adapter_protocol");
+    assert.equal((await collect(context, given)).failure?.code, "adapter_protocol");
   }
 });
 
-test("an answer without a count of its tokens is an answer", async (context) => {
+test("an answer without token counts is complete", async (context) => {
   const expected = [
     { type: "text", text: "Hi" },
     { type: "finish", reason: "stop" },
   ];
   for (const usage of ["undefined", "null", "{}", "{ inputTokens: NaN, outputTokens: NaN, totalTokens: NaN }"]) {
     const finish = `{ type: "finish", ${stop}, usage: ${usage} }`;
-    const { told, failure } = await hear(context, streamOf('{ type: "stream-start" }', word, finish));
-    assert.deepEqual([told, failure], [expected, undefined], usage);
+    const { emitted, failure } = await collect(context, streamOf('{ type: "stream-start" }', word, finish));
+    assert.deepEqual([emitted, failure], [expected, undefined], usage);
   }
 });
 
-test("what cannot be a number of tokens counts as none", async (context) => {
+test("an invalid token count is read as 0", async (context) => {
   const usage = "{ inputTokens: { total: 3, cacheRead: NaN, cacheWrite: -1 }, outputTokens: { total: 1.5 } }";
-  const { told } = await hear(context, streamOf(word, `{ type: "finish", ${stop}, usage: ${usage} }`));
+  const { emitted } = await collect(context, streamOf(word, `{ type: "finish", ${stop}, usage: ${usage} }`));
   const counted = { inputTokens: 3, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
-  assert.deepEqual(told[1], { type: "usage", usage: counted });
+  assert.deepEqual(emitted[1], { type: "usage", usage: counted });
 });
 
-test("a stream that ends without any reason has broken off", async (context) => {
-  const { told, failure } = await hear(context, streamOf(word, '{ type: "finish" }'));
-  assert.deepEqual(told, [{ type: "text", text: "Hi" }]);
+test("a stream that ends without a finish reason is incomplete", async (context) => {
+  const { emitted, failure } = await collect(context, streamOf(word, '{ type: "finish" }'));
+  assert.deepEqual(emitted, [{ type: "text", text: "Hi" }]);
   assert.equal(failure?.code, "adapter_protocol");
 });

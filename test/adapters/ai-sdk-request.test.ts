@@ -1,4 +1,4 @@
-/** What a turn becomes on the wires of three providers, through their real packages. */
+/** What a turn looks like on the wires of three providers, through their real packages. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -28,7 +28,7 @@ interface Exchange {
   readonly remarks: readonly Remark[];
 }
 
-/** Sends a turn, and gives the body that the server saw and what the adapter told. */
+/** Sends a turn; returns the body that the server received, and what the adapter emitted. */
 async function exchange(
   wire: Wire,
   items: readonly Item[],
@@ -42,8 +42,8 @@ async function exchange(
   const turn: Turn = { id: "resp_1", model, items, settings: { tools: [], ...settings }, stream: true };
   const deltas: Delta[] = [];
   const remarks: Remark[] = [];
-  const tell = (remark: Remark) => void remarks.push(remark);
-  for await (const batch of adapter.stream(turn, new AbortController().signal, tell)) deltas.push(...batch);
+  const collectRemark = (remark: Remark) => void remarks.push(remark);
+  for await (const batch of adapter.stream(turn, new AbortController().signal, collectRemark)) deltas.push(...batch);
   const [received] = server.received;
   return { body: received?.json, path: received?.path ?? "", deltas, remarks };
 }
@@ -62,7 +62,7 @@ async function refusalOf(wire: Wire, items: readonly Item[], settings: Partial<S
   return assert.fail("It was not refused.");
 }
 
-/** The items that the core makes of what an adapter told, as far as these tests need it. */
+/** The items that the core makes of an adapter's deltas, as far as these tests need it. */
 function toItems(deltas: readonly Delta[]): Item[] {
   const items: Item[] = [];
   for (const delta of deltas) {
@@ -90,7 +90,7 @@ function toItems(deltas: readonly Delta[]): Item[] {
   return items;
 }
 
-test("instructions and system messages stand at the beginning, wherever they were", async () => {
+test("instructions and system messages come first, wherever they were", async () => {
   const items: Item[] = [hello, { type: "message", role: "developer", content: "Rhyme." }, hello];
   const settings = { instructions: "Be brief." };
   const one = await exchange(anthropic, items, settings);
@@ -108,7 +108,7 @@ test("instructions and system messages stand at the beginning, wherever they wer
   );
 });
 
-test("numbers, stops and limits reach the model, and what it does not take is remarked", async () => {
+test("sampling settings, stops and limits reach the model, and unsupported ones are reported as left out", async () => {
   const settings = {
     temperature: 0.5,
     topP: 0.9,
@@ -141,7 +141,7 @@ test("numbers, stops and limits reach the model, and what it does not take is re
   );
 });
 
-test("images, files and audio go as content or as URLs", async () => {
+test("images, files and audio are sent as content or as URLs", async () => {
   const items = [
     user(
       { type: "text", text: "Look:" },
@@ -177,7 +177,7 @@ test("images, files and audio go as content or as URLs", async () => {
   ]);
 });
 
-test("content that no package can take is a 400 that says so", async () => {
+test("content that a package cannot send is refused with 400 and the reason", async () => {
   const uploaded = await refusalOf(anthropic, [user({ type: "file", fileId: "file-1" })]);
   assert.equal(uploaded.code, "unsupported_parameter");
   assert.match(uploaded.message, /file id/);
@@ -187,7 +187,7 @@ test("content that no package can take is a 400 that says so", async () => {
   assert.match(strange.message, /audio\/wav/);
 });
 
-test("thoughts go back with their signatures in the next turn, also those that cannot be read", async () => {
+test("reasoning, redacted reasoning too, goes back with its signatures in the next turn", async () => {
   const call = { callId: "toolu_1", name: "get_weather", arguments: '{"city":"Paris"}' };
   const tools = [{ type: "function", name: "get_weather", parameters: { type: "object" } }] as const;
   const first = await exchange(anthropic, [hello], { tools }, [
@@ -211,20 +211,20 @@ test("thoughts go back with their signatures in the next turn, also those that c
   assert.deepEqual(second.body.messages[2].content, [
     { type: "tool_result", tool_use_id: "toolu_1", content: "Sunny" },
   ]);
-  // A caller that keeps only the opaque form loses nothing.
+  // A caller that stores only the sealed form loses nothing.
   const bare = said.map((item): Item => (item.type === "reasoning" ? { ...item, text: "" } : item));
   const third = await exchange(anthropic, [hello, ...bare, output], { tools });
   assert.deepEqual(third.body.messages[1].content, expected);
 });
 
-test("a seal that another adapter made is left alone, and its words are told as they are", async () => {
+test("reasoning that another adapter sealed is sent as its text, without the seal", async () => {
   const sealed: Item = { type: "reasoning", summary: [], text: "I think.", encrypted: "gAAAAopaque" };
   const answer: Item = { type: "message", role: "assistant", content: "Hi" };
   const { body } = await exchange(compatible, [hello, sealed, answer, hello]);
   assert.deepEqual(body.messages[1], { role: "assistant", content: "Hi", reasoning_content: "I think." });
 });
 
-test("the signature on a call goes back with it", async () => {
+test("the signature of a call is sent back with it", async () => {
   const calls = [
     { callId: "c1", name: "get_weather", arguments: '{"city":"Paris"}' },
     { callId: "c2", name: "get_weather", arguments: '{"city":"Rome"}' },
@@ -259,7 +259,7 @@ test("the signature on a call goes back with it", async () => {
   assert.equal(second.body.contents[2].parts.length, 2);
 });
 
-test("pictures that a tool gave back follow its output", async () => {
+test("images in a tool's output follow the output in a user message", async () => {
   const call: Item = { type: "tool-call", kind: "function", callId: "c1", name: "look", arguments: "{}" };
   const seen: Part[] = [
     { type: "text", text: "A cat." },
@@ -282,7 +282,7 @@ test("pictures that a tool gave back follow its output", async () => {
   ]);
 });
 
-test("a tool that takes free text is a function with one string, and its calls are told as that text", async () => {
+test("a custom tool is offered as a function with one string, and its calls carry that string as input", async () => {
   const tools = [
     {
       type: "custom",
@@ -309,7 +309,7 @@ test("a tool that takes free text is a function with one string, and its calls a
   assert.deepEqual(second.body.messages[1].content[0].input, { input: 'ls -l "x"' });
 });
 
-test("a choice among tools is kept, and hosted tools are remarked", async () => {
+test("the tool choice is sent, and hosted tools are reported as left out", async () => {
   const offered = (name: string) => ({ type: "function", name, parameters: { type: "object" } }) as const;
   const hosted = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
   const tools = [offered("one"), offered("two"), hosted];
@@ -329,7 +329,7 @@ test("a choice among tools is kept, and hosted tools are remarked", async () => 
   assert.equal(refused.param, "tool_choice");
 });
 
-test("a schema for the answer goes along", async () => {
+test("a schema for the answer is sent to the provider", async () => {
   const schema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
   const format = { type: "schema", name: "place", schema } as const;
   const one = await exchange(compatible, [hello], { format }, undefined, {
@@ -344,7 +344,7 @@ test("a schema for the answer goes along", async () => {
   assert.equal(json.body.generationConfig.responseMimeType, "application/json");
 });
 
-test("the effort is told in each provider's own words, and what the operator has set stands above it", async () => {
+test("the reasoning effort is sent in each provider's own form, and the operator's options override it", async () => {
   const settings = { reasoningEffort: "low" };
   const one = await exchange(compatible, [hello], settings);
   assert.equal(one.body.reasoning_effort, "low");

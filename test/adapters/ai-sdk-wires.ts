@@ -1,4 +1,4 @@
-/** The wires of three providers, written by hand: what their servers send when they say something. */
+/** The wire formats of three providers, written by hand: what their servers send for an answer. */
 import type { AnthropicProviderSettings } from "@ai-sdk/anthropic";
 import type { GoogleGenerativeAIProviderSettings } from "@ai-sdk/google";
 import type { OpenAICompatibleProviderSettings } from "@ai-sdk/openai-compatible";
@@ -15,17 +15,17 @@ export const apiKey = "sk-very-secret-key";
 
 export type AiSdkOptions = Partial<Parameters<typeof createAiSdk>[0]>;
 
-/** How one provider's server says things. */
+/** How one provider's server writes its answers. */
 export interface Wire {
   readonly packageName: string;
-  /** The options that bring the package to a server. */
+  /** The options that direct the package to a server. */
   toOptions(url: string): Readonly<Record<string, unknown>>;
   begin(usage?: Usage): string;
   reason(pieces: readonly string[], signature?: string): string;
   say(pieces: readonly string[], index?: number): string;
   call(calls: readonly { callId: string; name: string; arguments: string }[]): string;
   end(finish: Finish, usage?: Usage): string;
-  /** An error within the stream, and as the body of an answer. */
+  /** An error within the stream, and as the body of a response. */
   fail(status: number, message: string): string;
   refuse(status: number, message: string): unknown;
 }
@@ -36,7 +36,7 @@ export function createAdapter(wire: Wire, url: string, options: AiSdkOptions = {
   return createAiSdk(chosen, {}, root);
 }
 
-/** A script that streams these texts as they are. */
+/** A script that streams these texts unchanged. */
 export function answerStream(...texts: readonly string[]): Script {
   return (_, response) => {
     beginEvents(response);
@@ -193,7 +193,7 @@ export const compatible: Wire = {
   begin: () => chatChunk({ role: "assistant", content: "" }),
   reason: (pieces) => pieces.map((text) => chatChunk({ reasoning_content: text })).join(""),
   say: (pieces) => pieces.map((content) => chatChunk({ content })).join(""),
-  // The pieces of calls that stand side by side come mixed.
+  // The pieces of parallel calls are interleaved.
   call: (calls) =>
     [0, 1]
       .flatMap((half) =>

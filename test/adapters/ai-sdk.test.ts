@@ -1,4 +1,4 @@
-/** The ai-sdk adapter against loopback servers: packages found and not found, failures, deadlines and the caller's leaving. */
+/** The ai-sdk adapter against loopback servers: finding packages, failures, timeouts and callers that disconnect. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -38,14 +38,14 @@ const turn: Turn = {
   stream: true,
 };
 
-async function collect(adapter: Adapter, told: Delta[] = [], asked: Turn = turn): Promise<readonly Delta[]> {
-  for await (const batch of adapter.stream(asked, new AbortController().signal)) told.push(...batch);
-  return told;
+async function collect(adapter: Adapter, emitted: Delta[] = [], asked: Turn = turn): Promise<readonly Delta[]> {
+  for await (const batch of adapter.stream(asked, new AbortController().signal)) emitted.push(...batch);
+  return emitted;
 }
 
-async function failureOf(adapter: Adapter, told: Delta[] = [], asked: Turn = turn): Promise<GatewayError> {
+async function failureOf(adapter: Adapter, emitted: Delta[] = [], asked: Turn = turn): Promise<GatewayError> {
   try {
-    await collect(adapter, told, asked);
+    await collect(adapter, emitted, asked);
   } catch (thrown) {
     assert.ok(thrown instanceof GatewayError, String(thrown));
     return thrown;
@@ -69,7 +69,7 @@ function installPackage(context: TestContext, name: string, source: string): str
   return folder;
 }
 
-test("a package that is not installed is told at the start, with the command that installs it", () => {
+test("a package that is not installed is reported at the start, with the command that installs it", () => {
   assert.throws(
     () => createAiSdk({ package: "@ai-sdk/nowhere" }, {}, root),
     new Error("The package '@ai-sdk/nowhere' is not installed. Run: npm i @ai-sdk/nowhere"),
@@ -77,7 +77,7 @@ test("a package that is not installed is told at the start, with the command tha
   assert.ok(adapterTypes["ai-sdk"]);
 });
 
-test("a package from the operator's folder is loaded at the first turn, whatever version of the specification it has", async (context) => {
+test("a package in the operator's folder is loaded at the first turn, in any supported specification version", async (context) => {
   const source = (version: string, finish: string) => `
     const parts = [{ type: "text-delta", id: "1", delta: "Hi" }, { type: "finish", ${finish} }];
     export const createHouse = (options) => (name) => ({
@@ -91,7 +91,7 @@ test("a package from the operator's folder is loaded at the first turn, whatever
     export const createHome = createHouse;`;
   const picture = { type: "image", url: "data:image/png;base64,AAAA" } as const;
   const asked: Turn = { ...turn, items: [{ type: "message", role: "user", content: [picture] }] };
-  const tell = async (version: string, finish: string) => {
+  const collectFrom = async (version: string, finish: string) => {
     const folder = installPackage(context, "house", source(version, finish));
     return await collect(createAiSdk({ package: "house", options: { greeting: "Hey" } }, {}, folder), [], asked);
   };
@@ -103,15 +103,15 @@ test("a package from the operator's folder is loaded at the first turn, whatever
   const flat =
     'finishReason: "length", usage: { inputTokens: 3, cachedInputTokens: 1, outputTokens: 2, reasoningTokens: 1 }';
   const [plain, data] = ["plain", "data"].map((kind) => ({ type: "text", text: `Hey model-1 ${kind}` }));
-  assert.deepEqual(await tell("v2", flat), [plain, { type: "usage", usage }, finish]);
-  assert.deepEqual(await tell("v3", nested), [plain, ...nestedEnding]);
-  assert.deepEqual(await tell("v4", nested), [data, ...nestedEnding]);
+  assert.deepEqual(await collectFrom("v2", flat), [plain, { type: "usage", usage }, finish]);
+  assert.deepEqual(await collectFrom("v3", nested), [plain, ...nestedEnding]);
+  assert.deepEqual(await collectFrom("v4", nested), [data, ...nestedEnding]);
   const folder = installPackage(context, "house", source("v9", nested));
   const failure = await failureOf(createAiSdk({ package: "house" }, {}, folder), [], asked);
   assert.match(failure.message, /'house' implements version v9 .*the gateway supports v2, v3, v4/);
 });
 
-test("a package that could not be used once is tried again at the next turn", async (context) => {
+test("a package that failed to initialise is tried again at the next turn", async (context) => {
   const source = `
     let times = 0;
     const model = { specificationVersion: "v3", provider: "p", doStream: async () => { throw new Error("asked"); } };
@@ -125,7 +125,7 @@ test("a package that could not be used once is tried again at the next turn", as
   assert.match((await failureOf(adapter)).message, /asked/);
 });
 
-test("a package with several makers needs the one to be named", async (context) => {
+test("a package with several factories needs one to be chosen", async (context) => {
   const source = `
     const model = { specificationVersion: "v3", provider: "p", doStream: async () => { throw new Error("asked"); } };
     export const createOne = () => () => model;
@@ -139,7 +139,7 @@ test("a package with several makers needs the one to be named", async (context) 
   assert.match(missing.message, /no export 'createTen'/);
 });
 
-test("an upstream's refusal keeps its meaning, its message and when to come back", async () => {
+test("an upstream's error keeps its meaning, its message and its Retry-After", async () => {
   const limited = await failureWith(
     anthropic,
     answerJson(anthropic.refuse(429, "Slow down."), 429, { "retry-after": "7" }),
@@ -174,7 +174,7 @@ test("a web page with a 4xx status is not the provider's answer", async () => {
   assert.equal(busy.code, "adapter_rate_limit");
 });
 
-test("our key and headers never stand in an error", async () => {
+test("the key and the headers of the adapter never appear in an error", async () => {
   const message = `Wrong key ${apiKey}, wrong header secret-header-1`;
   const options = { options: { headers: { "x-house": "Bearer secret-header-1" } } };
   const refused = await failureWith(anthropic, answerJson(anthropic.refuse(401, message), 401), options);
@@ -184,7 +184,7 @@ test("our key and headers never stand in an error", async () => {
   for (const { message: said, cause } of [refused, failed]) assert.doesNotMatch(`${said} ${String(cause)}`, /secret-/);
 });
 
-test("a missing key is the operator's fault, and said so", async (context) => {
+test("a missing key is reported as the operator's error", async (context) => {
   const before = process.env["ANTHROPIC_API_KEY"];
   delete process.env["ANTHROPIC_API_KEY"];
   context.after(() => {
@@ -195,7 +195,7 @@ test("a missing key is the operator's fault, and said so", async (context) => {
   assert.match(failure.message, /ANTHROPIC_API_KEY/);
 });
 
-test("an upstream that is not there is named by its address", async () => {
+test("an upstream that refuses connections is named by its address", async () => {
   const server = await startUpstream();
   await server.close();
   const failure = await failureOf(createAdapter(anthropic, server.url));
@@ -204,12 +204,12 @@ test("an upstream that is not there is named by its address", async () => {
 });
 
 for (const wire of wires) {
-  test(`an answer of ${wire.packageName} that breaks off is a failure, never a shorter answer`, async () => {
-    const told: Delta[] = [];
+  test(`an incomplete answer of ${wire.packageName} is a failure, never a shorter answer`, async () => {
+    const emitted: Delta[] = [];
     await using ended = await startUpstream(answerStream(wire.begin(), wire.say(["Hel"])));
-    const failure = await failureOf(createAdapter(wire, ended.url), told);
+    const failure = await failureOf(createAdapter(wire, ended.url), emitted);
     assert.equal(failure.code, "adapter_protocol");
-    assert.deepEqual(told, [{ type: "text", text: "Hel" }]);
+    assert.deepEqual(emitted, [{ type: "text", text: "Hel" }]);
     await using cut = await startUpstream((_, response) => {
       beginEvents(response);
       response.write(wire.begin() + wire.say(["Hel"]), () => response.destroy());
@@ -218,7 +218,7 @@ for (const wire of wires) {
   });
 }
 
-test("an upstream that says nothing, falls silent or does not finish is given up in time", async () => {
+test("an upstream that sends nothing, stops sending or does not finish is abandoned at its timeout", async () => {
   const silent: Script = (_, response) => beginEvents(response);
   const stuck: Script = (_, response) => {
     beginEvents(response);
@@ -234,7 +234,7 @@ test("an upstream that says nothing, falls silent or does not finish is given up
   assert.equal(total.wireCode, "adapter_total_timeout");
 });
 
-test("a caller who leaves before the first word, or between two pulls, closes the socket at once", async () => {
+test("a caller that disconnects before the first word, or between two pulls, closes the socket at once", async () => {
   const asked = Promise.withResolvers<void>();
   await using mute = await startUpstream(() => asked.resolve());
   const caller = new AbortController();
@@ -260,7 +260,7 @@ test("a caller who leaves before the first word, or between two pulls, closes th
   await assert.rejects(iterator.next(), { code: "client_closed" });
 });
 
-test("who returns early closes the socket too", async () => {
+test("a reader that returns early closes the socket too", async () => {
   await using server = await startUpstream((_, response) => {
     beginEvents(response);
     response.write(compatible.begin() + compatible.say(["Hel"]));
@@ -270,7 +270,7 @@ test("who returns early closes the socket too", async () => {
   if (socket?.destroyed === false) await once(socket, "close");
 });
 
-test("a burst of words leaves in few batches, and the connection is used again", async () => {
+test("a burst of words is emitted in few batches, and the connection is used again", async () => {
   const words = Array.from({ length: 100 }, (_, index) => `${index} `);
   await using server = await startUpstream(
     answerStream(anthropic.begin(), anthropic.say(words), anthropic.end("stop")),
@@ -289,22 +289,22 @@ test("a burst of words leaves in few batches, and the connection is used again",
   assert.equal(server.sockets.length, 1);
 });
 
-test("an end that comes a little after the last word does not cost the connection", async () => {
-  const heard = Promise.withResolvers<void>();
+test("a response that ends shortly after the last event keeps its connection", async () => {
+  const collected = Promise.withResolvers<void>();
   await using server = await startUpstream(async (_, response) => {
     beginEvents(response);
     response.write(anthropic.begin() + anthropic.say(["Hi"]) + anthropic.end("stop"));
-    await heard.promise;
+    await collected.promise;
     response.end();
   });
   const adapter = createAdapter(anthropic, server.url);
   await collect(adapter);
-  heard.resolve();
+  collected.resolve();
   await collect(adapter);
   assert.equal(server.sockets[0]?.destroyed, false);
 });
 
-test("a package that does not heed the signal is not waited for, and its stream is cancelled", async (context) => {
+test("a package that ignores the abort signal is not waited for, and its stream is cancelled", async (context) => {
   const source = `
     export const createDeaf = ({ events }) => (name) => ({
       specificationVersion: "v3", provider: "deaf.chat",
@@ -326,20 +326,20 @@ test("a package that does not heed the signal is not waited for, and its stream 
   await Promise.all([ended, cancelled]);
 });
 
-function hear(...parts: readonly StreamPart[]): readonly Delta[] {
+function readParts(...parts: readonly StreamPart[]): readonly Delta[] {
   const deltas: Delta[] = [];
   const reader = createReplyReader({ isCustom: () => false, reportOmission() {} });
   for (const part of parts) reader.accept(part, deltas);
   return deltas;
 }
 
-test("a call that comes whole is told whole, and one without input has an empty object", () => {
+test("a call that comes whole is emitted whole, and a call without input has an empty object", () => {
   const call = { type: "tool-call", toolName: "look", input: '{"at":1}' } as const;
-  assert.deepEqual(hear({ ...call, toolCallId: "a" }), [
+  assert.deepEqual(readParts({ ...call, toolCallId: "a" }), [
     { type: "tool-call", index: 0, callId: "a", name: "look", kind: "function" },
     { type: "tool-arguments", index: 0, text: '{"at":1}' },
   ]);
-  const streamed = hear(
+  const streamed = readParts(
     { type: "tool-input-start", id: "a", toolName: "look" },
     { type: "tool-input-end", id: "a" },
     { ...call, toolCallId: "a", input: "{}" },
@@ -347,10 +347,10 @@ test("a call that comes whole is told whole, and one without input has an empty 
   assert.deepEqual(streamed.at(-1), { type: "tool-arguments", index: 0, text: "{}" });
 });
 
-test("tools that the provider runs itself are none of the caller's calls", () => {
+test("tools that the provider runs itself are not reported as calls", () => {
   const run = { toolName: "web_search", providerExecuted: true } as const;
   assert.deepEqual(
-    hear(
+    readParts(
       { type: "tool-input-start", id: "a", ...run },
       { type: "tool-input-delta", id: "a", delta: "{}" },
       { type: "tool-call", toolCallId: "a", input: "{}", ...run },
@@ -359,11 +359,11 @@ test("tools that the provider runs itself are none of the caller's calls", () =>
   );
 });
 
-test("a mark on a call that comes while another is open waits until no call can be torn", () => {
+test("metadata of a call that arrives while another call is open is emitted after both", () => {
   const mark = { house: { signature: "s" } };
   const none = undefined;
   const uncounted = { total: none, noCache: none, cacheRead: none, cacheWrite: none, text: none, reasoning: none };
-  const deltas = hear(
+  const deltas = readParts(
     { type: "tool-input-start", id: "a", toolName: "look" },
     { type: "tool-input-start", id: "b", toolName: "look", providerMetadata: mark },
     { type: "tool-input-delta", id: "a", delta: "{}" },
@@ -381,8 +381,8 @@ test("a mark on a call that comes while another is open waits until no call can 
   );
 });
 
-test("two texts are two messages, and one that breaks off is not ended", () => {
-  const told: string[] = [];
+test("two texts are two messages, and the last one has no message-end", () => {
+  const emitted: string[] = [];
   const reader = createReplyReader({ isCustom: () => false, reportOmission: () => {} });
   const parts: readonly StreamPart[] = [
     { type: "text-start", id: "1" },
@@ -395,12 +395,12 @@ test("two texts are two messages, and one that breaks off is not ended", () => {
   for (const part of parts) {
     const deltas: Delta[] = [];
     reader.accept(part, deltas);
-    told.push(...deltas.map((delta) => (delta.type === "text" ? delta.text : delta.type)));
+    emitted.push(...deltas.map((delta) => (delta.type === "text" ? delta.text : delta.type)));
   }
-  assert.deepEqual(told, ["one", "message-end", "two"]);
+  assert.deepEqual(emitted, ["one", "message-end", "two"]);
 });
 
-test("files that a model makes and sources that it names are remarked, for no wire of ours has a place for them", () => {
+test("generated files and cited sources are reported as left out", () => {
   const remarks: string[] = [];
   const deltas: Delta[] = [];
   const reader = createReplyReader({ isCustom: () => false, reportOmission: (what) => remarks.push(what) });
@@ -412,7 +412,7 @@ test("files that a model makes and sources that it names are remarked, for no wi
   assert.deepEqual(remarks, ["sources that the model cited", "file of type image/png that the model generated"]);
 });
 
-test("a gateway finds packages beside its config file", async (context) => {
+test("a gateway finds packages next to its config file", async (context) => {
   const source = `
     const usage = { inputTokens: {}, outputTokens: {} };
     const parts = [

@@ -1,4 +1,4 @@
-/** The command adapter keeps the contract: its other side is a program that writes what it is told to write. */
+/** The command adapter fulfils the contract, with a program that writes what the test sends it. */
 import { createServer, type Socket } from "node:net";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
@@ -8,9 +8,9 @@ import { createCommand } from "./made.ts";
 import { type Said, type Scenario, adapterContract } from "./contract.ts";
 
 /**
- * The program holds a connection to the test: over it the test writes what the program shall say, and the end of the
- * connection is the end of the program. For a flood it says the same line again and again, and a file grows by a byte with
- * each: a program that waits for its reader can do nothing else.
+ * The program holds a connection to the test: over it the test sends what the program shall write, and when the
+ * connection ends the program ends. For a flood it writes the same line again and again, and a file grows by a byte
+ * with each: a program that is blocked by its reader can report its progress in no other way.
  */
 const program = `
 const { openSync, writeSync } = require("node:fs");
@@ -56,7 +56,7 @@ async function play(scenario: Scenario, said: Said, connection: Socket): Promise
   const say = (line: object) => void connection.write(`${JSON.stringify(line)}\n`);
   for (const text of said.reasoning) say({ type: "reasoning", text });
   for (const [index, text] of said.pieces.entries()) {
-    if (scenario === "drip") await said.heard(index);
+    if (scenario === "drip") await said.received(index);
     say({ type: "text", text });
   }
   if (scenario === "hang" || scenario === "flood") return;

@@ -1,4 +1,4 @@
-/** The command adapter with real programs: how they end, and that nothing of them is left. */
+/** The command adapter with real programs: how they end, and that no process stays behind. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { answerOf, collect, environment, failureOf, type Options, textOf, turnOf
 
 const node = process.execPath;
 
-/** A socket to which programs connect, so that their end is heard. */
+/** A socket to which programs connect, so that the test notices when they end. */
 async function listen(context: TestContext): Promise<{ readonly path: string; readonly connected: Promise<Socket> }> {
   const connected = Promise.withResolvers<Socket>();
   const server = createServer((socket) => connected.resolve(socket.on("error", () => {}).resume()));
@@ -21,19 +21,19 @@ async function listen(context: TestContext): Promise<{ readonly path: string; re
   return { path, connected: connected.promise };
 }
 
-/** A shell that ignores requests to end, and has started a program that holds a connection to the test. */
+/** A shell that ignores SIGTERM, and has started a program that holds a connection to the test. */
 function stubborn(path: string): Options["argv"] {
   const inner = `require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => {})`;
   return ["sh", "-c", `trap '' TERM; '${node}' -e '${inner}' & echo started; wait; wait`];
 }
 
-test("a program that says too much is stopped", async () => {
+test("a program that writes more than max_output_bytes is stopped", async () => {
   const failure = await failureOf(answerOf("yes", "Hello", { max_output_bytes: 100_000 }));
   assert.equal(failure.code, "adapter_protocol");
   assert.match(failure.message, /more than 100000 bytes/);
 });
 
-test("a gateway that has no file descriptors left takes the turn later, and then as before", async () => {
+test("a gateway without free file descriptors answers overloaded, and recovers when there are some again", async () => {
   const program = `
     import { closeSync, openSync } from "node:fs";
     import { collect, environment, textOf, turnOf } from ${JSON.stringify(import.meta.resolve("./command-scene.ts"))};
@@ -57,7 +57,7 @@ for (const [limit, script, stream] of [
   ["idle", "echo one; exec >&-; sleep 60", true],
   ["total", "while :; do echo x; done", false],
 ] as const) {
-  test(`the ${limit} limit ends: ${script}`, async () => {
+  test(`the ${limit} timeout stops the program: ${script}`, async () => {
     const failure = await failureOf(
       answerOf(script, turnOf("Hello", { stream }), { [`${limit}_timeout_ms`]: 100, output: "text" }),
     );
@@ -65,7 +65,7 @@ for (const [limit, script, stream] of [
   });
 }
 
-test("a program that is too late may clean up", async (context) => {
+test("a program that is stopped at a timeout may clean up", async (context) => {
   const { path, connected } = await listen(context);
   const program = `const test = require("node:net").connect(${JSON.stringify(path)}); process.on("SIGTERM", () => test.end("clean"))`;
   const adapter = createCommand({ argv: [node, "-e", program], first_byte_timeout_ms: 1_000 }, environment);
@@ -76,7 +76,7 @@ test("a program that is too late may clean up", async (context) => {
   await adapter.close?.();
 });
 
-test("time that the reader takes is not the program's silence", async () => {
+test("the time that the reader takes does not count as the program's silence", async () => {
   const script = "echo one; sleep 0.05; yes | head -c 1000000";
   const adapter = createCommand({ argv: ["sh", "-c", script], idle_timeout_ms: 400, output: "text" }, environment);
   let batches = 0;
@@ -89,7 +89,7 @@ test("time that the reader takes is not the program's silence", async () => {
   assert.ok(characters >= 1_000_000);
 });
 
-test("no more programs run than may, and a place is free again when one has ended", async () => {
+test("at most max_concurrent programs run, and a slot is free again when one has ended", async () => {
   const adapter = createCommand({ argv: ["sh", "-c", "echo hello; cat"], max_concurrent: 1 }, environment);
   const caller = new AbortController();
   const first = adapter.stream(turnOf("Hello"), caller.signal)[Symbol.asyncIterator]();
@@ -101,7 +101,7 @@ test("no more programs run than may, and a place is free again when one has ende
   assert.match(textOf(await collect(adapter, turnOf("Hello"))), /^hello/);
 });
 
-test("when the caller leaves, everything that the program has started is gone at once", async (context) => {
+test("a caller that disconnects ends the program and everything it has started at once", async (context) => {
   const { path, connected } = await listen(context);
   const adapter = createCommand({ argv: stubborn(path) }, environment);
   const caller = new AbortController();
@@ -116,7 +116,7 @@ test("when the caller leaves, everything that the program has started is gone at
   assert.ok(performance.now() - began < 1_000, "It was not killed at once.");
 });
 
-test("a reader that returns ends the program too", async (context) => {
+test("a reader that returns early ends the program too", async (context) => {
   const { path, connected } = await listen(context);
   const adapter = createCommand({ argv: stubborn(path) }, environment);
   const answer = adapter.stream(turnOf("Hello"), new AbortController().signal)[Symbol.asyncIterator]();
@@ -126,7 +126,7 @@ test("a reader that returns ends the program too", async (context) => {
   await closed;
 });
 
-test("what a program leaves behind ends with it", async (context) => {
+test("child processes of a program end with it", async (context) => {
   const { path, connected } = await listen(context);
   const inner = `require("node:net").connect(${JSON.stringify(path)}, () => process.send("here"))`;
   const outer = `require("node:child_process")
@@ -138,7 +138,7 @@ test("what a program leaves behind ends with it", async (context) => {
   await answer;
 });
 
-test("an answer is whole when its program is gone, though something that has left its group holds the output open", async () => {
+test("an answer is complete when its program has ended, even if a detached process keeps the output open", async () => {
   const held = `{ detached: true, stdio: ["ignore", "inherit", "inherit"] }`;
   const launch = `require("node:child_process").spawn("sleep", ["60"], ${held})`;
   const script = `const left = ${launch}; left.unref(); console.log("x".repeat(300_000), left.pid)`;
@@ -159,7 +159,7 @@ test("a gateway that closes ends its programs", async (context) => {
   await failureOf(answer.next());
 });
 
-test("a gateway that exits leaves no program behind", async (context) => {
+test("a gateway that exits leaves no program running", async (context) => {
   const { path, connected } = await listen(context);
   const adapterFile = new URL("./made.ts", import.meta.url).href;
   const gateway = `

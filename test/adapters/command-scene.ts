@@ -9,7 +9,7 @@ import type { Turn } from "../../src/core/turn.ts";
 
 export type Options = Parameters<typeof createCommand>[0];
 
-/** What the gateway's own process would have; programs see only what they may. */
+/** The environment of the gateway's own process; programs see only what is allowed. */
 export const environment = { PATH: process.env["PATH"], HOME: "/home/portico", SECRET_KEY: "sk-secret" };
 
 export function turnOf(items: readonly Item[] | string, changes: Partial<Turn> = {}): Turn {
@@ -18,9 +18,9 @@ export function turnOf(items: readonly Item[] | string, changes: Partial<Turn> =
   return { id: "resp_1", model: "model-1", items: asked, settings: { tools: [] }, stream: true, ...changes };
 }
 
-export async function collect(adapter: Adapter, turn: Turn, tell?: (remark: Remark) => void): Promise<Delta[]> {
+export async function collect(adapter: Adapter, turn: Turn, onRemark?: (remark: Remark) => void): Promise<Delta[]> {
   const deltas: Delta[] = [];
-  for await (const batch of adapter.stream(turn, new AbortController().signal, tell)) deltas.push(...batch);
+  for await (const batch of adapter.stream(turn, new AbortController().signal, onRemark)) deltas.push(...batch);
   return deltas;
 }
 
@@ -28,7 +28,7 @@ export function textOf(deltas: readonly Delta[]): string {
   return deltas.map((delta) => (delta.type === "text" ? delta.text : "")).join("");
 }
 
-/** What a script of the shell answers. */
+/** What a shell script answers. */
 export async function answerOf(
   script: string,
   turn: Turn | string = "Hello",

@@ -1,4 +1,4 @@
-/** The command adapter with real programs: what they are told, and what they may say. */
+/** The command adapter with real programs: what they receive, and what they may write. */
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,15 +19,15 @@ function causeOf(failure: GatewayError): string {
   return failure.cause instanceof Error ? failure.cause.message : "";
 }
 
-test("what a program prints is the answer, without the line breaks at its end", async () => {
+test("what a program prints is the answer, without trailing line breaks", async () => {
   assert.equal(textOf(await answerOf("echo one; echo; echo two; echo; echo")), "one\n\ntwo");
 });
 
-test("a program that says nothing gives an empty answer", async () => {
+test("a program that prints nothing gives an empty answer", async () => {
   assert.deepEqual(await answerOf("exit 0"), []);
 });
 
-test("a first line that is a delta begins JSON Lines", async () => {
+test("output whose first line is a delta is read as JSON Lines", async () => {
   const lines = [
     { type: "reasoning", text: "hm" },
     { type: "tool-call", name: "look", arguments: { at: "sky" } },
@@ -48,18 +48,18 @@ test("a first line that is a delta begins JSON Lines", async () => {
   ]);
 });
 
-test("JSON that is no delta is an answer in text", async () => {
+test("JSON that is not a delta is an answer in text", async () => {
   for (const json of ['{"weather":"fine"}', '{\n  "type": "text"\n}', '{"type":"banana"}']) {
     assert.equal(textOf(await answerOf(`printf '%s\\n' '${json}'`)), json);
   }
 });
 
-test("a delta is text where the output is said to be text", async () => {
+test("a delta is read as text when the output is configured as text", async () => {
   const line = '{"type":"text","text":"x"}';
   assert.equal(textOf(await answerOf(`echo '${line}'`, "Hello", { output: "text" })), line);
 });
 
-test("wherever reads cut the output, the answer is the same", () => {
+test("the answer is the same wherever reads split the output", () => {
   const outputs = ["Grüße 世界 🏳️‍🌈\nend\n", '{"type":"text","text":"Grüße 世界"}\n{"type":"text","text":"🏳️‍🌈"}'];
   for (const output of outputs) {
     const bytes = Buffer.from(output);
@@ -78,7 +78,7 @@ test("wherever reads cut the output, the answer is the same", () => {
   }
 });
 
-test("a broken character fails the answer, whatever comes before it, and no other is put in its place", async () => {
+test("an invalid UTF-8 sequence fails the answer and is never replaced", async () => {
   for (const script of [
     String.raw`printf 'ab\342\202'`,
     String.raw`printf 'ab\377cd'`,
@@ -90,24 +90,24 @@ test("a broken character fails the answer, whatever comes before it, and no othe
   }
 });
 
-test("a mark of the byte order at the beginning is no part of an answer", async () => {
+test("a byte order mark at the beginning is not part of the answer", async () => {
   const mark = String.raw`printf '\357\273\277'`;
   assert.equal(textOf(await answerOf(`${mark}; echo plain`)), "plain");
   assert.equal(textOf(await answerOf(`${mark}; echo '{"type":"text","text":"told"}'`)), "told");
 });
 
-test("a line that is no delta fails the answer, after what was said before it, and only the log shows it", async () => {
+test("a line that is not a delta fails the answer after the text before it, and is shown in the log only", async () => {
   const adapter = createCommand(
     { argv: ["sh", "-c", `echo '{"type":"text","text":"one"}'; echo 'Traceback: sk-1'`] },
     environment,
   );
-  const told: Delta[] = [];
+  const emitted: Delta[] = [];
   const failure = await failureOf(
     (async () => {
-      for await (const batch of adapter.stream(turnOf(""), new AbortController().signal)) told.push(...batch);
+      for await (const batch of adapter.stream(turnOf(""), new AbortController().signal)) emitted.push(...batch);
     })(),
   );
-  assert.equal(textOf(told), "one");
+  assert.equal(textOf(emitted), "one");
   assert.equal(failure.code, "adapter_protocol");
   assert.doesNotMatch(failure.message, /Traceback/);
   assert.match(causeOf(failure), /Traceback: sk-1/);
@@ -122,13 +122,13 @@ for (const line of [
   '{"type":"error"}',
   "[]",
 ]) {
-  test(`${line} is no delta`, async () => {
+  test(`${line} is not a delta`, async () => {
     const failure = await failureOf(answerOf(`echo '${line}'`, "Hello", { output: "jsonl" }));
     assert.equal(failure.code, "adapter_protocol");
   });
 }
 
-test("a program may say why it fails, and when to come back", async () => {
+test("a program may report why it fails, and when to retry", async () => {
   const line = '{"type":"error","code":"adapter_rate_limit","message":"Busy.","retry_after_seconds":7}';
   const failure = await failureOf(answerOf(`echo '${line}'`));
   assert.deepEqual([failure.code, failure.message, failure.retryAfterSeconds], ["adapter_rate_limit", "Busy.", 7]);
@@ -138,24 +138,24 @@ test("a program may say why it fails, and when to come back", async () => {
   assert.equal(never.code, "adapter_protocol");
 });
 
-test("an exit code other than 0 fails the answer; the standard error is for the log alone", async () => {
+test("an exit code other than 0 fails the answer; standard error goes to the log only", async () => {
   const failure = await failureOf(answerOf("echo partly; echo 'no such key sk-1' >&2; exit 3"));
   assert.equal(failure.code, "adapter_error");
   assert.equal(failure.message, "The adapter's program failed with exit code 3.");
   assert.match(causeOf(failure), /no such key sk-1/);
 });
 
-test("of the standard error the last 2 KB are kept", async () => {
+test("the last 2 KB of standard error are kept", async () => {
   const failure = await failureOf(answerOf(`head -c 100000 /dev/zero | tr '\\0' x >&2; echo end >&2; exit 1`));
   assert.match(causeOf(failure), /x{2000}end$/);
   assert.ok(causeOf(failure).length < 2_200);
 });
 
-test("a program that a signal ends fails the answer", async () => {
+test("a program that is ended by a signal fails the answer", async () => {
   assert.match((await failureOf(answerOf("kill -SEGV $$"))).message, /was terminated by SIGSEGV/);
 });
 
-test("a program that has gone meanwhile is told by its name", async (context) => {
+test("a program that was removed since the start is reported by its name", async (context) => {
   const folder = makeFolder(context);
   const file = join(folder, "portico-gone-program");
   writeFileSync(file, "#!/bin/sh\n", { mode: 0o755 });
@@ -166,7 +166,7 @@ test("a program that has gone meanwhile is told by its name", async (context) =>
   assert.match(failure.message, /portico-gone-program was not found/);
 });
 
-test("what can be known to fail fails when the adapter is made", (context) => {
+test("options that cannot work are refused when the adapter is created", (context) => {
   const folder = makeFolder(context);
   const make = (options: Options) => () => createCommand({ cwd: folder, ...options }, environment);
   assert.throws(make({ argv: ["/nowhere/agent"] }), /no executable program \/nowhere\/agent/);
@@ -176,7 +176,7 @@ test("what can be known to fail fails when the adapter is made", (context) => {
   assert.throws(make({ argv: ["/bin/bash", "-lc", "agent '{prompt}'"] }), /would run a caller's words as commands/);
 });
 
-test("a program without a path is looked for on the PATH that it will have, when the adapter is made", (context) => {
+test("a program without a path is looked up on its PATH when the adapter is created", (context) => {
   const folder = makeFolder(context);
   const make = (options: Partial<Options>, path?: string) => () =>
     createCommand({ argv: ["portico-agent"], cwd: folder, ...options }, { PATH: path });
@@ -199,7 +199,7 @@ test("a program without a path is looked for on the PATH that it will have, when
   assert.doesNotThrow(make({ argv: ["sh"], env: [] }));
 });
 
-test("a command without a program is a problem of the configuration, which names its key", async () => {
+test("an empty argv is a configuration problem that names its key", async () => {
   const file = withHttp({}, { adapters: { agent: { type: "command", argv: [] } } });
   assert.deepEqual(await problemsOf(file, { adapterOptions }), [
     {
@@ -209,7 +209,7 @@ test("a command without a program is a problem of the configuration, which names
   ]);
 });
 
-test("a relative program starts from the folder in which it runs", async (context) => {
+test("a relative program path is resolved from the program's working folder", async (context) => {
   const folder = makeFolder(context);
   writeFileSync(join(folder, "agent"), "#!/bin/sh\necho agent in $(pwd -P | xargs basename)\n");
   chmodSync(join(folder, "agent"), 0o755);
@@ -217,14 +217,14 @@ test("a relative program starts from the folder in which it runs", async (contex
   assert.match(textOf(await collect(adapter, turnOf("Hello"))), /^agent in portico-/);
 });
 
-test("arguments hold the model's name and the text as they are, and no shell reads them", async () => {
+test("arguments contain the model's name and the text unchanged, and no shell interprets them", async () => {
   const prompt = '$(rm -rf /) {model} `id` "quoted"\nnext';
   const argv = ["printf", "%s|", "--say={prompt}", "{model}", "a {model} b", "{other}"];
   const adapter = createCommand({ argv, input: "none" }, environment);
   assert.equal(textOf(await collect(adapter, turnOf(prompt))), `--say=${prompt}|model-1|a model-1 b|{other}|`);
 });
 
-test("a caller's words never become an option", async () => {
+test("a caller's text never becomes an option", async () => {
   const say = (argv: string[], turn: Turn) =>
     collect(createCommand({ argv: ["printf", "%s", ...argv], input: "none" }, environment), turn);
   assert.equal(textOf(await say(["{prompt}"], turnOf("--force"))), " --force");
@@ -233,14 +233,14 @@ test("a caller's words never become an option", async () => {
   assert.equal(failure.code, "adapter_bad_request");
 });
 
-test("a text that a command line cannot hold is the caller's mistake", async () => {
+test("a text that a command line cannot hold is refused as the caller's error", async () => {
   const say = (text: string) =>
     failureOf(collect(createCommand({ argv: ["printf", "{prompt}"] }, environment), turnOf(text)));
   assert.equal((await say("a\0b")).code, "adapter_bad_request");
   assert.equal((await say("x".repeat(3_000_000))).code, "adapter_bad_request");
 });
 
-test("a program sees the variables that it may see, and no other", async () => {
+test("a program sees only the environment variables that are allowed", async () => {
   const names = async (options: Partial<Options>) =>
     textOf(await answerOf("env | cut -d= -f1 | grep -v -e PWD -e SHLVL -e '^_$' | sort", "Hello", options)).split("\n");
   assert.deepEqual(await names({}), ["HOME", "PATH"]);
@@ -251,7 +251,7 @@ test("a program sees the variables that it may see, and no other", async () => {
   ]);
 });
 
-test("on its standard input a program finds the turn as JSON", async () => {
+test("a program receives the turn as JSON on its standard input", async () => {
   const items: readonly Item[] = [
     { type: "message", role: "developer", content: "Be brief." },
     {
@@ -304,31 +304,31 @@ test("on its standard input a program finds the turn as JSON", async () => {
   ]);
 });
 
-test("or the last user's text, or nothing", async () => {
+test("a program may receive the last user message as text, or nothing", async () => {
   assert.equal(textOf(await answerOf("cat", "Hello", { input: "text" })), "Hello");
   assert.equal(textOf(await answerOf("cat", "Hello", { input: "none" })), "");
 });
 
-test("what a program is not told of is told to the caller", async () => {
+test("what a program does not receive is reported to the caller as left out", async () => {
   const picture = { type: "image", url: "data:image/png;base64,AAAA" } as const;
   const content = [{ type: "text", text: "What is this?" }, picture, picture] as const;
   const items: readonly Item[] = [{ type: "message", role: "user", content }];
   const tools = [{ type: "function", name: "look" }] as const;
   const settings = { tools, format: { type: "json" }, topLogprobs: 0 } as const;
-  const hear = async (input: "json" | "text" | "none", asked: Turn["settings"]) => {
+  const omissionsOf = async (input: "json" | "text" | "none", asked: Turn["settings"]) => {
     const remarks: Remark[] = [];
     const adapter = createCommand({ argv: ["true"], input }, environment);
     await collect(adapter, turnOf(items, { settings: asked }), (remark) => void remarks.push(remark));
     return remarks.map((remark) => (remark.type === "left-out" ? remark.what : ""));
   };
-  assert.deepEqual(await hear("json", settings), ["logprobs"]);
+  assert.deepEqual(await omissionsOf("json", settings), ["logprobs"]);
   const leftOut = ["logprobs", "tool look", "response format", "content image"];
-  for (const input of ["text", "none"] as const) assert.deepEqual(await hear(input, settings), leftOut);
-  assert.deepEqual(await hear("text", { tools: [], format: { type: "text" } }), ["content image"]);
+  for (const input of ["text", "none"] as const) assert.deepEqual(await omissionsOf(input, settings), leftOut);
+  assert.deepEqual(await omissionsOf("text", { tools: [], format: { type: "text" } }), ["content image"]);
   const required = { ...settings, toolChoice: { type: "required" } } as const;
-  assert.deepEqual(await hear("json", required), ["logprobs"]);
+  assert.deepEqual(await omissionsOf("json", required), ["logprobs"]);
   for (const toolChoice of [required.toolChoice, { type: "tool", name: "look" }] as const) {
-    await assert.rejects(hear("text", { ...settings, toolChoice }), {
+    await assert.rejects(omissionsOf("text", { ...settings, toolChoice }), {
       code: "unsupported_parameter",
       param: "tool_choice",
     });

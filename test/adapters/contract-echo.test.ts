@@ -1,4 +1,4 @@
-/** The echo adapter keeps the contract: its other side is the caller's text, which tells it what to say. */
+/** The echo adapter fulfils the contract: the caller's text directs what it answers. */
 import { createEcho } from "./made.ts";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Turn } from "../../src/core/turn.ts";
@@ -32,7 +32,7 @@ adapterContract(
   { callIds: false, tokenDetails: false },
 );
 
-/** The turn that makes echo say what it shall. */
+/** The turn that makes echo answer as the scenario asks. */
 function toDirected(turn: Turn, scenario: Scenario, said: Said): Turn {
   const text = said.pieces.join("");
   const user = (content: string): Turn => ({ ...turn, items: [{ type: "message", role: "user", content }] });
@@ -44,7 +44,7 @@ function toDirected(turn: Turn, scenario: Scenario, said: Said): Turn {
     case "parallel-tools":
       return user(said.calls.map((call) => `CALL ${call.name} ${call.arguments}`).join("\n"));
     case "usage":
-      // It counts words: those of the text, and four more that it reads.
+      // It counts words: those of the text, and four more of the instructions.
       return { ...user(text), settings: { ...turn.settings, instructions: "Say it word for" } };
     case "length":
       return {

@@ -1,4 +1,4 @@
-/** The openai adapter keeps the contract on both wires, against a server on the loopback. */
+/** The openai adapter fulfils the contract on both wires, against a server on the loopback interface. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { createOpenai } from "./made.ts";
@@ -6,8 +6,8 @@ import { answerJson, beginEvents, chunk, startUpstream, writeEvent } from "../up
 import { type Said, type SaidFailure, type Scenario, type Scene, adapterContract } from "./contract.ts";
 import { completed, item, itemAdded, itemDone, response, responseEvent } from "./openai-events.ts";
 
-/** How a wire writes what the other side says. */
-interface Voice {
+/** How a wire writes what the upstream sends. */
+interface WireFormat {
   reasoning(text: string): unknown;
   text(text: string): unknown;
   calls(said: Said): readonly unknown[];
@@ -16,7 +16,7 @@ interface Voice {
   whole(said: Said): unknown;
 }
 
-const chat: Voice = {
+const chat: WireFormat = {
   reasoning: (text) => chunk({ reasoning_content: text }),
   text: (text) => chunk({ content: text }),
   calls: ({ calls }) => [
@@ -44,7 +44,7 @@ function chatUsage({ usage }: Said): unknown {
   };
 }
 
-const responses: Voice = {
+const responses: WireFormat = {
   reasoning: (text) => responseEvent("reasoning_text.delta", { output_index: 0, content_index: 0, delta: text }),
   text: (text) => responseEvent("output_text.delta", { output_index: 1, content_index: 0, delta: text, logprobs: [] }),
   calls: ({ calls }) => [
@@ -83,7 +83,7 @@ function responsesUsage({ usage }: Said): unknown {
 adapterContract("openai (chat)", (scenario, said) => open("chat", chat, scenario, said));
 adapterContract("openai (responses)", (scenario, said) => open("responses", responses, scenario, said));
 
-async function open(wire: "chat" | "responses", voice: Voice, scenario: Scenario, said: Said): Promise<Scene> {
+async function open(wire: "chat" | "responses", format: WireFormat, scenario: Scenario, said: Said): Promise<Scene> {
   const gone = Promise.withResolvers<void>();
   let pushed = 0;
   const server = await startUpstream(async ({ json }, reply) => {
@@ -92,26 +92,26 @@ async function open(wire: "chat" | "responses", voice: Voice, scenario: Scenario
       const { status, message } = said.failure;
       return void answerJson({ error: { message } }, status)({ ...server.received[0]! }, reply);
     }
-    if ((json as { stream?: boolean }).stream !== true) return answer(reply, voice.whole(said));
+    if ((json as { stream?: boolean }).stream !== true) return answer(reply, format.whole(said));
     beginEvents(reply);
     if (scenario === "flood") return await flood(reply);
-    await speak(reply);
+    await sendAnswer(reply);
   });
 
-  async function speak(reply: ServerResponse): Promise<void> {
-    for (const text of said.reasoning) writeEvent(reply, voice.reasoning(text));
+  async function sendAnswer(reply: ServerResponse): Promise<void> {
+    for (const text of said.reasoning) writeEvent(reply, format.reasoning(text));
     for (const [index, text] of said.pieces.entries()) {
-      if (scenario === "drip") await said.heard(index);
-      writeEvent(reply, voice.text(text));
+      if (scenario === "drip") await said.received(index);
+      writeEvent(reply, format.text(text));
     }
     if (scenario === "hang") return;
-    for (const event of said.calls.length > 0 ? voice.calls(said) : []) writeEvent(reply, event);
-    for (const event of said.failure ? [voice.failure(said.failure)] : voice.end(said)) writeEvent(reply, event);
+    for (const event of said.calls.length > 0 ? format.calls(said) : []) writeEvent(reply, event);
+    for (const event of said.failure ? [format.failure(said.failure)] : format.end(said)) writeEvent(reply, event);
     reply.end();
   }
 
   async function flood(reply: ServerResponse): Promise<void> {
-    const event = voice.text(said.pieces[0]!);
+    const event = format.text(said.pieces[0]!);
     while (pushed < said.times && !reply.destroyed) {
       pushed += 1;
       if (!writeEvent(reply, event)) await Promise.race([once(reply, "drain"), gone.promise]);
@@ -134,7 +134,7 @@ function answer(reply: ServerResponse, body: unknown): void {
   reply.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-/** Cuts texts into small pieces and takes one of each in turn. */
+/** Cuts texts into small pieces and interleaves them. */
 function inTurns(texts: readonly string[]): readonly (readonly [index: number, piece: string])[] {
   const longest = Math.max(...texts.map((text) => text.length));
   const pieces: (readonly [number, string])[] = [];

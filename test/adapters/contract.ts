@@ -1,4 +1,7 @@
-/** What every adapter must do, told once: each adapter's test file plays the other side, which says what it is told to say. */
+/**
+ * What every adapter must do, defined once: each adapter's test file provides an upstream that sends what the scenario
+ * asks.
+ */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -13,36 +16,36 @@ export type Scenario =
   | "reasoning"
   | "usage"
   | "length"
-  /** It fails with `failure` and says nothing. */
+  /** The upstream fails with `failure` and sends nothing. */
   | "error-before"
-  /** It says its pieces and fails with `failure`. */
+  /** It sends its pieces and fails with `failure`. */
   | "error-after"
-  /** It says its pieces and then nothing, without an end. */
+  /** It sends its pieces and then nothing, without an end. */
   | "hang"
-  /** It says its one piece again and again, up to `times`, as fast as it can. */
+  /** It sends its one piece again and again, up to `times`, as fast as it can. */
   | "flood"
-  /** It says each piece after the first only when those before it were heard. */
+  /** It sends each piece after the first only when those before it were received. */
   | "drip";
 
 /**
- * What the other side says, in this order: reasoning, pieces, calls, usage, finish. Lists may be empty. An adapter whose
- * other side has no such words says so in its abilities.
+ * What the upstream sends, in this order: reasoning, pieces, calls, usage, finish. Lists may be empty. An adapter whose
+ * upstream cannot send something says so in its abilities.
  */
 export interface Said {
-  /** What the adapter is asked: it offers the tools that are called, and wants reasoning where some is said. */
+  /** The turn of the adapter: it offers the tools that are called, and asks for reasoning where some is sent. */
   readonly turn: Turn;
   readonly reasoning: readonly string[];
-  /** The answer's text, in the pieces in which it is said. */
+  /** The answer's text, in the pieces in which it is sent. */
   readonly pieces: readonly string[];
-  /** Calls of one answer, side by side. */
+  /** Parallel calls of one answer. */
   readonly calls: readonly SaidCall[];
   readonly usage: Usage;
   readonly finish: Finish;
   readonly failure: SaidFailure | undefined;
-  /** How often the piece of a flood is said at most. */
+  /** How often the piece of a flood is sent at most. */
   readonly times: number;
-  /** Resolves when so many pieces have been heard; for "drip". */
-  heard(pieces: number): Promise<void>;
+  /** Resolves when so many pieces have been received; for "drip". */
+  received(pieces: number): Promise<void>;
 }
 
 export interface SaidCall {
@@ -53,33 +56,33 @@ export interface SaidCall {
 }
 
 export interface SaidFailure {
-  /** What an HTTP server would answer with, before its first word. */
+  /** The status that an HTTP server would answer with, before its first word. */
   readonly status: number;
   readonly message: string;
-  /** What the adapter must make of it. */
+  /** The code that the adapter must give it. */
   readonly code: ErrorCode;
 }
 
 export interface Scene {
   readonly adapter: Adapter;
-  /** Resolves when the other side has seen the adapter let go: socket closed, child gone, iterator ended. */
+  /** Resolves when the upstream sees that the adapter has released it: socket closed, child gone, iterator ended. */
   readonly gone: Promise<void>;
-  /** For "hang", when the pieces cannot be said before it: resolves when the silence has begun. */
+  /** For "hang", when the pieces cannot be sent before it: resolves when the silence has begun. */
   readonly hanging?: Promise<void> | undefined;
-  /** For "flood": how many pieces the other side could push so far. */
+  /** For "flood": how many pieces the upstream could send so far. */
   pushed(): number;
   close(): Promise<void>;
 }
 
-/** What an adapter honestly cannot do. */
+/** What an adapter cannot do. */
 export interface Abilities {
   readonly reasoning?: false;
   readonly tools?: false;
-  /** Its other side names no calls; the core gives them ids. */
+  /** Its upstream gives calls no ids; the core adds them. */
   readonly callIds?: false;
-  /** Its other side does not count cached and reasoning tokens. */
+  /** Its upstream does not count cached and reasoning tokens. */
   readonly tokenDetails?: false;
-  /** Its other side cannot say that a failure is a rate limit: any failure is an `adapter_error`. */
+  /** Its upstream cannot mark a failure as a rate limit: any failure is an `adapter_error`. */
   readonly rateLimits?: false;
   readonly backPressure?: false;
 }
@@ -92,15 +95,15 @@ export function adapterContract(name: string, open: Open, abilities: Abilities =
   function it(
     scenario: Scenario,
     sentence: string,
-    run: (hearing: Delivery) => Promise<void>,
+    run: (delivery: Delivery) => Promise<void>,
     changes?: Changes,
   ): void {
     test(sentence, { timeout: 20_000 }, async () => {
-      const { said, hear } = createSaid(scenario, changes);
+      const { said, receive } = createSaid(scenario, changes);
       const scene = await open(scenario, said);
       const caller = new AbortController();
       const stream = scene.adapter.stream(said.turn, caller.signal)[Symbol.asyncIterator]();
-      const hearing: Delivery = {
+      const delivery: Delivery = {
         said,
         scene,
         caller,
@@ -109,14 +112,14 @@ export function adapterContract(name: string, open: Open, abilities: Abilities =
         async next() {
           const result = await stream.next();
           if (result.done === true) return undefined;
-          hearing.deltas.push(...result.value);
-          hearing.characters += textOf(result.value).length;
-          hear(hearing.characters);
+          delivery.deltas.push(...result.value);
+          delivery.characters += textOf(result.value).length;
+          receive(delivery.characters);
           return result.value;
         },
       };
       try {
-        await run(hearing);
+        await run(delivery);
       } finally {
         caller.abort();
         await scene.close();
@@ -125,62 +128,62 @@ export function adapterContract(name: string, open: Open, abilities: Abilities =
   }
 
   describe(`the ${name} adapter`, { concurrency: false }, () => {
-    it("text", "tells a text in order and whole", tellsText);
+    it("text", "emits a text completely and in order", emitsText);
 
-    it("text", "tells the same when the answer is not streamed", tellsText, { stream: false });
+    it("text", "emits the same text when the answer is not streamed", emitsText, { stream: false });
 
     if (can("tools")) {
-      it("parallel-tools", "tells calls that stand side by side with ids, names and arguments", async (hearing) => {
-        await drain(hearing);
-        const calls = callsOf(hearing.deltas);
+      it("parallel-tools", "emits parallel calls with their ids, names and arguments", async (delivery) => {
+        await drain(delivery);
+        const calls = callsOf(delivery.deltas);
         const expected = can("callIds")
-          ? hearing.said.calls
-          : hearing.said.calls.map((call) => ({ ...call, callId: undefined }));
+          ? delivery.said.calls
+          : delivery.said.calls.map((call) => ({ ...call, callId: undefined }));
         assert.deepEqual(calls, expected);
-        assert.equal(finishOf(hearing.deltas) ?? "tool-calls", "tool-calls");
+        assert.equal(finishOf(delivery.deltas) ?? "tool-calls", "tool-calls");
       });
     }
 
     if (can("reasoning")) {
-      it("reasoning", "tells what was thought before what was said", async (hearing) => {
-        await drain(hearing);
-        const types = hearing.deltas.map((delta) => delta.type);
-        assert.equal(reasoningOf(hearing.deltas), hearing.said.reasoning.join(""));
-        assert.equal(textOf(hearing.deltas), hearing.said.pieces.join(""));
+      it("reasoning", "emits reasoning before text", async (delivery) => {
+        await drain(delivery);
+        const types = delivery.deltas.map((delta) => delta.type);
+        assert.equal(reasoningOf(delivery.deltas), delivery.said.reasoning.join(""));
+        assert.equal(textOf(delivery.deltas), delivery.said.pieces.join(""));
         assert.ok(types.lastIndexOf("reasoning") < types.indexOf("text"), types.join(" "));
       });
     }
 
-    it("usage", "tells what the answer cost", async (hearing) => {
-      await drain(hearing);
-      const usage = hearing.deltas.findLast((delta) => delta.type === "usage")?.usage;
+    it("usage", "emits the usage of the answer", async (delivery) => {
+      await drain(delivery);
+      const usage = delivery.deltas.findLast((delta) => delta.type === "usage")?.usage;
       const none = { cachedTokens: 0, reasoningTokens: 0 };
-      assert.deepEqual(usage, can("tokenDetails") ? hearing.said.usage : { ...hearing.said.usage, ...none });
+      assert.deepEqual(usage, can("tokenDetails") ? delivery.said.usage : { ...delivery.said.usage, ...none });
     });
 
-    it("length", "tells that the answer was cut off at its limit", async (hearing) => {
-      await drain(hearing);
-      assert.equal(textOf(hearing.deltas), hearing.said.pieces.join(""));
-      assert.equal(finishOf(hearing.deltas), "length");
+    it("length", "emits the finish reason length when the answer reached its limit", async (delivery) => {
+      await drain(delivery);
+      assert.equal(textOf(delivery.deltas), delivery.said.pieces.join(""));
+      assert.equal(finishOf(delivery.deltas), "length");
     });
 
-    it("error-before", "throws a failure that comes before the first word, with its meaning", async (hearing) => {
-      const code = can("rateLimits") ? hearing.said.failure?.code : "adapter_error";
-      await assert.rejects(drain(hearing), failsWith(code));
-      assert.deepEqual(hearing.deltas, []);
+    it("error-before", "throws a failure before the first word with its error code", async (delivery) => {
+      const code = can("rateLimits") ? delivery.said.failure?.code : "adapter_error";
+      await assert.rejects(drain(delivery), failsWith(code));
+      assert.deepEqual(delivery.deltas, []);
     });
 
-    it("error-after", "tells what was said before a failure, and then throws it", async (hearing) => {
-      await assert.rejects(drain(hearing), failsWith(hearing.said.failure?.code));
-      assert.equal(textOf(hearing.deltas), hearing.said.pieces.join(""));
+    it("error-after", "emits the text before a failure, then throws it", async (delivery) => {
+      await assert.rejects(drain(delivery), failsWith(delivery.said.failure?.code));
+      assert.equal(textOf(delivery.deltas), delivery.said.pieces.join(""));
     });
 
-    it("hang", "lets go within 100 ms of an abort, and ends by throwing", async (hearing) => {
-      const { scene, said, caller } = hearing;
+    it("hang", "releases the upstream within 100 ms of an abort, and throws", async (delivery) => {
+      const { scene, said, caller } = delivery;
       const silent = withResolvers();
       const ended = assert.rejects(
-        drain(hearing, () => {
-          if (textOf(hearing.deltas) === said.pieces.join("")) silent.resolve();
+        drain(delivery, () => {
+          if (textOf(delivery.deltas) === said.pieces.join("")) silent.resolve();
         }),
         failsWith("client_closed"),
       );
@@ -193,28 +196,28 @@ export function adapterContract(name: string, open: Open, abilities: Abilities =
       assert.ok(tookMs < 100, `It took ${tookMs} ms.`);
     });
 
-    it("drip", "tells every piece as it comes", async (hearing) => {
-      const told: string[] = [];
-      await drain(hearing, (batch) => void told.push(textOf(batch)));
+    it("drip", "emits every piece as it arrives", async (delivery) => {
+      const texts: string[] = [];
+      await drain(delivery, (batch) => void texts.push(textOf(batch)));
       assert.deepEqual(
-        told.filter((text) => text !== ""),
-        hearing.said.pieces,
+        texts.filter((text) => text !== ""),
+        delivery.said.pieces,
       );
     });
 
     if (can("backPressure")) {
-      it("flood", "makes the other side wait for a reader that does not read", async (hearing) => {
-        const { scene, said, caller } = hearing;
+      it("flood", "applies back-pressure to the upstream while the reader does not read", async (delivery) => {
+        const { scene, said, caller } = delivery;
         const [piece = ""] = said.pieces;
-        while (hearing.characters === 0) assert.ok(await hearing.next(), "It ended before its first word.");
+        while (delivery.characters === 0) assert.ok(await delivery.next(), "It ended before its first word.");
         const stalled = await settled(() => scene.pushed());
-        assert.ok(stalled < said.times, `All ${stalled} pieces were pushed though nobody read them.`);
-        while (hearing.characters <= stalled * piece.length) {
-          assert.ok(await hearing.next(), "It ended when the reader went on.");
+        assert.ok(stalled < said.times, `All ${stalled} pieces were sent though nobody read them.`);
+        while (delivery.characters <= stalled * piece.length) {
+          assert.ok(await delivery.next(), "It ended when the reader continued.");
         }
-        assert.ok(scene.pushed() > stalled, "The other side did not go on with the reader.");
+        assert.ok(scene.pushed() > stalled, "The upstream did not continue with the reader.");
         caller.abort();
-        await assert.rejects(drain(hearing), failsWith("client_closed"));
+        await assert.rejects(drain(delivery), failsWith("client_closed"));
         await scene.gone;
       });
     }
@@ -225,24 +228,24 @@ interface Delivery {
   readonly said: Said;
   readonly scene: Scene;
   readonly caller: AbortController;
-  /** All that was told so far. */
+  /** All deltas so far. */
   readonly deltas: Delta[];
-  /** How long the text is that was told so far. */
+  /** The length of the text so far. */
   characters: number;
   next(): Promise<readonly Delta[] | undefined>;
 }
 
-async function tellsText(hearing: Delivery): Promise<void> {
-  await drain(hearing);
-  assert.equal(textOf(hearing.deltas), hearing.said.pieces.join(""));
-  assert.equal(finishOf(hearing.deltas) ?? "stop", "stop");
+async function emitsText(delivery: Delivery): Promise<void> {
+  await drain(delivery);
+  assert.equal(textOf(delivery.deltas), delivery.said.pieces.join(""));
+  assert.equal(finishOf(delivery.deltas) ?? "stop", "stop");
 }
 
-async function drain(hearing: Delivery, each: (batch: readonly Delta[]) => void = () => {}): Promise<void> {
-  for (let batch = await hearing.next(); batch !== undefined; batch = await hearing.next()) each(batch);
+async function drain(delivery: Delivery, each: (batch: readonly Delta[]) => void = () => {}): Promise<void> {
+  for (let batch = await delivery.next(); batch !== undefined; batch = await delivery.next()) each(batch);
 }
 
-/** The value that a count stops at: only time can show that nothing more happens. */
+/** The value at which a count stops: only time can show that nothing more happens. */
 async function settled(count: () => number): Promise<number> {
   let last = count();
   for (let same = 0; same < 10;) {
@@ -278,7 +281,7 @@ function callsOf(deltas: readonly Delta[]): readonly unknown[] {
   for (const delta of deltas) {
     if (delta.type === "tool-call") {
       assert.equal(delta.kind ?? "function", "function");
-      assert.ok(!calls.has(delta.index), `Two calls have the number ${delta.index}.`);
+      assert.ok(!calls.has(delta.index), `Two calls have the index ${delta.index}.`);
       calls.set(delta.index, { callId: delta.callId, name: delta.name, arguments: "" });
     }
     if (delta.type !== "tool-arguments") continue;
@@ -291,10 +294,10 @@ function callsOf(deltas: readonly Delta[]): readonly unknown[] {
 
 type Changes = { readonly stream: boolean };
 
-/** `hear` is told how many characters were heard, and wakes who waits for that. */
+/** `receive` takes how many characters were received so far, and wakes those who wait for that many. */
 function createSaid(scenario: Scenario, changes: Changes = { stream: true }) {
   const waiting: { readonly characters: number; resolve(): void }[] = [];
-  let heardCharacters = 0;
+  let receivedCharacters = 0;
   const { reasoning = [], pieces = ["Hello, ", "world."], calls = [], failure, finish = "stop" } = script[scenario];
   const said: Said = {
     turn: toTurn(changes.stream, calls, reasoning.length > 0),
@@ -305,19 +308,19 @@ function createSaid(scenario: Scenario, changes: Changes = { stream: true }) {
     finish,
     failure,
     times: 64 * 1024,
-    heard(count) {
+    received(count) {
       const characters = pieces.slice(0, count).join("").length;
-      if (heardCharacters >= characters) return Promise.resolve();
+      if (receivedCharacters >= characters) return Promise.resolve();
       const { promise, resolve } = withResolvers();
       waiting.push({ characters, resolve });
       return promise;
     },
   };
-  function hear(characters: number): void {
-    heardCharacters = characters;
+  function receive(characters: number): void {
+    receivedCharacters = characters;
     for (const { resolve } of waiting.filter((one) => one.characters <= characters)) resolve();
   }
-  return { said, hear };
+  return { said, receive };
 }
 
 const script: Record<Scenario, Partial<Pick<Said, "reasoning" | "pieces" | "calls" | "failure" | "finish">>> = {

@@ -1,4 +1,7 @@
-/** Every config file on the page about adapters is right, as `portico check` judges it, and says what must be installed for it. */
+/**
+ * Every config file on the page about adapters is valid according to `portico check`, and the page says what to install
+ * for it.
+ */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +14,7 @@ import { makeFolder } from "../gateway.ts";
 
 const page = readFileSync(new URL("../../docs/adapters.md", import.meta.url), "utf8");
 
-/** Each part of the page that holds a config file: its heading, its words, the file. */
+/** Each section of the page that contains a config file: its heading, its text, the file. */
 const recipes = page
   .split(/^##+ /m)
   .map((part) => ({ name: part.split("\n", 1)[0] ?? "", words: part, file: /```json\n(.*?)```/s.exec(part)?.[1] }))
@@ -20,7 +23,7 @@ const recipes = page
 interface Checked {
   readonly code: number;
   readonly complaints: string;
-  /** What the file comes to. */
+  /** The effective configuration. */
   readonly effective: { readonly gateway: { readonly adapters: Readonly<Record<string, Adapter>> } };
 }
 
@@ -42,15 +45,15 @@ async function check(context: TestContext, text: string): Promise<Checked> {
     env: Object.fromEntries(names.map((name) => [name, `value-of-${name.toLowerCase()}-0123`])),
     print: (line) => void printed.push(line),
     complain: (line) => void complained.push(line),
-    probe: () => assert.fail("nobody is asked"),
+    probe: () => assert.fail("nothing may be probed"),
   };
-  // The packages, programs and files of the recipes are not on this machine.
+  // The packages, programs and files of the recipes are not installed here.
   const code = await run(["check", "--config", file], terminal, { ...runtime, tryAdapters: async () => [] });
   return { code, complaints: complained.join("\n"), effective: JSON.parse(printed.join("\n") || "null") };
 }
 
 suite("docs/adapters.md", () => {
-  test("there is a recipe for everything that a newcomer may have", () => {
+  test("the page has a recipe for every common provider", () => {
     assert.deepEqual(
       recipes.map(({ name }) => name),
       (
@@ -72,7 +75,7 @@ suite("docs/adapters.md", () => {
     });
   }
 
-  test("a key that is misspelt in a recipe would be noticed", async (context) => {
+  test("a misspelt key in a recipe is detected", async (context) => {
     const file = recipes.at(-1)?.file.replace('"fallback"', '"fallbck"') ?? "";
     const { code, complaints } = await check(context, file);
     assert.equal(code, 1);

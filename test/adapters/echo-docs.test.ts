@@ -22,7 +22,7 @@ suite("docs/echo.md", () => {
     assert.ok(examples.length >= 25);
   });
 
-  test("each code that ERROR knows is told by the page and fails with its own status", async () => {
+  test("each code of ERROR is listed on the page and fails with its own status", async () => {
     const [, list = ""] = /^`ERROR` knows ([^;]+);/m.exec(page) ?? [];
     const codes = [...list.matchAll(/`(\w+)`/g)].map(([, code]) => code);
     assert.equal(codes.length, 8);
@@ -97,14 +97,14 @@ async function say(text: string, settings: Settings): Promise<string> {
   }
   const joined = (type: Delta["type"]) =>
     deltas.map((delta) => (delta.type === type && "text" in delta ? delta.text : "")).join("");
-  let told = joined("text");
-  if (joined("refusal") !== "") told += `(refusal: ${joined("refusal")})`;
-  if (joined("reasoning") !== "") told = `(${joined("reasoning")}) ${told}`;
+  let written = joined("text");
+  if (joined("refusal") !== "") written += `(refusal: ${joined("refusal")})`;
+  if (joined("reasoning") !== "") written = `(${joined("reasoning")}) ${written}`;
   let calls = "";
   for (const delta of deltas) {
     if (delta.type === "tool-call") calls += `\n→ ${delta.name} `;
     if (delta.type === "tool-arguments") calls += delta.text;
   }
   const cut = deltas.some((delta) => delta.type === "finish" && delta.reason === "length") ? "…" : "";
-  return told + calls.slice(1) + cut + failure;
+  return written + calls.slice(1) + cut + failure;
 }

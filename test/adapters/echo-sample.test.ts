@@ -10,8 +10,8 @@ type Schema = Readonly<Record<string, unknown>>;
 
 const plain = { optional: false, told: new Map<string, string>() };
 
-function assertSample(schema: Schema, wish = plain): unknown {
-  const value = makeSample(schema, wish);
+function assertSample(schema: Schema, options = plain): unknown {
+  const value = makeSample(schema, options);
   assert.ok(Check(schema, value), `${JSON.stringify(value)} does not satisfy ${JSON.stringify(schema)}`);
   return value;
 }
@@ -42,7 +42,7 @@ suite("the sample of a JSON Schema", () => {
   for (const format of "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri url iri uri-reference iri-reference uri-template uuid json-pointer relative-json-pointer json-pointer-uri-fragment regex".split(
     " ",
   )) {
-    test(`has the format ${format}, also many times without repeating itself`, () => {
+    test(`has the format ${format}, also when many distinct values are needed`, () => {
       const items = { type: "string", format };
       assert.notEqual(assertSample(items), "text");
       assertSample({ type: "array", items, minItems: 20, uniqueItems: true });
@@ -74,21 +74,25 @@ suite("the sample of a JSON Schema", () => {
       { type: "object", properties: { next: { $ref: "#", nullable: true } }, required: ["next"] },
       { next: null },
     ],
-    ["takes the first constant", { enum: ["low", "high"] }, "low"],
+    ["takes the first value of an enum", { enum: ["low", "high"] }, "low"],
     ["takes the default when it fits", { type: "integer", default: 42 }, 42],
-    ["leaves a default that does not fit", { type: "integer", minimum: 3, default: 1 }, 3],
+    ["ignores a default that does not fit", { type: "integer", minimum: 3, default: 1 }, 3],
     ["takes an example", { type: "string", examples: ["Ada"] }, "Ada"],
     ["prefers a value to null", { type: ["null", "boolean"] }, true],
     [
-      "merges all of several",
+      "merges the parts of allOf",
       { allOf: [{ type: "number", minimum: 2.5 }, { type: "integer", multipleOf: 2 }, { multipleOf: 3 }] },
       6,
     ],
-    ["satisfies exactly one of several", { oneOf: [{ type: "integer" }, { type: "number" }] }, 0.5],
-    ["satisfies what is forbidden", { type: "integer", not: { const: 0 } }, 1],
-    ["has what an array must contain", { type: "array", items: { type: "integer" }, contains: { minimum: 5 } }, [5]],
+    ["satisfies exactly one part of oneOf", { oneOf: [{ type: "integer" }, { type: "number" }] }, 0.5],
+    ["avoids what 'not' forbids", { type: "integer", not: { const: 0 } }, 1],
     [
-      "keeps to fixed items",
+      "contains what an array must contain",
+      { type: "array", items: { type: "integer" }, contains: { minimum: 5 } },
+      [5],
+    ],
+    [
+      "follows prefixItems",
       { type: "array", prefixItems: [{ type: "string" }, { type: "boolean" }], items: false },
       ["text", true],
     ],
@@ -97,10 +101,10 @@ suite("the sample of a JSON Schema", () => {
       { type: "object", minProperties: 2, additionalProperties: { type: "integer" } },
       { property1: 0, property2: 0 },
     ],
-    ["knows decimals", { type: "number", multipleOf: 0.1, exclusiveMinimum: 0.3 }, 0.4],
+    ["supports decimal multiples", { type: "number", multipleOf: 0.1, exclusiveMinimum: 0.3 }, 0.4],
     ["counts down from a negative maximum", { type: "integer", exclusiveMaximum: -3 }, -4],
     [
-      "makes names that objects have by themselves",
+      "makes properties with names of built-in properties",
       JSON.parse('{"type":"object","properties":{"__proto__":{"const":1}},"required":["__proto__","constructor"]}'),
       JSON.parse('{"__proto__":1,"constructor":"text"}'),
     ],
@@ -114,7 +118,7 @@ suite("the sample of a JSON Schema", () => {
     });
   }
 
-  test("uses what was said of a property where the type allows it", () => {
+  test("uses the value given for a property where the type allows it", () => {
     const told = new Map([
       ["count", "3"],
       ["name", "3"],
@@ -141,19 +145,19 @@ suite("the sample of a JSON Schema", () => {
     });
   });
 
-  test("takes no value for one choice because another has a pattern", () => {
+  test("does not use an unchecked value for one choice because another has a pattern", () => {
     const choices = [{ type: "integer" }, { type: "string", pattern: "^[a-f]{3}$" }];
     assert.equal(assertSample({ anyOf: choices, default: "zzz" }), 0);
     const schema = { type: "object", properties: { a: { anyOf: choices } } };
     assert.deepEqual(assertSample(schema, { optional: false, told: new Map([["a", "zzz"]]) }), { a: 0 });
   });
 
-  test("never runs a pattern of the caller's", () => {
+  test("never runs a caller's pattern", () => {
     const string = { type: "string", pattern: "^(a+)+$", default: `${"a".repeat(60)}!` };
     makeSample({ allOf: [string, { pattern: "^(?:a|a)*$", minLength: 40 }] }, plain);
   });
 
-  test("of a schema that no value satisfies is an error", () => {
+  test("fails for a schema that no value satisfies", () => {
     for (const schema of [
       { allOf: [{ type: "string" }, { type: "null" }] },
       { type: "array", items: false, minItems: 1 },
@@ -163,7 +167,7 @@ suite("the sample of a JSON Schema", () => {
     }
   });
 
-  test("of a small schema that unfolds without measure comes quickly or is an error", () => {
+  test("is made quickly or fails for a small schema that expands exponentially", () => {
     const parts = Array.from({ length: 40 }, (_, index) => ({ $ref: `#/$defs/${index + 1}` }));
     const doubling = (keyword: string) =>
       Object.fromEntries(parts.map((part, index) => [index, { [keyword]: [part, part] }]));
@@ -174,7 +178,7 @@ suite("the sample of a JSON Schema", () => {
     });
   });
 
-  test("of a malformed schema is made as far as it can be understood", () => {
+  test("is made of a malformed schema as far as it can be read", () => {
     assert.equal(makeSample({ type: "string", minLength: "x" }, plain), "text");
     assert.equal(makeSample({ type: "string", pattern: "(" }, plain), "text");
     assert.equal(makeSample({ $ref: "elsewhere.json" }, plain), "text");
@@ -208,7 +212,7 @@ test("the sample of a pattern matches it", () => {
 
 const names = fc.constantFrom("a", "b", "c", "d");
 
-/** Schemas that some value satisfies, made of the keywords that people use. */
+/** Schemas that some value satisfies, made of common keywords. */
 const { schema: anySchema } = fc.letrec<{ schema: Schema; object: Schema }>((tie) => ({
   schema: fc.oneof(
     { maxDepth: 4, withCrossShrink: true },
@@ -279,7 +283,7 @@ function scalars(): fc.Arbitrary<Schema> {
   );
 }
 
-test("two long lists of values are held against each other in no time", () => {
+test("two long lists of values are intersected in linear time", () => {
   const values = (from: number) => Array.from({ length: 50_000 }, (_, index) => from + index);
   const types = (prefix: string) => Array.from({ length: 50_000 }, (_, index) => `${prefix}${index}`);
   const since = worked();

@@ -19,7 +19,7 @@ function turnOf(items: readonly Item[], settings: Partial<Settings> = {}): Turn 
   return { id: "resp_1", model: "echo", items, settings: { tools: [], ...settings }, stream: true };
 }
 
-async function hear(items: readonly Item[], settings: Partial<Settings> = {}, using = adapter): Promise<Delta[][]> {
+async function collect(items: readonly Item[], settings: Partial<Settings> = {}, using = adapter): Promise<Delta[][]> {
   const batches: Delta[][] = [];
   for await (const batch of using.stream(turnOf(items, settings), never)) batches.push([...batch]);
   return batches;
@@ -48,20 +48,20 @@ test("the echo adapter offers one model, echo", async () => {
   assert.deepEqual(await adapter.models?.(), ["echo"]);
 });
 
-test("words joined are the text exactly, in one batch when there is no delay", async () => {
+test("the words joined are exactly the text, in one batch without a delay", async () => {
   for (const text of ["  two  blanks\n\tand lines\n", "one", " ", "naïve 😀 — text", ""]) {
-    const batches = await hear([user(text)]);
+    const batches = await collect([user(text)]);
     assert.equal(batches.length, 1);
     assert.equal(textIn(batches[0]!), text);
   }
-  const [batch] = await hear([user("a b  c")]);
+  const [batch] = await collect([user("a b  c")]);
   assert.deepEqual(
     batch!.flatMap((delta) => (delta.type === "text" ? [delta.text] : [])),
     ["a ", "b  ", "c"],
   );
 });
 
-test("log probabilities are left out and told", async () => {
+test("log probabilities are left out and reported", async () => {
   const remarks: Remark[] = [];
   for (const topLogprobs of [undefined, 0])
     for await (const _ of adapter.stream(turnOf([user("hi")], { topLogprobs }), never, (remark) =>
@@ -70,43 +70,43 @@ test("log probabilities are left out and told", async () => {
   assert.deepEqual(remarks, [{ type: "left-out", what: "logprobs" }]);
 });
 
-test("a long text comes in several batches, so that its reader can keep up", async () => {
-  const batches = await hear([user("REPEAT 2500 word")]);
+test("a long text is emitted in several batches, so that its reader can keep up", async () => {
+  const batches = await collect([user("REPEAT 2500 word")]);
   assert.equal(batches.length, 3);
   assert.equal(textIn(batches.flat()).length, 2500 * 5 - 1);
 });
 
-test("with a delay each word is a batch of its own", async () => {
-  const batches = await hear([user("one two three")], {}, createEcho({ delay_ms: 1 }));
+test("each word is a batch of its own when there is a delay", async () => {
+  const batches = await collect([user("one two three")], {}, createEcho({ delay_ms: 1 }));
   assert.deepEqual(
     batches.map((batch) => textIn(batch)),
     ["one ", "two ", "three", ""],
   );
 });
 
-test("the last user message is answered, and nothing is invented without one", async () => {
+test("the last user message is answered, and without one the answer is empty", async () => {
   const talk = [user("first"), { type: "message", role: "assistant", content: "said" } as const, user("second")];
-  assert.equal(textIn((await hear(talk)).flat()), "second");
-  const [deltas] = await hear([{ type: "message", role: "system", content: "Be brief." }]);
+  assert.equal(textIn((await collect(talk)).flat()), "second");
+  const [deltas] = await collect([{ type: "message", role: "system", content: "Be brief." }]);
   assert.deepEqual(
     deltas!.map(({ type }) => type),
     ["usage", "finish"],
   );
 });
 
-test("images and files are told in brackets only when there is no text", async () => {
+test("images and files are named in brackets only when there is no text", async () => {
   const parts = [
     { type: "image", url: "https://example.com/cat.png" },
     { type: "file", name: "report.pdf", fileId: "file_1" },
     { type: "file", fileId: "file_2" },
   ] as const;
   const alone: Item = { type: "message", role: "user", content: parts };
-  assert.equal(textIn((await hear([alone])).flat()), "[image] [file report.pdf] [file]");
-  const told: Item = { type: "message", role: "user", content: [...parts, { type: "text", text: "look" }] };
-  assert.equal(textIn((await hear([told])).flat()), "look");
+  assert.equal(textIn((await collect([alone])).flat()), "[image] [file report.pdf] [file]");
+  const withText: Item = { type: "message", role: "user", content: [...parts, { type: "text", text: "look" }] };
+  assert.equal(textIn((await collect([withText])).flat()), "look");
 });
 
-test("after tool outputs it tells what the tools said, and follows the user's directives no more", async () => {
+test("echo answers tool outputs with their text, and no longer follows the user's directives", async () => {
   const items: Item[] = [
     user("FAIL after 0 weather news"),
     { type: "tool-call", kind: "function", callId: "1", name: "weather", arguments: "{}" },
@@ -115,33 +115,33 @@ test("after tool outputs it tells what the tools said, and follows the user's di
     { type: "tool-output", kind: "function", callId: "2", output: [{ type: "text", text: "all quiet" }] },
     { type: "message", role: "developer", content: "Be brief." },
   ];
-  const deltas = (await hear(items, { tools: [weather, news] })).flat();
+  const deltas = (await collect(items, { tools: [weather, news] })).flat();
   assert.equal(textIn(deltas), "tool said: sunny\ntool said: all quiet");
   assert.deepEqual(callsIn(deltas), []);
 });
 
 test("a tool that is not offered is not called, whatever the text says", async () => {
   const tools = [news];
-  const asked = await hear([user("CALL weather")], { tools });
+  const asked = await collect([user("CALL weather")], { tools });
   assert.deepEqual(callsIn(asked.flat()), []);
-  const demanded = await hear([user("CALL weather")], { tools, toolChoice: { type: "required" } });
+  const demanded = await collect([user("CALL weather")], { tools, toolChoice: { type: "required" } });
   assert.deepEqual(callsIn(demanded.flat()), [{ name: "news", text: "{}" }]);
 });
 
-test("tools are named by whole words, and called in the order in which they are named", async () => {
+test("tools are matched by whole words, and called in the order in which they are named", async () => {
   const tools = [weather, news];
-  const named = await hear([user("the news, then the weather!")], { tools });
+  const named = await collect([user("the news, then the weather!")], { tools });
   assert.deepEqual(
     callsIn(named.flat()).map(({ name }) => name),
     ["news", "weather"],
   );
   const [finish] = named.flat().slice(-1);
   assert.deepEqual(finish, { type: "finish", reason: "tool-calls" });
-  assert.deepEqual(callsIn((await hear([user("newspaper weather-vane")], { tools })).flat()), []);
+  assert.deepEqual(callsIn((await collect([user("newspaper weather-vane")], { tools })).flat()), []);
 });
 
 test("a call's arguments are streamed in several pieces", async () => {
-  const deltas = (await hear([user('CALL weather {"city":"Paris"}')], { tools: [weather] })).flat();
+  const deltas = (await collect([user('CALL weather {"city":"Paris"}')], { tools: [weather] })).flat();
   assert.ok(deltas.filter(({ type }) => type === "tool-arguments").length > 1);
   assert.deepEqual(callsIn(deltas), [{ name: "weather", text: '{"city":"Paris"}' }]);
 });
@@ -149,15 +149,15 @@ test("a call's arguments are streamed in several pieces", async () => {
 test("strict tools and formats have their optional properties filled in", async () => {
   const parameters = { type: "object", properties: { city: { type: "string" } } };
   for (const strict of [true, false]) {
-    const deltas = (await hear([user("weather")], { tools: [{ ...weather, parameters, strict }] })).flat();
+    const deltas = (await collect([user("weather")], { tools: [{ ...weather, parameters, strict }] })).flat();
     assert.equal(callsIn(deltas)[0]?.text, strict ? '{"city":"text"}' : "{}");
     const format = { type: "schema", name: "answer", schema: parameters, strict } as const;
-    assert.equal(textIn((await hear([user("hi")], { format })).flat()), strict ? '{"city": "text"}' : "{}");
+    assert.equal(textIn((await collect([user("hi")], { format })).flat()), strict ? '{"city": "text"}' : "{}");
   }
 });
 
-test("reasoning is told raw, or as a summary when one is asked for, and counts as output", async () => {
-  const raw = (await hear([user("why not")], { reasoningEffort: "high" })).flat();
+test("reasoning is emitted raw, or as a summary on request, and counts as output", async () => {
+  const raw = (await collect([user("why not")], { reasoningEffort: "high" })).flat();
   assert.equal(textIn(raw, "reasoning"), "thinking about: why not");
   assert.ok(raw.every((delta) => delta.type !== "reasoning" || delta.summary === undefined));
   assert.deepEqual(
@@ -167,19 +167,19 @@ test("reasoning is told raw, or as a summary when one is asked for, and counts a
       usage: { inputTokens: 2, cachedTokens: 0, outputTokens: 6, reasoningTokens: 4 },
     },
   );
-  const summed = (await hear([user("why")], { reasoningEffort: "high", reasoningSummary: "auto" })).flat();
+  const summed = (await collect([user("why")], { reasoningEffort: "high", reasoningSummary: "auto" })).flat();
   assert.ok(summed.every((delta) => delta.type !== "reasoning" || delta.summary === 0));
   for (const reasoningEffort of ["none", "minimal"]) {
-    assert.equal(textIn((await hear([user("why")], { reasoningEffort })).flat(), "reasoning"), "");
+    assert.equal(textIn((await collect([user("why")], { reasoningEffort })).flat(), "reasoning"), "");
   }
 });
 
-test("the limit on tokens counts reasoning, and an answer that just fits is not cut", async () => {
-  const finishOf = async (settings: Partial<Settings>) => (await hear([user("one two")], settings)).flat().at(-1);
+test("the token limit includes reasoning, and an answer that just fits is not cut off", async () => {
+  const finishOf = async (settings: Partial<Settings>) => (await collect([user("one two")], settings)).flat().at(-1);
   assert.deepEqual(await finishOf({ maxOutputTokens: 2 }), { type: "finish", reason: "stop" });
   assert.deepEqual(await finishOf({ maxOutputTokens: 1 }), { type: "finish", reason: "length" });
   const settings = { maxOutputTokens: 4, reasoningEffort: "low" };
-  assert.equal(textIn((await hear([user("one two")], settings)).flat()), "");
+  assert.equal(textIn((await collect([user("one two")], settings)).flat()), "");
   assert.deepEqual(await finishOf(settings), { type: "finish", reason: "length" });
 });
 
@@ -191,11 +191,11 @@ test("input tokens are the words of all items and of the instructions", async ()
     { type: "tool-call", kind: "function", callId: "1", name: "weather", arguments: '{"a": 1}' },
     { type: "tool-output", kind: "function", callId: "1", output: "nine" },
   ];
-  const usage = (await hear(items, { instructions: "ten eleven" })).flat().find((delta) => delta.type === "usage");
+  const usage = (await collect(items, { instructions: "ten eleven" })).flat().find((delta) => delta.type === "usage");
   assert.equal(usage?.usage.inputTokens, 12);
 });
 
-test("an abort ends a pending pause at once, with an error and no timer left", { timeout: 10_000 }, async () => {
+test("an abort ends a pending delay at once, with an error and no timer left", { timeout: 10_000 }, async () => {
   for (const [delayMs, text] of [
     [60_000, "one two"],
     [0, "SLEEP 600000 late"],
@@ -211,12 +211,12 @@ test("an abort ends a pending pause at once, with an error and no timer left", {
   }
 });
 
-test("a caller that has left already gets no word", async () => {
+test("a caller that has already disconnected gets no answer", async () => {
   const stream = adapter.stream(turnOf([user("hello")]), AbortSignal.abort());
   await assert.rejects(Promise.resolve(stream[Symbol.asyncIterator]().next()), { code: "client_closed" });
 });
 
-test("a reader that stops early leaves nothing behind", async () => {
+test("a reader that stops early leaves no timer behind", async () => {
   const before = activeTimers();
   for await (const batch of createEcho({ delay_ms: 1 }).stream(turnOf([user("one two three")]), never)) {
     assert.equal(textIn(batch), "one ");
@@ -225,25 +225,25 @@ test("a reader that stops early leaves nothing behind", async () => {
   assert.equal(activeTimers(), before);
 });
 
-test("a repetition beyond measure is refused as a bad request", async () => {
-  await assert.rejects(hear([user(`REPEAT 999999 ${"long ".repeat(10)}`)]), { code: "adapter_bad_request" });
+test("a REPEAT that is too long is refused as a bad request", async () => {
+  await assert.rejects(collect([user(`REPEAT 999999 ${"long ".repeat(10)}`)]), { code: "adapter_bad_request" });
 });
 
-test("a failure that passes tells when to try again", async () => {
+test("a temporary failure says when to retry", async () => {
   for (const code of ["adapter_rate_limit", "overloaded"]) {
-    await assert.rejects(hear([user(`ERROR ${code}`)]), { code, retryAfterSeconds: 1 });
+    await assert.rejects(collect([user(`ERROR ${code}`)]), { code, retryAfterSeconds: 1 });
   }
-  await assert.rejects(hear([user("FAIL before")]), { code: "adapter_error", retryAfterSeconds: undefined });
+  await assert.rejects(collect([user("FAIL before")]), { code: "adapter_error", retryAfterSeconds: undefined });
 });
 
-test("a custom tool called without input gets the whole text", async () => {
+test("a custom tool that is called without input gets the whole text", async () => {
   const tools = [{ type: "custom", name: "note" }] as const;
-  assert.deepEqual(callsIn((await hear([user("milk\nCALL note")], { tools })).flat()), [
+  assert.deepEqual(callsIn((await collect([user("milk\nCALL note")], { tools })).flat()), [
     { name: "note", text: "milk\nCALL note" },
   ]);
 });
 
-/** How often others had their turn while the work went on. */
+/** How often the event loop ran other work during this work. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   let next = setImmediate(function turn() {
@@ -258,19 +258,19 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-test("a long text holds nobody up: others have their turn every thousand words", async () => {
-  assert.ok((await turnsDuring(hear([user("ab ".repeat(20_000))]))) >= 19);
+test("a long text does not block the event loop: other work runs every thousand words", async () => {
+  assert.ok((await turnsDuring(collect([user("ab ".repeat(20_000))]))) >= 19);
 });
 
-test("a text full of directives holds nobody up either", async () => {
-  assert.ok((await turnsDuring(hear([user(`${"SLEEP 0 ".repeat(20_000)}word`)]))) >= 19);
+test("a text full of directives does not block the event loop", async () => {
+  assert.ok((await turnsDuring(collect([user(`${"SLEEP 0 ".repeat(20_000)}word`)]))) >= 19);
 });
 
-test("counting the words of a long talk lets others have their turn", async () => {
+test("counting the words of a long conversation does not block the event loop", async () => {
   assert.ok((await turnsDuring(countWords(Array.from({ length: 50 }, () => "a".repeat(100_000))))) >= 9);
 });
 
-test("a word is what stands between blanks of any script", async () => {
+test("words are separated by any Unicode white space", async () => {
   for (let code = 0; code < 0x10000; code += 1) {
     const text = `a${String.fromCharCode(code)}b`;
     if (/\s/.test(text) !== ((await countWords([text])) === 2)) assert.fail(`U+${code.toString(16)}`);
@@ -278,7 +278,7 @@ test("a word is what stands between blanks of any script", async () => {
   assert.equal(await countWords(["", " ", " one\n two ", "three"]), 3);
 });
 
-test("more calls may be asked for than a call can have arguments", async () => {
-  const [batch] = await hear([user("CALL weather {\n".repeat(250_000))], { tools: [weather], maxOutputTokens: 1 });
+test("a text may ask for more calls than a function can take arguments", async () => {
+  const [batch] = await collect([user("CALL weather {\n".repeat(250_000))], { tools: [weather], maxOutputTokens: 1 });
   assert.deepEqual(batch?.at(-1), { type: "finish", reason: "length" });
 });

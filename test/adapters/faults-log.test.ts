@@ -1,4 +1,4 @@
-/** What an upstream's failure leaves behind: an excerpt for the log, never one on the wire, and no secret in either. */
+/** What remains of an upstream's failure: an excerpt in the log, none on the wire, and no secret in either. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toLateness, toNetworkFailure } from "../../src/adapters/http/failure.ts";
@@ -9,7 +9,7 @@ import { type Script, answerJson, chunk, startUpstream } from "../upstream.ts";
 
 const apiKey = "upstream-key-0123456789";
 
-const scrubbed: readonly (readonly [said: string, told: string])[] = [
+const scrubbed: readonly (readonly [said: string, scrubbedText: string])[] = [
   [`Bad ${apiKey}.`, "Bad [secret]."],
   ["GET https://a.test/v1?key=abc123&alt=sse failed", "GET https://a.test/v1?key=[secret]&alt=sse failed"],
   ["https://a.test/?x=1&api_key=abc", "https://a.test/?x=1&api_key=[secret]"],
@@ -23,12 +23,12 @@ const scrubbed: readonly (readonly [said: string, told: string])[] = [
   ["AIzaSyA1234567890abcdefg", "[secret]"],
 ];
 
-test("secrets are taken out of what an upstream says: our own, those in URLs, and what looks like one", () => {
+test("secrets are removed from an upstream's text: configured ones, those in URLs, and what looks like one", () => {
   const scrub = createScrubber([apiKey]);
-  for (const [said, told] of scrubbed) assert.equal(scrub(said), told);
+  for (const [said, scrubbedText] of scrubbed) assert.equal(scrub(said), scrubbedText);
 });
 
-test("words that only look a little like secrets stay", () => {
+test("words that merely resemble secrets are kept", () => {
   const scrub = createScrubber([apiKey]);
   for (const said of [
     "max_tokens=4096 is too large; this model's maximum is 2048.",
@@ -40,7 +40,7 @@ test("words that only look a little like secrets stay", () => {
     assert.equal(scrub(said), said);
 });
 
-test("a long and hostile message is read in no time", () => {
+test("a long hostile message is scrubbed in linear time", () => {
   const scrub = createScrubber([apiKey]);
   for (const piece of ["sk-", "key=", "a://", "api key: ", "Bearer ", "x-", "Basic a"]) {
     const before = process.threadCpuUsage();
@@ -62,7 +62,7 @@ const answers: Readonly<Record<string, { readonly script: Script; readonly strea
 };
 
 for (const [what, { script, stream = false }] of Object.entries(answers)) {
-  test(`${what} instead of an answer is adapter_protocol: the log has how it begins, the caller does not`, async () => {
+  test(`${what} instead of an answer is adapter_protocol: the log has its beginning, the caller does not`, async () => {
     const failure = await failureOf(script, stream);
     assert.deepEqual([failure.code, failure.status], ["adapter_protocol", 502]);
     assert.doesNotMatch(failure.message, /private/);
@@ -72,13 +72,13 @@ for (const [what, { script, stream = false }] of Object.entries(answers)) {
   });
 }
 
-test("half a character within a stream is adapter_protocol, never a character put in its place", async () => {
+test("an incomplete character within a stream is adapter_protocol, and is never replaced", async () => {
   const bytes = Buffer.from(`data: ${JSON.stringify(chunk({ content: "é" }))}\n\n`);
   const half = Buffer.concat([bytes.subarray(0, bytes.indexOf("é") + 1), bytes.subarray(bytes.indexOf("é") + 2)]);
   assert.equal((await failureOf(send("text/event-stream", half), true)).code, "adapter_protocol");
 });
 
-test("every deadline names the option that sets it, and has a code of its own", () => {
+test("every timeout names the option that sets it, and has a code of its own", () => {
   for (const limit of ["connect", "first_byte", "idle", "total"] as const) {
     const { status, code, wireCode, message } = toLateness(limit, 40, "a.test:443");
     assert.deepEqual([status, code, wireCode], [504, "adapter_timeout", `adapter_${limit}_timeout`]);

@@ -1,4 +1,7 @@
-/** Every way in which an upstream can break, at every stage: what its caller reads, how soon, and that nothing of it is kept. */
+/**
+ * Every way in which an upstream can fail, at every stage: what the caller reads, how soon, and that nothing of it is
+ * stored.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
@@ -9,16 +12,16 @@ import { type Asked, type Fault, type Wire, all, beginning, goodHead, head, star
 
 const apiKey = "sk-upstream-secret-0123";
 const secrets = /upstream-secret|topsecret/;
-/** What an upstream's error says, with things that nobody should read. */
+/** The text of an upstream's error, with secrets that nobody may read. */
 const said = `Said by the upstream at https://models.test/v1?key=topsecret1&api_key=topsecret2 of ${apiKey}.`;
 
-/** A status and a code; 200 with a code: told inside the stream; 200 alone: answered. */
+/** A status and a code; 200 with a code: an error within the stream; 200 alone: answered. */
 type Outcome = readonly [status: number, code?: string];
 
 interface Row {
   /** An upstream that … */
   readonly does: string;
-  /** Which set of limits applies; patient ones unless told. */
+  /** Which set of limits applies; by default the generous ones. */
   readonly lane?: Lane;
   readonly fault?: Fault;
   readonly whole: Outcome;
@@ -105,7 +108,7 @@ const rows: readonly Row[] = [
   },
   {
     does: "answers with garbage",
-    fault: goOn(({ stream }) => (stream ? "data: {gar\n\n" : ",gar")),
+    fault: continueWith(({ stream }) => (stream ? "data: {gar\n\n" : ",gar")),
     whole: [502, "adapter_protocol"],
     stream: [200, "adapter_protocol"],
   },
@@ -116,19 +119,19 @@ const rows: readonly Row[] = [
   },
   {
     does: "ends too early",
-    fault: goOn(() => ""),
+    fault: continueWith(() => ""),
     whole: [502, "adapter_protocol"],
     stream: [200, "adapter_protocol"],
   },
   {
     does: "closes in the middle",
-    fault: goOn(() => "", openHalf),
+    fault: continueWith(() => "", openHalf),
     whole: [502, "adapter_error"],
     stream: [200, "adapter_error"],
   },
   {
     does: "cuts a character",
-    fault: goOn((asked) => cutCharacter(asked)),
+    fault: continueWith((asked) => cutCharacter(asked)),
     whole: [502, "adapter_protocol"],
     stream: [200, "adapter_protocol"],
   },
@@ -149,9 +152,9 @@ const matrices: readonly (readonly [Wire, readonly Endpoint[]])[] = [
 
 for (const [wire, fronts] of matrices) {
   test(`faults of an upstream that speaks ${wire}`, { concurrency: 8, timeout: 60_000 }, async (context) => {
-    const house = await startHouse(context, wire);
+    const runtime = await startRuntime(context, wire);
     const cells = rows.flatMap((row) =>
-      fronts.flatMap((on) => [false, true].map((stream) => ({ row, on, stream, ...house }))),
+      fronts.flatMap((on) => [false, true].map((stream) => ({ row, on, stream, ...runtime }))),
     );
     await Promise.all(cells.map((cell) => context.test(nameOf(cell), () => judge(cell))));
   });
@@ -161,7 +164,7 @@ interface Runtime {
   readonly address: string;
   readonly faulty: Awaited<ReturnType<typeof startFaulty>>;
   /** To be called when the caller of this text has read the beginning of its answer. */
-  readonly hear: (text: string) => void;
+  readonly noteReceived: (text: string) => void;
 }
 
 interface Cell extends Runtime {
@@ -173,35 +176,35 @@ interface Cell extends Runtime {
 function nameOf({ row, on, stream }: Cell): string {
   const [status, code] = stream ? row.stream : row.whole;
   const how =
-    code === undefined ? "answered" : status === 200 ? `told inside the stream: ${code}` : `${status} ${code}`;
+    code === undefined ? "answered" : status === 200 ? `reported within the stream: ${code}` : `${status} ${code}`;
   return `${on}, ${stream ? "streamed" : "whole"}: an upstream that ${row.does} is ${how}`;
 }
 
 async function judge(cell: Cell): Promise<void> {
-  const { row, on, stream, address, faulty, hear } = cell;
+  const { row, on, stream, address, faulty, noteReceived } = cell;
   const user = `${on} ${stream ? "streamed" : "whole"} ${row.does}`;
   const [status, code] = stream ? row.stream : row.whole;
   await tellWell(address, { on, say: `one ${user}`, more: { model: "well", user } });
 
   const text = `two ${user}`;
-  const wish = { on, stream, say: text, more: { model: row.does, user } };
+  const request = { on, stream, say: text, more: { model: row.does, user } };
   const askedAt = performance.now();
   const starvedMs = watchStarving();
-  const response = await fetch(address + paths[on], toRequest(wish));
+  const response = await fetch(address + paths[on], toRequest(request));
   let raw = "";
   for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
     raw += piece;
-    hear(text);
+    noteReceived(text);
   }
   const knownAt = performance.now();
   const waitedMs = starvedMs();
-  const heard = readAnswer(wish, response.status, response.headers, raw);
-  assert.deepEqual([heard.status, codeOf(heard.error, raw)], [status, code], raw);
+  const received = readAnswer(request, response.status, response.headers, raw);
+  assert.deepEqual([received.status, codeOf(received.error, raw)], [status, code], raw);
   if (code !== undefined) {
     const limitMs = { refused: 0, unresolved: 5_000, mute: lateMs }[String(row.lane)];
     const brokeAt = limitMs === undefined ? faulty.brokeAt(text) : askedAt + limitMs;
     const tookMs = knownAt - brokeAt - waitedMs;
-    assert.ok(tookMs < 1000, `the caller knew ${tookMs} ms after it broke`);
+    assert.ok(tookMs < 1000, `the caller knew ${tookMs} ms after the failure`);
   }
   assert.doesNotMatch(raw, secrets);
   assert.equal(response.headers.get("retry-after"), status === 429 || status === 503 ? "1" : null);
@@ -212,7 +215,7 @@ async function judge(cell: Cell): Promise<void> {
   assert.deepEqual(shown, [`user: one ${user}`, "assistant: well", ...kept, `user: three ${user}`]);
 }
 
-/** How long this process wanted to run and was not let, since then: the machine's doing, and not the gateway's. */
+/** For how long this process was ready to run but was not scheduled: time that the machine took, not the gateway. */
 function watchStarving(): () => number {
   const stepMs = 20;
   const { user, system } = process.cpuUsage();
@@ -229,23 +232,23 @@ function watchStarving(): () => number {
   };
 }
 
-/** The code of the error itself; the one of a failed response is one of the few that its wire knows. */
+/** The code of the error itself; that of a failed response is one of the few that its wire defines. */
 function codeOf(error: Readonly<Record<string, unknown>> | undefined, raw: string): unknown {
   const [, event] = /^event: error\ndata: (.*)$/m.exec(raw) ?? [];
   return event === undefined ? error?.["code"] : (JSON.parse(event) as { error: { code: string } }).error.code;
 }
 
-async function startHouse(context: TestContext, wire: Wire): Promise<Runtime> {
-  const hearing = new Map<string, PromiseWithResolvers<void>>();
-  const hearingOf = (text: string): PromiseWithResolvers<void> => {
-    const known = hearing.get(text) ?? Promise.withResolvers<void>();
-    hearing.set(text, known);
+async function startRuntime(context: TestContext, wire: Wire): Promise<Runtime> {
+  const receipts = new Map<string, PromiseWithResolvers<void>>();
+  const receiptOf = (text: string): PromiseWithResolvers<void> => {
+    const known = receipts.get(text) ?? Promise.withResolvers<void>();
+    receipts.set(text, known);
     return known;
   };
   const faults = new Map(rows.map(({ does, fault }) => [does, fault]));
   const faulty = await startFaulty(
     (model) => faults.get(model),
-    (text) => hearingOf(text).promise,
+    (text) => receiptOf(text).promise,
   );
   context.after(() => faulty[Symbol.asyncDispose]());
   const mute = await startMute(context);
@@ -265,10 +268,10 @@ async function startHouse(context: TestContext, wire: Wire): Promise<Runtime> {
     default_adapter: "patient",
     models: Object.fromEntries(rows.map(({ does, lane = "patient" }) => [does, lane])),
   });
-  return { address, faulty, hear: (text) => hearingOf(text).resolve() };
+  return { address, faulty, noteReceived: (text) => receiptOf(text).resolve() };
 }
 
-/** Takes connections and never says a word. */
+/** Accepts connections and never sends anything. */
 async function startMute(context: TestContext): Promise<{ readonly port: number; close(): Promise<void> }> {
   const sockets: Socket[] = [];
   const server = createServer((socket) => void sockets.push(socket.on("error", () => {}).resume()));
@@ -291,12 +294,12 @@ function half(asked: Asked): string {
   return goodHead(asked) + beginning(asked);
 }
 
-/** Only a body that comes in chunks tells its end from a loss; any other ends with the connection. */
+/** Only with a chunked body can the end be distinguished from a lost connection; any other body ends with the connection. */
 function openHead(asked: Asked): string {
   return goodHead(asked).replace("connection: close", "transfer-encoding: chunked");
 }
 
-/** The beginning of a chunk that promises more. */
+/** The beginning of a chunk that announces more. */
 function openHalf(asked: Asked): string {
   return `${openHead(asked)}fff\r\n${beginning(asked)}`;
 }
@@ -305,7 +308,7 @@ function reset(after: (asked: Asked) => string): Fault {
   return async (asked) => {
     const text = after(asked);
     if (text !== "") await new Promise((resolve) => asked.socket.write(text, resolve));
-    if (text.length > openHead(asked).length) await asked.heard;
+    if (text.length > openHead(asked).length) await asked.received;
     asked.socket.resetAndDestroy();
   };
 }
@@ -317,11 +320,11 @@ function hang(after: (asked: Asked) => string): Fault {
   };
 }
 
-/** Begins well, and goes on badly when the beginning was heard. */
-function goOn(rest: (asked: Asked) => string | Buffer, begin: (asked: Asked) => string = half): Fault {
+/** Begins well, and continues badly when the beginning was received. */
+function continueWith(rest: (asked: Asked) => string | Buffer, begin: (asked: Asked) => string = half): Fault {
   return async (asked) => {
     asked.socket.write(begin(asked));
-    await asked.heard;
+    await asked.received;
     asked.socket.end(rest(asked));
   };
 }

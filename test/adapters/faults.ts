@@ -1,4 +1,6 @@
-/** An upstream that breaks in every way it can: bare sockets, so that every byte and every end is the test's own. */
+/**
+ * An upstream that fails in every possible way, on bare sockets, so that the test controls every byte and every end.
+ */
 import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
 
@@ -9,27 +11,30 @@ export interface Asked {
   readonly wire: Wire;
   readonly stream: boolean;
   readonly model: string;
-  /** What it was shown, as `role: text`. */
+  /** The messages that it received, as `role: text`. */
   readonly shown: readonly string[];
   readonly socket: Socket;
   /** Resolves when the caller has read the beginning of its answer; at once when it waits for a whole one. */
-  readonly heard: Promise<void>;
+  readonly received: Promise<void>;
 }
 
-/** Breaks; the number is how many milliseconds from the question on the gateway may take to notice, if it is a matter of time. */
+/**
+ * Fails; the number is how many milliseconds after the request the gateway may take to notice, if it is a matter of
+ * time.
+ */
 export type Fault = (asked: Asked) => number | void | Promise<void>;
 
 export interface Faulty extends AsyncDisposable {
   readonly port: number;
   readonly asked: readonly Asked[];
-  /** When what went wrong with the turn of this text was there to be noticed. */
+  /** When the failure of the turn with this text could be noticed. */
   brokeAt(text: string): number;
 }
 
 /** Answers models that have no fault with the word `well`. */
 export async function startFaulty(
   faultOf: (model: string) => Fault | undefined,
-  heardBy: (text: string) => Promise<void>,
+  receivedBy: (text: string) => Promise<void>,
 ): Promise<Faulty> {
   const asked: Asked[] = [];
   const moments = new Map<string, number>();
@@ -58,7 +63,7 @@ export async function startFaulty(
       const { model, stream = false } = body;
       const shown = (body.messages ?? body.input ?? []).map(({ role, content }) => `${role}: ${textOf(content)}`);
       const text = shown.at(-1)?.replace("user: ", "") ?? "";
-      const one = { wire, stream, model, shown, socket, heard: stream ? heardBy(text) : Promise.resolve() };
+      const one = { wire, stream, model, shown, socket, received: stream ? receivedBy(text) : Promise.resolve() };
       asked.push(one);
       void answer(one);
     });
@@ -97,18 +102,18 @@ export function head(type: string, status = 200, more = ""): string {
   return `HTTP/1.1 ${status} Said\r\ncontent-type: ${type}\r\nconnection: close\r\n${more}\r\n`;
 }
 
-/** The head of an answer that goes well. */
+/** The head of a good answer. */
 export function goodHead({ stream }: Asked): string {
   return head(stream ? "text/event-stream" : "application/json");
 }
 
-/** A piece of the answer: an event, or as much of a document as is not yet the whole. */
+/** A piece of the answer: an event, or a document without its end. */
 export function beginning(asked: Asked, text = "well"): string {
   const event = asked.wire === "chat" ? chunk({ content: text }, null) : delta(text);
   return asked.stream ? event : whole(asked, text).slice(0, -20);
 }
 
-/** All of the answer. */
+/** The whole answer. */
 export function all(asked: Asked, text = "well"): string {
   if (!asked.stream) return whole(asked, text);
   const end = asked.wire === "chat" ? `${chunk({}, "stop")}data: [DONE]\n\n` : `${completed(text)}data: [DONE]\n\n`;

@@ -1,4 +1,4 @@
-/** What the upstream client makes of odd codes and odd pieces, without a socket. */
+/** How the upstream client handles unusual error codes and chunks, without a socket. */
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { test } from "node:test";
@@ -7,12 +7,12 @@ import { toNetworkFailure } from "../../src/adapters/http/failure.ts";
 import { readWhole } from "../../src/adapters/http/whole.ts";
 import { certificate } from "../certificate.ts";
 
-test("a failure whose code is a word that every object knows is told like any unknown one", () => {
+test("a failure whose code is the name of a built-in property is reported like any unknown one", () => {
   const failure = toNetworkFailure(Object.assign(new Error("x"), { code: "constructor" }), "127.0.0.1:80");
   assert.equal(failure.message, "The upstream at 127.0.0.1:80 cannot be reached (constructor).");
 });
 
-test("a certificate for other names is told with them, and one that is out of time as such", () => {
+test("a certificate for other names is reported with those names, and an expired one as such", () => {
   const error = checkServerIdentity("models.example", new X509Certificate(certificate).toLegacyObject());
   assert.ok(error !== undefined);
   assert.equal(
@@ -28,7 +28,7 @@ test("a certificate for other names is told with them, and one that is out of ti
   );
 });
 
-test("an answer may arrive in more pieces at once than a call can have arguments", async () => {
+test("an answer may arrive in more chunks at once than a function can take arguments", async () => {
   const piece = Buffer.from("x");
   const batches = [Array.from({ length: 250_000 }, () => piece)];
   const pull = () => Promise.resolve(batches.shift());

@@ -48,7 +48,7 @@ function failsWith(code: string, wireCode = code, message = /./) {
   };
 }
 
-/** A server that takes connections and never says a word. */
+/** A server that accepts connections and never sends anything. */
 async function startMute() {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {
@@ -70,7 +70,7 @@ async function startMute() {
   };
 }
 
-test("a connection is kept and used again", async () => {
+test("a connection is kept alive and used again", async () => {
   await using server = await startUpstream(answerJson({ ok: true }));
   await using upstream = connectTo(server.url);
   for (let round = 0; round < 5; round++) {
@@ -80,7 +80,7 @@ test("a connection is kept and used again", async () => {
   assert.equal(server.sockets.length, 1);
 });
 
-test("an answer left at its end keeps its connection, an answer left in the middle loses it", async () => {
+test("an answer that is left at its end keeps its connection, and one left earlier loses it", async () => {
   await using server = await startUpstream((_, response) => void response.write("first"));
   await using upstream = connectTo(server.url);
   const middle = await upstream.send(get, never);
@@ -101,7 +101,7 @@ test("an answer left at its end keeps its connection, an answer left in the midd
   assert.equal(server.sockets.length, 2);
 });
 
-test("a thousand exchanges run side by side, none waits for another", async () => {
+test("a thousand exchanges run in parallel, and none waits for another", async () => {
   const waiting: (() => void)[] = [];
   await using server = await startUpstream((_, response) => {
     waiting.push(() => response.end("done"));
@@ -112,7 +112,7 @@ test("a thousand exchanges run side by side, none waits for another", async () =
   assert.ok(answers.every((answer) => answer === "done"));
 });
 
-test("all that arrived since the last pull is handed over together", async () => {
+test("everything that arrived since the last pull is returned together", async () => {
   await using server = await startUpstream((_, response) => {
     for (let piece = 0; piece < 20; piece++) response.write(`piece ${piece};`);
     response.end();
@@ -151,16 +151,16 @@ test("bytes that nobody pulls stay with the upstream", async () => {
   await using upstream = connectTo(server.url, { idleMs: 300 });
   const response = await upstream.send(get, never);
   channel("undici:client:connected").unsubscribe(remember);
-  // The upstream has stalled for good when nothing moves for many turns of the loop.
+  // The upstream has stalled for good when nothing moves for many rounds of the event loop.
   for (let quiet = 0, seen = -1; quiet < 500; quiet++) {
     await nextTurn();
     if (socket!.bytesRead !== seen || !stalled) quiet = 0;
     seen = socket!.bytesRead;
   }
   assert.ok(socket!.bytesRead < 2 * 1024 * 1024, `${socket!.bytesRead} bytes were read`);
-  // A reader that takes its time is no idle upstream.
-  const patience = performance.now() + 400;
-  while (performance.now() < patience) await nextTurn();
+  // A slow reader does not make the upstream idle.
+  const waitUntil = performance.now() + 400;
+  while (performance.now() < waitUntil) await nextTurn();
   let bytes = 0;
   for (let batch = await response.pull(); batch !== undefined; batch = await response.pull()) {
     for (const buffer of batch) bytes += buffer.length;
@@ -170,7 +170,7 @@ test("bytes that nobody pulls stay with the upstream", async () => {
 
 test("an abort while connecting closes the socket at once", async () => {
   await using mute = await startMute();
-  // TLS never comes about with a server that says nothing.
+  // The TLS handshake never completes with a server that sends nothing.
   await using upstream = connectTo(`https://127.0.0.1:${mute.port}`);
   const caller = new AbortController();
   const sent = upstream.send(get, caller.signal);
@@ -197,7 +197,7 @@ test("an abort in the middle of an answer closes the socket at once", async () =
   await closesAtOnce(server.sockets[0]!, caller, response.pull());
 });
 
-test("a caller who has left before is not sent for", async () => {
+test("a request whose caller has already disconnected is not sent", async () => {
   await using server = await startUpstream();
   await using upstream = connectTo(server.url);
   await assert.rejects(upstream.send(get, AbortSignal.abort()), failsWith("client_closed"));
@@ -239,7 +239,7 @@ test("silence in the middle of an answer is an idle timeout", async () => {
   await assert.rejects(response.pull(), failsWith("adapter_timeout", "adapter_idle_timeout"));
 });
 
-test("what came while we were held up ourselves is no silence", async () => {
+test("data that arrived while the gateway itself was blocked does not count as silence", async () => {
   let answer: ServerResponse | undefined;
   await using server = await startUpstream((_, response) => {
     answer = response;
@@ -253,7 +253,7 @@ test("what came while we were held up ourselves is no silence", async () => {
   assert.equal(await textOf(response), "second");
 });
 
-test("what was whole while we were held up ourselves did not take too long", async () => {
+test("an answer that was complete while the gateway itself was blocked is not too late", async () => {
   const words = "x".repeat(200_000);
   let answer: ServerResponse | undefined;
   await using server = await startUpstream((_, response) => {
@@ -268,7 +268,7 @@ test("what was whole while we were held up ourselves did not take too long", asy
   assert.equal(await textOf(response), words);
 });
 
-test("an answer that goes on for too long is a total timeout, however busy it is", async () => {
+test("an answer that takes too long is a total timeout, even while it makes progress", async () => {
   await using server = await startUpstream((_, response) => {
     const timer = setInterval(() => response.write("more"), 5);
     response.on("close", () => clearInterval(timer));
@@ -278,14 +278,14 @@ test("an answer that goes on for too long is a total timeout, however busy it is
   await assert.rejects(textOf(response), failsWith("adapter_timeout", "adapter_total_timeout"));
 });
 
-test("an answer larger than allowed is not read", async () => {
+test("an answer larger than allowed is refused", async () => {
   await using server = await startUpstream((_, response) => void response.end("x".repeat(5000)));
   await using upstream = connectTo(server.url);
   const response = await upstream.send(get, never);
   await assert.rejects(readWhole(response, 4000), failsWith("adapter_protocol", "adapter_answer_too_large"));
 });
 
-test("a refused connection, a lost one and an unknown name say so, and where", async () => {
+test("a refused connection, a lost one and an unknown host are reported with the address", async () => {
   const gone = await startUpstream();
   await gone.close();
   await using refused = connectTo(gone.url);
@@ -310,7 +310,7 @@ test("a refused connection, a lost one and an unknown name say so, and where", a
   await assert.rejects(unknown.send(get, never), failsWith("adapter_error", "adapter_error", /nowhere\.invalid:80/));
 });
 
-test("a lost connection still hands over what had arrived", async () => {
+test("a lost connection still delivers what had arrived", async () => {
   await using server = await startUpstream((_, response) => {
     response.write("first", () => response.socket!.destroy());
   });
@@ -320,14 +320,14 @@ test("a lost connection still hands over what had arrived", async () => {
   await assert.rejects(response.pull(), failsWith("adapter_error"));
 });
 
-test("a head that was heard is told, even if its connection is lost before anybody goes on", async () => {
+test("a response head that was received is delivered, even if its connection is lost before it is read", async () => {
   const controller = { paused: false, resume() {}, pause() {}, abort() {} } as unknown as Dispatcher.DispatchController;
   const route: Route = {
-    dispatch(_request, hearer) {
-      hearer.onRequestStart?.(controller, {});
-      hearer.onResponseStart?.(controller, 503, {});
-      hearer.onResponseData?.(controller, Buffer.from("busy"));
-      hearer.onResponseError?.(controller, new Error("lost"));
+    dispatch(_request, handler) {
+      handler.onRequestStart?.(controller, {});
+      handler.onResponseStart?.(controller, 503, {});
+      handler.onResponseData?.(controller, Buffer.from("busy"));
+      handler.onResponseError?.(controller, new Error("lost"));
       return undefined;
     },
     destroy: async () => {},
@@ -339,33 +339,33 @@ test("a head that was heard is told, even if its connection is lost before anybo
   await assert.rejects(response.pull(), failsWith("adapter_error"));
 });
 
-test("answers that come at the same time go on side by side", async () => {
+test("answers that arrive at the same time are read in parallel", async () => {
   await using server = await startUpstream((_, response) => {
     response.end("word");
   });
   await using upstream = connectTo(server.url);
   const steps: string[] = [];
-  async function hear(name: string): Promise<void> {
+  async function exchange(name: string): Promise<void> {
     const response = await upstream.send(get, never);
     steps.push(`head ${name}`);
     await response.pull();
     steps.push(`word ${name}`);
   }
   // The first ones open the connections.
-  await Promise.all([hear("a"), hear("b")]);
+  await Promise.all([exchange("a"), exchange("b")]);
   steps.length = 0;
-  await Promise.all([hear("a"), hear("b")]);
+  await Promise.all([exchange("a"), exchange("b")]);
   assert.deepEqual(steps, ["head a", "head b", "word a", "word b"]);
 });
 
-test("a server that speaks no HTTP is a protocol error", async () => {
+test("a server that does not speak HTTP is a protocol error", async () => {
   await using other = await startMute();
   other.server.on("connection", (socket: Socket) => socket.once("data", () => socket.write("SSH-2.0-hello\r\n")));
   await using upstream = connectTo(`http://127.0.0.1:${other.port}`);
   await assert.rejects(upstream.send(get, never), failsWith("adapter_protocol"));
 });
 
-test("a server without a certificate that we trust, or without TLS, is named as such", async () => {
+test("a server without TLS is reported with a hint to use http://", async () => {
   await using server = await startUpstream();
   await using upstream = connectTo(server.url.replace("http:", "https:"));
   await assert.rejects(
@@ -374,7 +374,7 @@ test("a server without a certificate that we trust, or without TLS, is named as 
   );
 });
 
-test("a unix socket is an upstream like any other, with a path of its own", async () => {
+test("a unix socket is an upstream like any other, with its own path", async () => {
   const path = join(tmpdir(), `portico-${process.pid}.sock`);
   await using server = await startUpstream(answerJson("hello"), path);
   await using upstream = connectTo(`unix:${path}:/v1`);
@@ -382,7 +382,7 @@ test("a unix socket is an upstream like any other, with a path of its own", asyn
   assert.equal(server.received[0]?.path, "/v1/x");
 });
 
-test("a base URL keeps its path and its query, and is named without either", () => {
+test("a base URL keeps its path and its query, and is named without them", () => {
   assert.deepEqual(readTarget("https://models.example/openai/v1/?api-version=2"), {
     origin: "https://models.example",
     socketPath: undefined,
@@ -423,7 +423,7 @@ async function startProxy(port: number) {
   };
 }
 
-test("a proxy of the options carries every request", async () => {
+test("a proxy in the options carries every request", async () => {
   await using server = await startUpstream(answerJson("over the proxy"));
   await using proxy = await startProxy(server.port);
   await using upstream = connectTo("http://model.test/v1", { proxy: proxy.url });
@@ -431,7 +431,7 @@ test("a proxy of the options carries every request", async () => {
   assert.deepEqual(proxy.seen, ["GET http://model.test/v1/x"]);
 });
 
-test("a proxy of the environment is used, but for the hosts that NO_PROXY names and for loopback", async () => {
+test("a proxy in the environment is used, except for loopback and the hosts in NO_PROXY", async () => {
   await using server = await startUpstream(answerJson("straight"));
   await using proxy = await startProxy(server.port);
   const environment = { HTTP_PROXY: proxy.url, NO_PROXY: "other.invalid" };
@@ -446,14 +446,14 @@ test("a proxy of the environment is used, but for the hosts that NO_PROXY names 
   assert.deepEqual(proxy.seen, ["GET http://model.test/x"]);
 });
 
-test("an https upstream is reached by a tunnel, and a proxy that refuses it is named", async () => {
+test("an https upstream is reached through a tunnel, and a proxy that refuses it is named", async () => {
   await using proxy = await startProxy(0);
   await using upstream = connectTo("https://model.test/v1", { environment: { https_proxy: proxy.url } });
   await assert.rejects(upstream.send(get, never), failsWith("adapter_error", "adapter_error", /proxy/));
   assert.deepEqual(proxy.seen, ["CONNECT model.test:443"]);
 });
 
-test("events are split on blank lines of either kind; comments, other fields and a missing blank are borne", () => {
+test("events are split on blank lines of either kind; comments, other fields and a missing blank are tolerated", () => {
   const reader = createEventReader(1000);
   const read = (text: string) => reader.read([Buffer.from(text)]);
   assert.deepEqual(read(": hello\n\ndata: a\n\ndata:b\r\n\r\nevent: x\nid: 1\ndata: c\ndata:  d\n\n"), [
@@ -467,13 +467,13 @@ test("events are split on blank lines of either kind; comments, other fields and
   assert.deepEqual(reader.end(), ["f"]);
 });
 
-test("an event without an end is not kept for ever", () => {
+test("an event without an end is refused beyond its size limit", () => {
   const reader = createEventReader(100);
   reader.read([Buffer.from(`data: ${"x".repeat(90)}`)]);
   assert.throws(() => reader.read([Buffer.from("xxxxx")]), failsWith("adapter_protocol"));
 });
 
-test("a mark of the byte order before the first event is no part of it, and an event without data is none", () => {
+test("a byte order mark before the first event is skipped, and an event without data is ignored", () => {
   for (const bytes of [1, 2, 64]) {
     const reader = createEventReader(1024);
     const stream = Buffer.from("\ufeffdata: one\n\ndata:\n\ndata: \n\ndata: \ufefftwo\n\n");

@@ -1,4 +1,4 @@
-/** Adapters as the gateway makes them, from options in which only what matters is said. */
+/** Adapters as the gateway creates them, from options of which only the relevant ones are given. */
 import { createAiSdk as makeAiSdk } from "../../src/adapters/ai-sdk/index.ts";
 import { options as aiSdkOptions } from "../../src/adapters/ai-sdk/options.ts";
 import { createCommand as makeCommand } from "../../src/adapters/command/index.ts";

@@ -1,4 +1,6 @@
-/** Much of something in one turn or one answer: an adapter takes a time that grows with it, and lets others go on meanwhile. */
+/**
+ * Very much of something in one turn or one answer: an adapter takes linear time, and does not block the event loop.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as breathe } from "node:timers/promises";
@@ -12,14 +14,14 @@ import type { Item, Part } from "../../src/core/item.ts";
 import type { JsonSchema, Tool } from "../../src/core/turn.ts";
 import { worked } from "../worked.ts";
 
-/** What takes longer looks at all of something for each of something else. */
+/** Quadratic work takes longer. */
 const boundMs = 2_000;
 
 function many<T>(count: number, make: (index: number) => T): T[] {
   return Array.from({ length: count }, (_, index) => make(index));
 }
 
-/** The longest that anybody else had to wait for the thread's own work while the echo answered, in ms. */
+/** The longest time in ms for which echo's work blocked the event loop while it answered. */
 async function longestWait(content: string, tools: readonly Tool[]): Promise<number> {
   const turn = { id: "resp_1", model: "echo", settings: { tools }, stream: true };
   const items = [{ type: "message", role: "user", content }] as const;
@@ -53,7 +55,7 @@ const texts: readonly (readonly [what: string, text: string, tools: readonly Too
     many(4_000, (index) => ({ type: "function", name: `f${index}_` })),
   ],
   [
-    "a long word in which a tool's name stands over and over",
+    "a long word that contains a tool's name many times",
     "xa".repeat(100_000),
     many(4_000, (index) => ({ type: "function", name: `a${"-".repeat(index % 2)}` })),
   ],
@@ -61,18 +63,18 @@ const texts: readonly (readonly [what: string, text: string, tools: readonly Too
 ];
 
 for (const [what, text, tools] of texts) {
-  test(`the echo lets others go on: ${what}`, async () => {
+  test(`echo does not block the event loop: ${what}`, async () => {
     let waited = await longestWait(text, tools);
-    // A collection of garbage may fall into one try; work that holds others up falls into each.
+    // Garbage collection may fall into one try; blocking work falls into each.
     for (let again = 0; again < 2 && waited >= 400; again++) waited = Math.min(waited, await longestWait(text, tools));
-    assert.ok(waited < 400, `somebody waited for ${Math.round(waited)} ms`);
+    assert.ok(waited < 400, `the event loop was blocked for ${Math.round(waited)} ms`);
   });
 }
 
 const refusal = { code: "adapter_bad_request", message: "The JSON Schema is too large for the echo adapter." };
 const plain = { optional: false, told: new Map<string, string>() };
 
-test("a schema with thousands of properties has its sample in no time", () => {
+test("a sample of a schema with thousands of properties is made in linear time", () => {
   const since = worked();
   assert.equal(Object.keys(makeSample(wide(6_000), plain) as object).length, 6_000);
   assert.ok(worked() - since < boundMs);
@@ -80,16 +82,13 @@ test("a schema with thousands of properties has its sample in no time", () => {
 
 const schemas: readonly (readonly [what: string, make: () => JsonSchema])[] = [
   ["more properties than can be made", () => wide(100_000)],
+  ["100,000 parts in allOf", () => ({ allOf: many(100_000, (index) => ({ required: [`p${index}`] })) })],
   [
-    "parts without number that must hold together",
-    () => ({ allOf: many(100_000, (index) => ({ required: [`p${index}`] })) }),
-  ],
-  [
-    "parts that make each other longer",
+    "parts of allOf that grow when merged",
     () => ({ allOf: many(99, (part) => ({ required: many(2_500, (n) => `${part} ${n}`) })) }),
   ],
   [
-    "a chain of references without end",
+    "a very long chain of references",
     () => ({
       $ref: "#/$defs/d0",
       $defs: Object.fromEntries(many(20_000, (index) => [`d${index}`, { $ref: `#/$defs/d${index + 1}` }])),
@@ -98,7 +97,7 @@ const schemas: readonly (readonly [what: string, make: () => JsonSchema])[] = [
 ];
 
 for (const [what, make] of schemas) {
-  test(`a schema is refused at once for its length: ${what}`, () => {
+  test(`a schema that is too large is refused at once: ${what}`, () => {
     const schema = make();
     const since = worked();
     assert.throws(() => makeSample(schema, plain), refusal);
@@ -106,7 +105,7 @@ for (const [what, make] of schemas) {
   });
 }
 
-test("an upstream that makes very many calls in one answer is heard in no time", () => {
+test("very many calls in one answer are read in linear time", () => {
   const deltas: Delta[] = [];
   const reader = createCallReader(() => false);
   const since = worked();
@@ -119,7 +118,7 @@ test("an upstream that makes very many calls in one answer is heard in no time",
 
 const limits = { maxBytes: 1_000, timeoutMs: 1_000, allowPrivate: false };
 
-test("a message, or what a tool gave back, may have any number of parts", () => {
+test("a message, or a tool's output, may have any number of parts", () => {
   const count = 200_000;
   const texts = many(count, (): Part => ({ type: "text", text: "word" }));
   const pictures = many(count, (): Part => ({ type: "image", url: "data:image/png;base64,AA==" }));
@@ -132,7 +131,7 @@ test("a message, or what a tool gave back, may have any number of parts", () => 
   assert.deepEqual(lengths, [count + 1, 1, count + 1]);
 });
 
-test("a request that names its pictures over and over is looked through once for all that are fetched", async () => {
+test("a request that repeats its image URLs is searched once for all of them", async () => {
   const urls = many(200, (index) => `http://127.0.0.1/${index}.png`);
   const content = [...urls, ...many(60_000, () => urls[0])].map((url) => ({ type: "image", url }) as const);
   const items: readonly Item[] = [{ type: "message", role: "user", content }];

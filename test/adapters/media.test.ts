@@ -1,4 +1,4 @@
-/** Media by their URLs: what is fetched, and what is refused before a byte of it is. */
+/** Media given by URL: what is fetched, and what is refused before any byte is read. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
@@ -17,7 +17,7 @@ const own: MediaLimits = { ...usual, allowPrivate: ["127.0.0.1"] };
 /** The type as it is declared. */
 const asDeclared = (type: string): string => type || "text/plain";
 
-/** A server on 127.0.0.1 that remembers what it was asked for. */
+/** A server on 127.0.0.1 that records what it was asked for. */
 async function startServer(context: TestContext, listener: RequestListener) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -33,7 +33,7 @@ async function startServer(context: TestContext, listener: RequestListener) {
   return { port, url: `http://127.0.0.1:${port}`, asked };
 }
 
-/** Names that resolve to these addresses, one after the other; the last one stays. */
+/** A lookup that resolves names to these addresses, one after the other; the last one is repeated. */
 function resolveTo(...addresses: readonly string[]): LookupFunction & { readonly names: string[] } {
   const names: string[] = [];
   const lookup: LookupFunction = (hostname, _options, callback) => {
@@ -62,14 +62,14 @@ function redirectTo(location: string): RequestListener {
   return (_, response) => void response.writeHead(302, { location }).end();
 }
 
-test("media come with their bytes and their type", async (context) => {
+test("media are fetched with their bytes and their type", async (context) => {
   const server = await startServer(context, send("Image/PNG; x=y", Buffer.of(1, 2, 3)));
   const { bytes, type } = await fetchMedia(`${server.url}/a.png?size=1`, own, never);
   assert.deepEqual([[...bytes], type], [[1, 2, 3], "image/png"]);
   assert.deepEqual(server.asked, ["127.0.0.1/a.png?size=1"]);
 });
 
-test("a name that leads to the operator's own network is refused before anyone is connected to", async (context) => {
+test("a name that resolves to a private network is refused before a connection is made", async (context) => {
   const server = await startServer(context, send("text/plain", "internal"));
   for (const address of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::1", "::ffff:127.0.0.1"]) {
     const lookup = resolveTo(address);
@@ -79,7 +79,7 @@ test("a name that leads to the operator's own network is refused before anyone i
   assert.deepEqual(server.asked, []);
 });
 
-test("one bad address among good ones is enough to refuse a name", async () => {
+test("one private address among public ones is enough to refuse a name", async () => {
   const lookup: LookupFunction = (_name, _options, callback) =>
     callback(null, [
       { address: "93.184.216.34", family: 4 },
@@ -88,7 +88,7 @@ test("one bad address among good ones is enough to refuse a name", async () => {
   await refusalOf(fetchMedia("http://media.test/", usual, never, lookup));
 });
 
-test("an address is refused in every way of writing it", async (context) => {
+test("a private address is refused in every notation", async (context) => {
   const { port, asked } = await startServer(context, send("text/plain", "internal"));
   for (const host of ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::1]", "[::ffff:127.0.0.1]", "0", "[::]"]) {
     await refusalOf(fetchMedia(`http://${host}:${port}/`, usual, never));
@@ -97,7 +97,7 @@ test("an address is refused in every way of writing it", async (context) => {
   assert.deepEqual(asked, []);
 });
 
-test("a redirect is followed, and each hop's address is held against the same law", async (context) => {
+test("a redirect is followed, and the address of each hop is checked", async (context) => {
   const last = await startServer(context, send("text/plain", "here"));
   const away = await startServer(context, (_, response) => {
     response.writeHead(302, { location: `${last.url}/there` }).end(Buffer.alloc(1_000_000));
@@ -118,12 +118,12 @@ test("a redirect is followed, and each hop's address is held against the same la
   assert.deepEqual(last.asked, ["127.0.0.1/there"]);
 });
 
-test("a name that changes its mind between two hops is caught, for what was checked is what is connected to", async (context) => {
+test("a name that resolves differently at the next hop is refused, since the checked address is the one connected to", async (context) => {
   const server = await startServer(context, redirectTo("/again"));
   const lookup = resolveTo("127.0.0.1", "127.0.0.2");
   const pending = fetchMedia(`http://media.test:${server.port}/`, own, never, lookup);
   assert.match((await refusalOf(pending)).message, /media\.test.* is not a public internet address/);
-  // Resolved once for each hop: there is no second look-up between the check and the connection.
+  // Resolved once for each hop: there is no second lookup between the check and the connection.
   assert.deepEqual(lookup.names, ["media.test", "media.test"]);
   assert.deepEqual(server.asked, ["media.test/"]);
 });
@@ -141,7 +141,7 @@ test("more than three redirects, and one to another protocol, are refused", asyn
     await refusalOf(fetchMedia((await startServer(context, redirectTo(location))).url, own, never));
 });
 
-test("no URL, another protocol and credentials are refused", async () => {
+test("an invalid URL, another protocol and credentials are refused", async () => {
   for (const url of [
     "",
     "a.png",
@@ -153,7 +153,7 @@ test("no URL, another protocol and credentials are refused", async () => {
     await refusalOf(fetchMedia(url, usual, never));
 });
 
-test("media larger than allowed are refused, whether or not they say so before", async (context) => {
+test("media larger than allowed are refused, with or without a declared length", async (context) => {
   const limits = { ...own, maxBytes: 1000 };
   const said = await startServer(context, send("image/png", Buffer.alloc(1001)));
   assert.match((await refusalOf(fetchMedia(said.url, limits, never))).message, /127\.0\.0\.1:\d+ is larger than 1000/);
@@ -167,7 +167,7 @@ test("media larger than allowed are refused, whether or not they say so before",
   assert.equal((await fetchMedia(fits.url, limits, never)).bytes.length, 1000);
 });
 
-test("media that are slow to begin or to end are given up, and a caller who leaves is not kept", async (context) => {
+test("media that are slow to begin or to end time out, and a caller that disconnects ends the fetch", async (context) => {
   const limits = { ...own, timeoutMs: 60 };
   const mute = await startServer(context, () => {});
   assert.match((await refusalOf(fetchMedia(mute.url, limits, never))).message, /within 60 ms/);
@@ -180,7 +180,7 @@ test("media that are slow to begin or to end are given up, and a caller who leav
   await assert.rejects(fetchMedia(leaving.url, own, caller.signal), { code: "client_closed" });
 });
 
-test("only media that models read are taken, and only as they are", async (context) => {
+test("only media types that models read are accepted, and only without a content encoding", async (context) => {
   for (const type of ["application/zip", "font/woff", "application/json", "", "<secret>"]) {
     const server = await startServer(context, send(type, "x"));
     await refusalOf(fetchMedia(`${server.url}/?secret`, own, never));
@@ -195,7 +195,7 @@ test("only media that models read are taken, and only as they are", async (conte
   await refusalOf(fetchMedia(packed.url, own, never));
 });
 
-test("another status, a lost connection and nobody at home are told by the host alone", async (context) => {
+test("an error status, a lost connection and a refused connection are reported with the host only", async (context) => {
   const missing = await startServer(
     context,
     (_, response) => void response.writeHead(404).end(Buffer.alloc(1_000_000)),
@@ -207,7 +207,7 @@ test("another status, a lost connection and nobody at home are told by the host 
   await refusalOf(fetchMedia("http://127.0.0.1:1/?secret", own, never));
 });
 
-test("a data: URL is read where it stands", () => {
+test("a data: URL is decoded without a request", () => {
   const texts: readonly (readonly [url: string, type: string, text: string])[] = [
     ["data:image/png;base64,AQID", "image/png", "\x01\x02\x03"],
     ["data:image/png;base64,AQI%3D", "image/png", "\x01\x02"],
@@ -221,7 +221,7 @@ test("a data: URL is read where it stands", () => {
   }
 });
 
-test("a data: URL of another type, too large or badly written is refused", async () => {
+test("a data: URL of another type, too large or malformed is refused", async () => {
   const read = async (url: string) => readDataUrl(url, { ...usual, maxBytes: 10 }, asDeclared);
   for (const url of [
     "data:image/png;base64",
@@ -242,7 +242,7 @@ const privateAddresses = (
   "fc00::1 fd12::1 fe80::1 fe80::1%eth0 fec0::1 ff02::1 2001::1 2001:db8::1 2002:7f00:1:: 3fff::1"
 ).split(" ");
 
-test("of all addresses only those of the public internet are reached, unless the operator adds some", () => {
+test("only public internet addresses are reached, unless the operator adds others", () => {
   const isPublic = createReach(false);
   for (const address of ["8.8.8.8", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"])
     assert.equal(isPublic(address), true, address);

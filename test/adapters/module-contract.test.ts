@@ -1,4 +1,4 @@
-/** The module adapter keeps the contract, with a module that says what it is told to say. */
+/** The module adapter fulfils the contract, with a module that emits what the scenario asks. */
 import type { Delta } from "../../src/core/delta.ts";
 import type { Turn } from "../../src/core/turn.ts";
 import { guardAdapter } from "../../src/adapters/module/guard.ts";
@@ -12,14 +12,14 @@ adapterContract("module", async (scenario, said) => {
     signal.addEventListener("abort", () => gone.resolve());
     for (const text of said.reasoning) yield [{ type: "reasoning", text }];
     for (const [index, text] of said.pieces.entries()) {
-      if (scenario === "drip") await said.heard(index);
+      if (scenario === "drip") await said.received(index);
       const times = scenario === "flood" ? said.times : 1;
       for (let time = 0; time < times; time += 1) {
         pushed += 1;
         yield [{ type: "text", text }];
       }
     }
-    // A module that does not heed the signal, and never comes back.
+    // A module that ignores the signal, and never returns.
     if (scenario === "hang") await new Promise(() => {});
     yield said.calls.flatMap((call, index): Delta[] => [
       { type: "tool-call", index, callId: call.callId, name: call.name },

@@ -1,4 +1,4 @@
-/** The adapter that docs/writing-an-adapter.md ends with works, in a gateway, as it stands on the page. */
+/** The adapter at the end of docs/writing-an-adapter.md works in a gateway exactly as it is on the page. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const page = readFileSync(new URL("../../docs/writing-an-adapter.md", import.met
 const [, file = ""] = /"type": "module", "path": "([^"]+)"/.exec(page) ?? [];
 const [, source = ""] = /```ts\n(.*?)```\n*$/s.exec(page) ?? [];
 
-/** Knows one model, and writes its answer in lines that reads cut anywhere. */
+/** Knows one model, and writes its answer in lines that are split anywhere. */
 async function startOllama(context: TestContext): Promise<{ readonly url: string; readonly asked: unknown[] }> {
   const asked: unknown[] = [];
   const server = createServer(async (request, response) => {
@@ -63,7 +63,7 @@ suite("docs/writing-an-adapter.md", () => {
     assert.ok(lines > 20 && lines < 40, `${lines} lines`);
   });
 
-  test("its adapter answers, whole and piece by piece", async (context) => {
+  test("its adapter answers, whole and streamed", async (context) => {
     const { ask, asked } = await start(context);
     const whole = (await (await ask({})).json()) as {
       readonly choices: readonly { readonly message: { readonly content: string } }[];
@@ -77,7 +77,7 @@ suite("docs/writing-an-adapter.md", () => {
     assert.deepEqual(asked[0], { model: "llama", messages });
   });
 
-  test("its adapter says which model it does not know", async (context) => {
+  test("its adapter reports a model that it does not know", async (context) => {
     const { ask } = await start(context);
     const response = await ask({ model: "gpt" });
     const { error } = (await response.json()) as {
@@ -87,7 +87,7 @@ suite("docs/writing-an-adapter.md", () => {
     assert.deepEqual([error.code, error.message], ["adapter_not_found", "There is no model 'gpt'."]);
   });
 
-  test("every line of its table is one that a program may write", async () => {
+  test("every line of its table is accepted from a program", async () => {
     const lines = [...page.matchAll(/^\| `(\{"type":.*?\})` /gm)].map(([, line]) => line ?? "");
     assert.equal(lines.length, 8);
     for (const line of lines) {

@@ -1,4 +1,4 @@
-/** The module adapter: which files it takes, what it says of those it does not, and what becomes of what they throw. */
+/** The module adapter: which files it accepts, what it reports about others, and how it handles what modules throw. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ async function collect(adapter: Adapter, signal = new AbortController().signal):
   return deltas;
 }
 
-/** What becomes of a stream that yields or throws what no adapter of ours would. */
+/** How a stream that yields or throws anything at all fails. */
 async function failureOf(stream: () => unknown): Promise<GatewayError> {
   try {
     await collect(guardAdapter({ stream: stream as Adapter["stream"] }));
@@ -59,7 +59,7 @@ for (const [name, text] of [
   });
 }
 
-test("the adapter's other members are there as they are", async (context) => {
+test("the adapter's other members are available unchanged", async (context) => {
   const text = `export default {
     speaks: ["chat"], size: 7,
     async *stream() {}, contextWindow() { return this.size; }, async countTokens() { return this.size; },
@@ -73,7 +73,7 @@ test("the adapter's other members are there as they are", async (context) => {
   assert.equal(adapter.contextWindow?.("m"), 0);
 });
 
-test("null says that nothing is there", async (context) => {
+test("null means absent", async (context) => {
   const text = `export default { async *stream() {
     yield [{ type: "text", text: "hi", logprobs: null }, { type: "notes", notes: { fingerprint: null, serviceTier: "flex" } }];
   } };`;
@@ -87,7 +87,7 @@ test("null says that nothing is there", async (context) => {
   ]);
 });
 
-test("a module may answer as often as it was asked to, and no more often", async () => {
+test("a module may answer as many choices as were asked for, and no more", async () => {
   const deltasFor = (choices: number | undefined, choice: unknown) => {
     const stream = async function* () {
       yield [{ type: "text", text: "hi", choice }];
@@ -126,15 +126,19 @@ for (const [what, text, expected] of [
   ],
   ["a syntax error", `export default\n  function ( {`, /broken\.ts cannot be loaded: .*broken\.ts:\d/],
   [
-    "an import that is not there",
+    "an import that does not exist",
     `import "no-such-package"; export default {};`,
     /Cannot find package 'no-such-package'/,
   ],
-  ["a dialect that nobody speaks", `export default { async *stream() {}, speaks: "chat" };`, /speaks must be a list/],
-  ["a method that is none", `export default { async *stream() {}, close: 5 };`, /close must be a function/],
-  ["an await outside of functions", `await 0; export default {};`, /has a top-level await/],
+  [
+    "a speaks member that is not a list",
+    `export default { async *stream() {}, speaks: "chat" };`,
+    /speaks must be a list/,
+  ],
+  ["a member that is not a function", `export default { async *stream() {}, close: 5 };`, /close must be a function/],
+  ["a top-level await", `await 0; export default {};`, /has a top-level await/],
 ] as const) {
-  test(`a file with ${what} is told of when the gateway starts`, (context) => {
+  test(`a file with ${what} is reported when the gateway starts`, (context) => {
     const path = write(context, "broken.ts", text);
     assert.throws(() => createModule({ path }), expected);
   });
@@ -145,7 +149,7 @@ for (const [name, text, remedy] of [
   ["adapter.js", `import "node:fs";`, '.mjs, or set "type": "module" in its package.json.'],
   ["adapter.cjs", `export default {};`, ".mjs."],
 ] as const) {
-  test(`an ES module that is read as CommonJS for its name, ${name}, is told of with the remedy`, (context) => {
+  test(`an ES module that is read as CommonJS because of its name, ${name}, is reported with the remedy`, (context) => {
     const path = write(context, name, text);
     writeFileSync(join(path, "../package.json"), `{ "type": "commonjs" }`);
     assert.throws(
@@ -156,13 +160,13 @@ for (const [name, text, remedy] of [
   });
 }
 
-test("a file that is not there is told of when the gateway starts", (context) => {
+test("a file that does not exist is reported when the gateway starts", (context) => {
   const path = join(makeFolder(context), "nowhere.ts");
   assert.throws(() => createModule({ path }), { message: `There is no file ${path} (option path).` });
   assert.throws(() => createModule({ path: makeFolder(context) }), /There is no file/);
 });
 
-test("what a module throws is for the log; the caller learns that it is there", async () => {
+test("an error that a module throws goes to the log; the caller only learns that the adapter failed", async () => {
   const thrown = new TypeError("bad key sk-1");
   const failure = await failureOf(async function* () {
     yield [{ type: "text", text: "one" }];
@@ -173,7 +177,7 @@ test("what a module throws is for the log; the caller learns that it is there", 
   assert.equal(failure.cause, thrown);
 });
 
-test("what a module throws before its first word, or is no error at all, is told the same way", async () => {
+test("an error before the first word, or a thrown value that is no error, is handled the same way", async () => {
   const early = await failureOf(() => {
     throw new Error("early");
   });
@@ -185,7 +189,7 @@ test("what a module throws before its first word, or is no error at all, is told
   assert.match(String(odd.cause), /The module threw 'words'/);
 });
 
-test("an error with a code of ours is meant for the caller, whatever its class", async () => {
+test("an error with a gateway error code reaches the caller, whatever its class", async () => {
   // oxlint-disable-next-line require-yield
   const failure = await failureOf(async function* () {
     throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds: 3 });
@@ -236,7 +240,7 @@ for (const said of [
   [{ type: "annotation", annotation: { type: "note", fields: endless } }],
   Object.assign([], { 0: 5 }),
 ]) {
-  test(`${inspect(said, { breakLength: Infinity })} is no batch of deltas`, async () => {
+  test(`${inspect(said, { breakLength: Infinity })} is not a batch of deltas`, async () => {
     const failure = await failureOf(async function* () {
       yield said;
     });
@@ -245,7 +249,7 @@ for (const said of [
   });
 }
 
-test("a module that tidies up badly changes nothing of how its answer ended", async () => {
+test("a module that fails to clean up does not change how its answer ended", async () => {
   const circle: unknown[] = [];
   circle.push(circle);
   for (const tidy of [() => assert.fail("tidied"), () => 5, async () => assert.fail("tidied")]) {
@@ -260,50 +264,56 @@ test("a module that tidies up badly changes nothing of how its answer ended", as
 });
 
 const lateAnswers = [
-  { limit: "first_byte", stream: true, told: [], says: /produced nothing within 30 ms \(first_byte_timeout_ms\)/ },
-  { limit: "idle", stream: true, told: ["one"], says: /produced nothing within 40 ms \(idle_timeout_ms\)/ },
-  { limit: "total", stream: false, told: ["one"], says: /did not finish its answer within 50 ms \(total_timeout_ms\)/ },
+  { limit: "first_byte", stream: true, texts: [], says: /produced nothing within 30 ms \(first_byte_timeout_ms\)/ },
+  { limit: "idle", stream: true, texts: ["one"], says: /produced nothing within 40 ms \(idle_timeout_ms\)/ },
+  {
+    limit: "total",
+    stream: false,
+    texts: ["one"],
+    says: /did not finish its answer within 50 ms \(total_timeout_ms\)/,
+  },
 ] as const;
 
-for (const { limit, stream, told, says } of lateAnswers) {
-  test(`a module that passes its limit '${limit}' is told to stop, and not waited for`, async () => {
+for (const { limit, stream, texts, says } of lateAnswers) {
+  test(`a module that exceeds the ${limit} timeout is aborted and not waited for`, async () => {
     const stopped = Promise.withResolvers<void>();
     const stuck: Adapter = {
       async *stream(_turn, signal) {
         signal.addEventListener("abort", () => stopped.resolve());
-        for (const text of told) yield [{ type: "text", text }];
+        for (const text of texts) yield [{ type: "text", text }];
         await new Promise(() => {});
       },
     };
     const adapter = guardAdapter(stuck, { firstByteMs: 30, idleMs: 40, totalMs: 50 });
-    const heard: unknown[] = [];
+    const received: unknown[] = [];
     const late = (async () => {
-      for await (const batch of adapter.stream({ ...turn, stream }, new AbortController().signal)) heard.push(...batch);
+      for await (const batch of adapter.stream({ ...turn, stream }, new AbortController().signal))
+        received.push(...batch);
     })();
     await assert.rejects(late, { code: "adapter_timeout", wireCode: `adapter_${limit}_timeout`, message: says });
     await stopped.promise;
     assert.deepEqual(
-      heard,
-      told.map((text) => ({ type: "text", text })),
+      received,
+      texts.map((text) => ({ type: "text", text })),
     );
   });
 }
 
-test("the time that a caller takes to read is not a module's silence", async () => {
+test("the time that a caller takes to read does not count as the module's silence", async () => {
   const stream = async function* () {
     yield [{ type: "text" as const, text: "one" }];
     yield [{ type: "text" as const, text: "two" }];
   };
   const adapter = guardAdapter({ stream }, { firstByteMs: 20, idleMs: 20, totalMs: 20 });
-  let heard = 0;
+  let received = 0;
   for await (const batch of adapter.stream({ ...turn, stream: true }, new AbortController().signal)) {
-    heard += batch.length;
+    received += batch.length;
     await wait(60);
   }
-  assert.equal(heard, 2);
+  assert.equal(received, 2);
 });
 
-test("a module that never comes to the end of its closing is not waited for", async (context) => {
+test("a module that never finishes closing is not waited for", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const adapter = guardAdapter({ async *stream() {}, close: () => new Promise<void>(() => {}) });
   const closing = assert.rejects(adapter.close?.() ?? Promise.resolve(), /did not close within 5 s/);
@@ -311,7 +321,7 @@ test("a module that never comes to the end of its closing is not waited for", as
   await closing;
 });
 
-test("a module that never comes to the end of its list or its count is not waited for either", async (context) => {
+test("a module that never finishes listing models or counting tokens is not waited for", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const never = () => new Promise<never>(() => {});
   const adapter = guardAdapter({ async *stream() {}, models: never, countTokens: never });
@@ -323,7 +333,7 @@ test("a module that never comes to the end of its list or its count is not waite
   }
 });
 
-test("a wait that is no number of seconds is not told", async () => {
+test("an invalid retryAfterSeconds is ignored", async () => {
   for (const retryAfterSeconds of [-3, Number.NaN, Number.POSITIVE_INFINITY, "7"]) {
     const failure = await failureOf(() => {
       throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds });
@@ -332,24 +342,24 @@ test("a wait that is no number of seconds is not told", async () => {
   }
 });
 
-test("a part of a second is waited for as a whole one", async () => {
-  for (const [retryAfterSeconds, told] of [
+test("a fractional retryAfterSeconds is rounded up", async () => {
+  for (const [retryAfterSeconds, expected] of [
     [0.2, 1],
     [3.5, 4],
   ]) {
     const failure = await failureOf(() => {
       throw Object.assign(new Error("Busy."), { code: "overloaded", retryAfterSeconds });
     });
-    assert.equal(failure.retryAfterSeconds, told);
+    assert.equal(failure.retryAfterSeconds, expected);
   }
 });
 
-test("a context window that is no number is told of", () => {
+test("a context window that is not a number is a protocol error", () => {
   const adapter = guardAdapter({ async *stream() {}, contextWindow: () => Number.NaN });
   assert.throws(() => adapter.contextWindow?.("m"), { code: "adapter_protocol" });
 });
 
-test("a method that gives something else, or throws, is told of; one that gives nothing is as if it were not there", async () => {
+test("a method that returns a wrong value or throws is an error; one that returns nothing counts as absent", async () => {
   const { signal } = new AbortController();
   const make = (found: unknown) =>
     guardAdapter({ async *stream() {}, models: async () => found, countTokens: async () => found } as Adapter);
@@ -365,12 +375,12 @@ test("a method that gives something else, or throws, is told of; one that gives 
   assert.throws(() => broken.contextWindow?.("m"), { code: "adapter_error" });
 });
 
-test("a stream that is no async generator is told of", async () => {
+test("a stream that is not an async generator is a protocol error", async () => {
   const failure = await failureOf(async () => []);
   assert.match(String(failure.cause), /must be an async generator/);
 });
 
-test("a module is told when its reader has left", async () => {
+test("a module's generator is ended when its reader stops", async () => {
   const ended = Promise.withResolvers<void>();
   const adapter = guardAdapter({
     async *stream() {
@@ -385,7 +395,7 @@ test("a module is told when its reader has left", async () => {
   await ended.promise;
 });
 
-test("what a module has said is not kept until the end of its stream", async () => {
+test("batches that a module has emitted are released before its stream ends", async () => {
   const said: WeakRef<object>[] = [];
   const adapter = guardAdapter({
     async *stream() {
@@ -400,12 +410,12 @@ test("what a module has said is not kept until the end of its stream", async () 
   for (let number = 0; number < 100; number++) await stream.next();
   await new Promise((resolve) => setImmediate(resolve));
   collectGarbage();
-  const kept = said.filter((batch) => batch.deref() !== undefined).length;
-  assert.ok(kept <= 2, `${kept} of 100 are kept`);
+  const retained = said.filter((batch) => batch.deref() !== undefined).length;
+  assert.ok(retained <= 2, `${retained} of 100 are still in memory`);
   await stream.return?.();
 });
 
-test("a turn that is called off between two words ends at the next", async () => {
+test("a turn that is cancelled between two words ends at the next pull", async () => {
   const caller = new AbortController();
   const adapter = guardAdapter({
     async *stream() {
@@ -419,7 +429,7 @@ test("a turn that is called off between two words ends at the next", async () =>
   await assert.rejects(Promise.resolve(stream.next()), { code: "client_closed" });
 });
 
-test("paths of adapters start from the config file", async () => {
+test("paths of adapters are resolved from the config file", async () => {
   const gateway = {
     http: { auth_token: "sk-test-0123456789abcdef" },
     default_adapter: "mine",
@@ -441,7 +451,7 @@ test("paths of adapters start from the config file", async () => {
   assert.equal(config.adapters["other"]?.options["cwd"], "/etc/portico");
 });
 
-test("a module may import what stands beside it", async (context) => {
+test("a module may import files next to it", async (context) => {
   const folder = makeFolder(context);
   mkdirSync(join(folder, "parts"));
   writeFileSync(join(folder, "parts", "word.ts"), `export const word: string = "beside";`);

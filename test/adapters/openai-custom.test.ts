@@ -1,4 +1,6 @@
-/** Custom tools on a server that knows functions only: free text as the one string of a function, there and back. */
+/**
+ * Custom tools on a server that supports functions only: free text as the one string of a function, in both directions.
+ */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createReplyReader, readWholeReply } from "../../src/adapters/openai/chat/reply.ts";
@@ -34,13 +36,13 @@ function asked(items: readonly Item[], settings: Settings) {
   return JSON.parse(writeRequest(turn, { customTools: "function" })) as Record<string, unknown>;
 }
 
-test("a custom tool is offered as a function with one string, its grammar in words, and chosen as one", () => {
+test("a custom tool is offered, and chosen, as a function with one string and its grammar as text", () => {
   const { tools, tool_choice } = asked([], { tools: [look, shell], toolChoice: { type: "tool", name: "shell" } });
   assert.deepEqual(tools, [{ type: "function", function: { name: "look", parameters: {} } }, written]);
   assert.deepEqual(tool_choice, { type: "function", function: { name: "shell" } });
 });
 
-test("the same holds for a chat caller's own fields, and what is of no custom tool stays as it came", () => {
+test("custom tools in a chat caller's own fields are rewritten too, and everything else is unchanged", () => {
   const grammar = { type: "grammar", grammar: { syntax: "lark", definition: "start: X" } };
   const own = { type: "function", function: { name: "look" }, own: 1 };
   const fields = {
@@ -55,7 +57,7 @@ test("the same holds for a chat caller's own fields, and what is of no custom to
   assert.deepEqual([bare["tools"], bare["tool_choice"]], [undefined, "auto"]);
 });
 
-test("a chat caller's own choice among several tools names them as what they are offered as", () => {
+test("allowed_tools of a chat caller names custom tools as the functions they are offered as", () => {
   const fields = {
     tools: [{ type: "custom", custom: { name: "shell" } }],
     tool_choice: {
@@ -75,7 +77,7 @@ test("a chat caller's own choice among several tools names them as what they are
   assert.deepEqual(tool_choice, { type: "allowed_tools", allowed_tools: { mode: "required", tools } });
 });
 
-test("the calls of the history are such functions too, with what a server wants back with them", () => {
+test("custom calls in the history are sent as function calls, with their extra fields", () => {
   const extra = { dialect: "chat", fields: { extra_content: { signature: "s" } } } as const;
   const items: Item[] = [
     { type: "tool-call", kind: "custom", callId: "c", name: "shell", arguments: 'echo "hi"', extra },
@@ -121,24 +123,24 @@ function begin(name: string, index = 0): unknown {
 const begun = { type: "tool-call", index: 0, callId: "call_0", name: "shell", kind: "custom" };
 const finish = { type: "finish", reason: "tool-calls" };
 
-function told(text: string, index = 0) {
+function toArguments(text: string, index = 0) {
   return { type: "tool-arguments", index, text };
 }
 
-test("its input is told as soon as the function's arguments are whole, whatever is written in it", () => {
+test("the input of a custom call is emitted as soon as the function's arguments are complete", () => {
   const input = 'if (a) { b("}") } \\ "';
   const json = JSON.stringify({ input });
   const cut = [...json].map((character) => piece(character));
   assert.deepEqual(deltasOf(begin("shell"), ...cut, piece("\n"), chunk({}, "tool_calls")), [
     [begun],
-    [told(input)],
+    [toArguments(input)],
     [finish],
   ]);
   const spaced = deltasOf(begin("shell"), piece('{"input": '), piece('"ls" }'), chunk({}, "tool_calls"));
-  assert.deepEqual(spaced, [[begun], [told("ls")], [finish]]);
+  assert.deepEqual(spaced, [[begun], [toArguments("ls")], [finish]]);
 });
 
-test("calls side by side each get their own, and a function beside it is told piece by piece", () => {
+test("parallel custom calls get their own inputs, and a function call is still streamed in pieces", () => {
   const second = { ...begun, index: 1, callId: "call_1" };
   const third = { type: "tool-call", index: 2, callId: "call_2", name: "look", kind: "function" };
   const events = [begin("shell"), begin("shell", 1), begin("look", 2), piece('{"input":"a'), piece('{"in', 1)];
@@ -147,40 +149,40 @@ test("calls side by side each get their own, and a function beside it is told pi
     begun,
     second,
     third,
-    told("{", 2),
-    told("b", 1),
-    told("a"),
-    told("}", 2),
+    toArguments("{", 2),
+    toArguments("b", 1),
+    toArguments("a"),
+    toArguments("}", 2),
     finish,
   ]);
 });
 
-test("what is no such function's argument is told as the model wrote it, before any words behind it or at the end", () => {
+test("arguments that do not fit the function are emitted unchanged, before the text that follows or at the end", () => {
   const words = { type: "text", text: "So.", logprobs: undefined };
   assert.deepEqual(deltasOf(begin("shell"), piece("ls -l"), chunk({ content: "So." }), chunk({}, "stop")).flat(), [
     begun,
-    told("ls -l"),
+    toArguments("ls -l"),
     words,
     { type: "finish", reason: "stop" },
   ]);
   assert.deepEqual(deltasOf(begin("shell"), piece('{"command":"ls"}'), chunk({}, "tool_calls")).flat(), [
     begun,
-    told('{"command":"ls"}'),
+    toArguments('{"command":"ls"}'),
     finish,
   ]);
   assert.deepEqual(
     deltasOf(begin("shell"), piece('{"input":"l'), chunk({}, "length")).flat().at(-1),
-    told('{"input":"l'),
+    toArguments('{"input":"l'),
   );
 });
 
-test("a whole answer tells the same, and a server that does know custom tools is believed", () => {
+test("a whole answer gives the same deltas, and a custom call of the server itself is unchanged", () => {
   const call = { id: "call_0", type: "function", function: { name: "shell", arguments: '{"input":"ls"}' } };
   const known = { id: "call_0", type: "custom", custom: { name: "shell", input: '{"input":"ls"}' } };
   const read = (tool_call: object) => {
     const choices = [{ index: 0, message: { tool_calls: [tool_call] }, finish_reason: "tool_calls" }];
     return readWholeReply(JSON.stringify({ choices }), (text) => text, isCustom);
   };
-  assert.deepEqual(read(call), [begun, told("ls"), finish]);
-  assert.deepEqual(read(known), [begun, told('{"input":"ls"}'), finish]);
+  assert.deepEqual(read(call), [begun, toArguments("ls"), finish]);
+  assert.deepEqual(read(known), [begun, toArguments('{"input":"ls"}'), finish]);
 });

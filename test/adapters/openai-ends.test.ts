@@ -1,4 +1,4 @@
-/** How a streamed answer may end behind its finish: in the usual way, by a loss, or not at all. */
+/** How a streamed answer may end after its finish reason: as usual, by a lost connection, or not at all. */
 import assert from "node:assert/strict";
 import type { ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
@@ -18,7 +18,9 @@ const turn = {
   stream: true,
 } as const;
 
-/** An answer that has said its finish when the reader has its first batch; `goOn` is what its server does then. */
+/**
+ * An answer whose finish reason has arrived with the reader's first batch; the test decides what its server does then.
+ */
 async function begin(context: TestContext, options: { readonly idle_timeout_ms?: number } = {}) {
   const answered = Promise.withResolvers<ServerResponse>();
   const server = await startUpstream((_, response) => {
@@ -36,20 +38,20 @@ async function begin(context: TestContext, options: { readonly idle_timeout_ms?:
   return { stream, caller, response: await answered.promise };
 }
 
-/** What is told from now on. */
+/** All further deltas. */
 async function rest(stream: AsyncIterator<readonly Delta[]>): Promise<readonly Delta[]> {
   const deltas: Delta[] = [];
   for (let next = await stream.next(); next.done !== true; next = await stream.next()) deltas.push(...next.value);
   return deltas;
 }
 
-test("a connection that is lost behind the finish is the end of the answer", async (context) => {
+test("a connection that is lost after the finish reason ends the answer", async (context) => {
   const { stream, response } = await begin(context);
   response.socket?.resetAndDestroy();
   assert.deepEqual(await rest(stream), []);
 });
 
-test("the usage is heard before the connection is lost, and half a usage is none", async (context) => {
+test("usage before a lost connection is emitted, and a truncated usage is ignored", async (context) => {
   const one = await begin(context);
   writeEvent(one.response, { choices: [], usage });
   const { value } = await one.stream.next();
@@ -64,7 +66,7 @@ test("the usage is heard before the connection is lost, and half a usage is none
   }
 });
 
-test("words behind a finish, or with it, are waited for, and their loss is a failure", async (context) => {
+test("text after a finish reason, or with it, must be completed, and a lost connection is then a failure", async (context) => {
   const { stream, response } = await begin(context);
   writeEvent(response, chunk({ content: " and more" }));
   assert.deepEqual((await stream.next()).value, [{ ...words, text: " and more" }]);
@@ -77,13 +79,13 @@ test("words behind a finish, or with it, are waited for, and their loss is a fai
   await assert.rejects(rest(early.stream), { code: "adapter_error" });
 });
 
-test("an error behind the finish is an error, even where the last blank line is missing", async (context) => {
+test("an error after the finish reason is an error, even without its last blank line", async (context) => {
   const { stream, response } = await begin(context);
   response.end('data: {"error":{"message":"Broken.","code":500}}');
   await assert.rejects(rest(stream), { code: "adapter_error", message: /Broken/ });
 });
 
-test("[DONE] is waited for, but not for long", async (context) => {
+test("[DONE] is waited for at most five seconds", async (context) => {
   const { stream } = await begin(context);
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const ended = rest(stream);
@@ -91,12 +93,12 @@ test("[DONE] is waited for, but not for long", async (context) => {
   assert.deepEqual(await ended, []);
 });
 
-test("an idle limit that is shorter than that counts for it too", async (context) => {
+test("[DONE] is waited for no longer than the idle timeout", async (context) => {
   const { stream } = await begin(context, { idle_timeout_ms: 30 });
   assert.deepEqual(await rest(stream), []);
 });
 
-test("a caller who leaves behind the finish has left", async (context) => {
+test("a caller that disconnects after the finish reason gets client_closed", async (context) => {
   const { stream, caller } = await begin(context);
   const ended = assert.rejects(rest(stream), { code: "client_closed" });
   caller.abort();

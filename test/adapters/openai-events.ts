@@ -15,7 +15,7 @@ export function itemDone(index: number, item: Fields): Fields {
   return responseEvent("output_item.done", { output_index: index, item });
 }
 
-/** A response object as far as anybody reads it. */
+/** A response object with the fields that are read. */
 export function response(output: readonly Fields[], more: Fields = {}): Fields {
   return { id: "resp_1", object: "response", status: "completed", error: null, output, ...more };
 }

@@ -1,4 +1,4 @@
-/** What an upstream says beside a text, notes and log probabilities, as far as clients can read it, on both wires. */
+/** Annotations and log probabilities of an upstream's text, in the form that clients can read, on both wires. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readLogprobs } from "../../src/adapters/openai/logprobs.ts";
@@ -10,7 +10,7 @@ import { completed, item, itemDone, response, responseEvent } from "./openai-eve
 
 const text = "Hello world";
 
-/** The same text on each wire, streamed and whole, with notes and log probabilities. */
+/** The same text on each wire, streamed and whole, with annotations and log probabilities. */
 function waysOf(notes: readonly object[], logprobs: readonly unknown[]): readonly (readonly [Wire, Script])[] {
   const choice = { index: 0, finish_reason: "stop", logprobs: { content: logprobs } };
   const message = item.message(text, { annotations: notes, logprobs });
@@ -59,7 +59,7 @@ interface Note {
   readonly [field: string]: unknown;
 }
 
-/** How a note is told, if it is. */
+/** How an annotation is emitted, if at all. */
 const notes: readonly (readonly [Note, object | undefined])[] = [
   [
     { type: "url_citation", url: "u" },
@@ -99,23 +99,23 @@ const notes: readonly (readonly [Note, object | undefined])[] = [
   [{ type: "file_path", index: 1 }, undefined],
 ];
 
-test("a note gets what its type must have, or is left out; one of a type that nobody describes stays on its own wire", async () => {
+test("an annotation is completed with required fields or left out; one of an unknown type stays on its own wire", async () => {
   const undescribed = { type: "file", file: { hash: "h", name: "a.pdf" } };
   const said = [...notes.map(([note]) => note), undescribed];
   const expected = notes.flatMap(([{ type }, fields]) =>
     fields === undefined ? [] : [{ type: "annotation", annotation: { type, fields } }],
   );
-  const kept = { type: "annotation", annotation: { type: "file", fields: undescribed.file } };
+  const responsesOnly = { type: "annotation", annotation: { type: "file", fields: undescribed.file } };
   for (const [wire, script] of waysOf(said, [])) {
     const deltas = await deltasOf(wire, script);
     assert.deepEqual(
       deltas.filter(({ type }) => type === "annotation"),
-      wire === "chat" ? expected : [...expected, kept],
+      wire === "chat" ? expected : [...expected, responsesOnly],
     );
   }
 });
 
-test("log probabilities are told in one form, and those without a token or a number are left out", async () => {
+test("log probabilities are emitted in one form, and those without a token or a number are left out", async () => {
   const said = [
     { token: "He", logprob: -1 },
     "x",
@@ -134,7 +134,7 @@ test("log probabilities are told in one form, and those without a token or a num
       top_logprobs: [null, { token: "b", logprob: -2, id: 7 }, { token: "c", logprob: null }, { logprob: -1 }],
     },
   ];
-  const told = [
+  const expected = [
     { token: "He", logprob: -1, bytes: null, top_logprobs: [] },
     { token: "", logprob: 0, bytes: null, top_logprobs: [] },
     {
@@ -146,7 +146,7 @@ test("log probabilities are told in one form, and those without a token or a num
   ];
   for (const [wire, script] of waysOf([], said)) {
     const [first] = await deltasOf(wire, script);
-    assert.deepEqual(first, { type: "text", text, logprobs: told });
+    assert.deepEqual(first, { type: "text", text, logprobs: expected });
   }
   assert.equal(readLogprobs(JSON.parse('[{"token":"a","logprob":-1e999}]')), undefined);
   for (const none of [[], ["x", null, { token: "a" }]]) {

@@ -1,4 +1,4 @@
-/** What callers read of an upstream that refuses to answer the gateway, and which words are secrets in it. */
+/** What callers read when an upstream refuses the gateway, and which words are secrets in it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toFailure } from "../../src/adapters/ai-sdk/failure.ts";
@@ -10,7 +10,7 @@ import { toRefusalError, toReportedFailure } from "../../src/adapters/http/refus
 const apiKey = "sk-very-secret-key";
 const scrub = createScrubber([apiKey]);
 
-test("an empty account and a forbidden request are told in the upstream's words, without secrets", () => {
+test("an empty account and a forbidden request are reported in the upstream's words, without secrets", () => {
   for (const [status, message, expected] of [
     [402, "Insufficient Balance", "The upstream refuses to answer (status 402): Insufficient Balance"],
     [403, `Flagged for ${apiKey}.`, "The upstream refuses to answer (status 403): Flagged for [secret]."],
@@ -22,11 +22,14 @@ test("an empty account and a forbidden request are told in the upstream's words,
       ["adapter_refused", "adapter_refused", expected],
     );
   }
-  const told = toReportedFailure({ type: "permission_error", message: "Not for you." }, scrub);
-  assert.deepEqual([told.code, told.message], ["adapter_refused", "The upstream refuses to answer: Not for you."]);
+  const reported = toReportedFailure({ type: "permission_error", message: "Not for you." }, scrub);
+  assert.deepEqual(
+    [reported.code, reported.message],
+    ["adapter_refused", "The upstream refuses to answer: Not for you."],
+  );
 });
 
-test("an empty account that is told as too many requests is not asked again", () => {
+test("an exhausted quota that is reported with status 429 is not retried", () => {
   const empty = { status: 429, message: "You exceeded your current quota." };
   const named = toRefusalError({ ...empty, code: "insufficient_quota" }, scrub);
   assert.deepEqual([named.code, named.wireCode, named.isLasting], ["adapter_rate_limit", "insufficient_quota", true]);
@@ -34,27 +37,27 @@ test("an empty account that is told as too many requests is not asked again", ()
   assert.equal(toRefusalError({ ...empty, code: "rate_limit_exceeded" }, scrub).isLasting, false);
 });
 
-test("of a wrong key callers learn no more than that it is the operator's to check", () => {
+test("a wrong key is reported to callers only as something for the operator to check", () => {
   const message = "Incorrect API key provided: abc.";
   const wrong = toRefusalError({ status: 401, message }, scrub);
   assert.equal(
     wrong.message,
     "The upstream refused the gateway's credentials (status 401). The gateway's operator must check the adapter's key.",
   );
-  const told = toReportedFailure({ code: "invalid_api_key", message }, scrub);
+  const reported = toReportedFailure({ code: "invalid_api_key", message }, scrub);
   assert.equal(
-    told.message,
+    reported.message,
     "The upstream refused the gateway's credentials. The gateway's operator must check the adapter's key.",
   );
 });
 
-test("a key that is only there to be there is no secret, and is not cut out of errors", () => {
+test("a placeholder key is no secret, and is not removed from errors", () => {
   const said = "The field x is EMPTY.";
   for (const dummy of ["EMPTY", "x"]) assert.equal(createScrubber([dummy, "EMPTY"])(said), said);
   assert.equal(createScrubber(["12345678"])("It is 12345678."), "It is [secret].");
 });
 
-test("a key is not in the log either, be it on the edge of what is quoted there or beside bytes that are no text", () => {
+test("a key does not appear in the log, even at the edge of an excerpt or next to invalid bytes", () => {
   const key = "house-key-0123456789abcdef";
   const own = createScrubber([key]);
   const quoted = (length: number) => `${"x".repeat(length - 10)}${key}`;

@@ -1,4 +1,4 @@
-/** What the openai adapter makes of odd answers. */
+/** How the openai adapter reads unusual answers. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createReplyReader, readWholeReply } from "../../src/adapters/openai/chat/reply.ts";
@@ -25,7 +25,7 @@ function failureIn(event: unknown): GatewayError {
   return assert.fail("It did not fail.");
 }
 
-test("an error within an answer of status 200 tells a status only if it names one", () => {
+test("an error within an answer of status 200 is reported with a status only if it names one", () => {
   const messageOf = (error: unknown) => failureIn({ error }).message;
   assert.equal(messageOf({ message: "Broken." }), "The upstream failed: Broken.");
   assert.equal(messageOf({ type: "overloaded_error" }), "The upstream failed.");
@@ -35,22 +35,22 @@ test("an error within an answer of status 200 tells a status only if it names on
   assert.doesNotMatch(messageOf({ type: "rate_limit_error" }), /status/);
 });
 
-test("an error is one by its kind alone, and an answer is none for having a message", () => {
+test("an object of type error is an error, and a message field alone does not make an answer one", () => {
   const failure = failureIn({ object: "error", message: "Broken.", type: "InternalServer" });
   assert.equal(failure.message, "The upstream failed: Broken.");
   const choices = [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }];
   assert.equal(deltasOf({ choices, message: "ok", code: 0 }).length, 2);
 });
 
-test("content that is written as a list of parts is their texts", () => {
+test("content that is a list of parts is read as their texts", () => {
   const content = [{ type: "text", text: "H" }, { type: "reference", ids: [1] }, null, { type: "text", text: "i" }];
   assert.deepEqual(deltasOf(chunk({ content }))[0], { type: "text", text: "Hi", logprobs: undefined });
 });
 
-test("notes on a text are told behind it, those that come early too, in whatever form a server writes them", () => {
+test("annotations are emitted after their text, early ones too, in whatever form a server writes them", () => {
   const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
   const note = (url: string) => ({ type: "url_citation", url_citation: fields(url) });
-  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
+  const emitted = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
   const deltas = deltasOf(
     chunk({ annotations: [note("a"), "none", { url: "b" }] }),
     chunk({ content: "Hi" }),
@@ -59,15 +59,15 @@ test("notes on a text are told behind it, those that come early too, in whatever
   );
   assert.deepEqual(deltas, [
     { type: "text", text: "Hi", logprobs: undefined },
-    told("a"),
-    told("c"),
+    emitted("a"),
+    emitted("c"),
     { type: "finish", reason: "stop" },
   ]);
 });
 
 const prototypeWords = ["constructor", "toString", "__proto__", "hasOwnProperty"];
 
-test("words that every object knows are unknown words of an upstream", () => {
+test("names of built-in properties are unknown words from an upstream", () => {
   for (const word of prototypeWords) {
     for (const error of [{ code: word }, { type: word }]) {
       const failure = failureIn({ error });
@@ -79,13 +79,13 @@ test("words that every object knows are unknown words of an upstream", () => {
   }
 });
 
-/** A whole answer with that reason for its end. */
+/** A whole answer with this finish reason. */
 function wholeWith(finish: string): string {
   const message = { role: "assistant", content: "Half" };
   return JSON.stringify({ choices: [{ index: 0, message, finish_reason: finish }] });
 }
 
-test("a length that other servers call by other names is a length", () => {
+test("other servers' names for the finish reason length are understood", () => {
   for (const word of ["length", "max_tokens", "model_length"]) {
     const finish = { type: "finish", reason: "length" };
     assert.deepEqual(deltasOf(chunk({ content: "Half" }, word)).at(-1), finish);
@@ -93,7 +93,7 @@ test("a length that other servers call by other names is a length", () => {
   }
 });
 
-test("an answer that was given up in the middle has failed, and is no short answer", () => {
+test("an answer that the server aborted is a failure, not a short answer", () => {
   for (const word of ["error", "abort", "insufficient_system_resource"]) {
     const expected = { code: "adapter_error", message: new RegExp(`\\(finish_reason: ${word}\\)`) };
     const reader = createReplyReader((text) => text);
@@ -104,7 +104,7 @@ test("an answer that was given up in the middle has failed, and is no short answ
   }
 });
 
-test("tokens that are no whole number, or less than none, count as none", () => {
+test("an invalid or negative token count is read as 0", () => {
   for (const count of [1.5, -3, 1e300, "7", null]) {
     const odd = {
       prompt_tokens: count,
@@ -118,7 +118,7 @@ test("tokens that are no whole number, or less than none, count as none", () => 
   }
 });
 
-test("only the first answer is heard, whatever numbers the others have", () => {
+test("only the first choice is read, whatever index the others have", () => {
   const others = [1, 1.5, -3].map((index) => ({ choices: [{ index, delta: { content: "other" } }] }));
   const deltas = deltasOf(...others, chunk({ content: "Hi" }, "stop"));
   assert.deepEqual(deltas, [
@@ -127,7 +127,7 @@ test("only the first answer is heard, whatever numbers the others have", () => {
   ]);
 });
 
-test("an answer that is streamed in the words of a whole one is heard, once", () => {
+test("a stream that contains a whole answer is read once", () => {
   const whole = { choices: [{ index: 0, message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }] };
   const finish: Delta = { type: "finish", reason: "stop" };
   const text: Delta = { type: "text", text: "Hi", logprobs: undefined };
@@ -135,7 +135,7 @@ test("an answer that is streamed in the words of a whole one is heard, once", ()
   assert.deepEqual(deltasOf(chunk({ content: "Hi" }), whole), [text, finish]);
 });
 
-test("calls that share one id are told apart by their places, and the second gets an id of ours", () => {
+test("calls that share an id are separated by their index, and the second gets a new id", () => {
   const begin = (index: number) =>
     chunk({ tool_calls: [{ index, id: "same", function: { name: "f", arguments: "{" } }] });
   const go = (index: number) =>
@@ -148,36 +148,36 @@ test("calls that share one id are told apart by their places, and the second get
       [1, undefined],
     ],
   );
-  const told = ["", ""];
-  for (const delta of deltas) if (delta.type === "tool-arguments") told[delta.index] += delta.text;
-  assert.deepEqual(told, ['{"0":1}', '{"1":1}']);
+  const emitted = ["", ""];
+  for (const delta of deltas) if (delta.type === "tool-arguments") emitted[delta.index] += delta.text;
+  assert.deepEqual(emitted, ['{"0":1}', '{"1":1}']);
 });
 
-test("calls that share one number, and have one id or none, are told apart by their names and by where they end", () => {
+test("calls that share an index are separated by their names and by where their arguments end", () => {
   const call = (name: string | undefined, text: string, id?: string) => ({
     tool_calls: [{ index: 0, id, type: "function", function: { name, arguments: text } }],
   });
   const read = (...deltas: readonly object[]) =>
     deltasOf(...deltas.map((delta) => chunk(delta)), chunk({}, "tool_calls")).filter(({ type }) => type !== "finish");
-  const told = (name: string, index: number, ...texts: readonly string[]) => [
+  const emitted = (name: string, index: number, ...texts: readonly string[]) => [
     { type: "tool-call", index, callId: undefined, name, kind: "function" },
     ...texts.map((text) => ({ type: "tool-arguments", index, text })),
   ];
   assert.deepEqual(read(call("look", '{"at":'), call("look", "1}"), call("look", '{"at":2}'), call("hear", "{}")), [
-    ...told("look", 0, '{"at":', "1}"),
-    ...told("look", 1, '{"at":2}'),
-    ...told("hear", 2, "{}"),
+    ...emitted("look", 0, '{"at":', "1}"),
+    ...emitted("look", 1, '{"at":2}'),
+    ...emitted("hear", 2, "{}"),
   ]);
   assert.deepEqual(
     read(call("look", "", ""), call("look", "{", ""), call(undefined, "}", ""), call("hear", "{}", "")),
-    [...told("look", 0, "{", "}"), ...told("hear", 1, "{}")],
+    [...emitted("look", 0, "{", "}"), ...emitted("hear", 1, "{}")],
   );
   const [first, ...others] = read(call("look", "{}", "c"), call("hear", "{", "c"), call(undefined, "}", "c"));
   assert.deepEqual(first, { type: "tool-call", index: 0, callId: "c", name: "look", kind: "function" });
-  assert.deepEqual(others, [{ type: "tool-arguments", index: 0, text: "{}" }, ...told("hear", 1, "{", "}")]);
+  assert.deepEqual(others, [{ type: "tool-arguments", index: 0, text: "{}" }, ...emitted("hear", 1, "{", "}")]);
 });
 
-test("calls of a whole answer are told apart by their places, whatever ids and numbers a server gives them", () => {
+test("calls of a whole answer are separated by their position, whatever their ids and indexes", () => {
   const entry = (name: string, more: object) => ({ type: "function", function: { name, arguments: "{}" }, ...more });
   for (const same of [{ id: "same" }, { id: "same", index: 0 }]) {
     const message = { role: "assistant", content: null, tool_calls: [entry("f", same), entry("g", same)] };
@@ -197,7 +197,7 @@ test("calls of a whole answer are told apart by their places, whatever ids and n
   }
 });
 
-test("what is added to a call before its name waits for it, the newest of each field", () => {
+test("extra fields of a call before its name are emitted with it, the newest value of each", () => {
   const piece = (fields: object) => chunk({ tool_calls: [{ index: 0, ...fields }] });
   const [first, ...others] = deltasOf(
     piece({ id: "c", one: 1, two: 1 }),
@@ -213,7 +213,7 @@ test("what is added to a call before its name waits for it, the newest of each f
   );
 });
 
-test("what is added to a call behind its name is told as it comes", () => {
+test("extra fields of a call after its name are emitted as they arrive", () => {
   const piece = (fields: object) => chunk({ tool_calls: ["none", { index: 0, ...fields }] });
   const extra = { dialect: "chat", fields: { seal: "s" } };
   assert.deepEqual(deltasOf(piece({ id: "c", function: { name: "f" } }), piece({ seal: "s" })), [
@@ -222,7 +222,7 @@ test("what is added to a call behind its name is told as it comes", () => {
   ]);
 });
 
-test("thousands of fields before a call's name are read soon", () => {
+test("thousands of fields before a call's name are read in linear time", () => {
   const fields = Array.from({ length: 10_000 }, (_, at) => chunk({ tool_calls: [{ index: 0, [`field${at}`]: at }] }));
   const start = worked();
   const [first] = deltasOf(...fields, chunk({ tool_calls: [{ index: 0, function: { name: "f" } }] }));
@@ -238,7 +238,7 @@ test("spaces around [DONE] do not matter", () => {
   assert.ok(reader.isDone());
 });
 
-test("an answer of several choices may end when those that began have, and is whole when all are", () => {
+test("an answer of several choices may end when all started choices have, and is complete when all have", () => {
   const reader = createReplyReader((text) => text, undefined, 2);
   const read = (index: unknown, finish?: string) => {
     const delta = finish === undefined ? { content: "Hi" } : {};
@@ -261,7 +261,7 @@ test("an answer of several choices may end when those that began have, and is wh
   reader.check();
 });
 
-test("an answer that ends while one of its choices is open has broken off", () => {
+test("an answer that ends while a choice is open is incomplete", () => {
   const reader = createReplyReader((text) => text, undefined, 2);
   const chunks = [
     { choices: [{ index: 0, delta: { content: "Hi" }, finish_reason: "stop" }] },
@@ -273,7 +273,7 @@ test("an answer that ends while one of its choices is open has broken off", () =
   assert.throws(() => reader.check(), { code: "adapter_protocol" });
 });
 
-test("choices that say with their last words why they end may have more to say", () => {
+test("choices whose finish reason comes with their text may have more text", () => {
   const reader = createReplyReader((text) => text, undefined, 2);
   const choices = [0, 1].map((index) => ({ index, delta: { content: "Hi" }, finish_reason: "stop" }));
   reader.read([Buffer.from(`data: ${JSON.stringify({ choices })}\n\n`)]);
@@ -282,7 +282,7 @@ test("choices that say with their last words why they end may have more to say",
   reader.check();
 });
 
-test("choices without numbers are counted as they stand", () => {
+test("choices without an index are numbered by their position", () => {
   const say = (content: string) => ({ message: { role: "assistant", content }, finish_reason: "stop" });
   const whole = JSON.stringify({ choices: [say("one"), say("two"), say("three")] });
   const textsOf = (choices?: number) =>

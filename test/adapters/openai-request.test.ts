@@ -1,4 +1,4 @@
-/** What the openai adapter asks its upstream, word for word. */
+/** What the openai adapter sends to its upstream, exactly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeRequest } from "../../src/adapters/openai/chat/request.ts";
@@ -17,7 +17,7 @@ function messages(...items: readonly Item[]): readonly unknown[] {
   return (asked(items) as { messages: unknown[] }).messages;
 }
 
-test("a plain turn is a model and its messages, and no more", () => {
+test("a plain turn is sent as its model and messages only", () => {
   assert.deepEqual(asked([hello]), { model: "model-1", messages: [{ role: "user", content: "Hello" }] });
 });
 
@@ -30,7 +30,7 @@ test("a streamed turn asks for its usage too", () => {
   });
 });
 
-test("the fields of a chat caller go on as they are, under our model, and never its user", () => {
+test("the fields of a chat caller are sent unchanged, with the adapter's model and without the user", () => {
   const fields = { temperature: 0.5, logit_bias: { 5: 1 }, model: "other", user: "someone", stream_options: {} };
   assert.deepEqual(asked([hello], { temperature: 1, native: { dialect: "chat", fields } }), {
     temperature: 0.5,
@@ -40,17 +40,17 @@ test("the fields of a chat caller go on as they are, under our model, and never 
   });
 });
 
-test("the gateway is the memory: what an upstream should store or go on from is not passed on", () => {
+test("fields that ask the upstream to store or to continue a conversation are not sent", () => {
   const labels = { metadata: { a: "b" }, prompt_cache_retention: "24h" };
   const plain = { model: "model-1", messages: [{ role: "user", content: "Hello" }] };
   const memory = { background: false, conversation: "conv_1", previous_response_id: "resp_0" };
   const askedWith = (fields: Record<string, unknown>) => asked([hello], { native: { dialect: "chat", fields } });
   assert.deepEqual(askedWith({ ...labels, ...memory, store: false }), { ...plain, ...labels });
-  // Live servers take labels only together with the wish to store.
+  // Live servers accept labels only together with store.
   assert.deepEqual(askedWith({ ...labels, store: true }), { ...plain, prompt_cache_retention: "24h" });
 });
 
-test("the settings of a caller of another dialect are written in chat's words", () => {
+test("the settings of a responses caller are written as chat fields", () => {
   const settings: Settings = {
     instructions: "Be brief.",
     native: { dialect: "responses", fields: { truncation: "auto" } },
@@ -111,7 +111,7 @@ test("the settings of a caller of another dialect are written in chat's words", 
   });
 });
 
-test("chances are asked for without others beside them, and a format that is no grammar stays as it is", () => {
+test("log probabilities are requested without alternatives, and a format that is no grammar is unchanged", () => {
   const format = { type: "text" };
   const written = asked([hello], { topLogprobs: 0, tools: [{ type: "custom", name: "shell", format }] });
   assert.deepEqual(written, {
@@ -122,7 +122,7 @@ test("chances are asked for without others beside them, and a format that is no 
   });
 });
 
-test("without tools nothing is said about choosing them", () => {
+test("tool choice and parallel calls are not sent without tools", () => {
   const settings = { toolChoice: { type: "auto" }, parallelToolCalls: true, format: { type: "json" } } as const;
   assert.deepEqual(asked([hello], settings), {
     model: "model-1",
@@ -131,7 +131,7 @@ test("without tools nothing is said about choosing them", () => {
   });
 });
 
-test("what the assistant thought, said and called in one go is one message", () => {
+test("reasoning, text and calls of one assistant turn are one message", () => {
   assert.deepEqual(
     messages(
       { type: "message", role: "developer", content: "Rules", name: "boss" },
@@ -171,7 +171,7 @@ test("what the assistant thought, said and called in one go is one message", () 
   );
 });
 
-test("words between a call and its output join the call's message; words after words do not", () => {
+test("text between a call and its output joins the call's message; separate texts stay separate", () => {
   assert.deepEqual(
     messages(
       { type: "message", role: "assistant", content: "One." },
@@ -195,7 +195,7 @@ test("words between a call and its output join the call's message; words after w
   );
 });
 
-test("a message without words gives its fields to the calls behind it, and says nothing", () => {
+test("a message without text adds its fields to the adjacent calls' message, and no content", () => {
   const call = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" } as const;
   const silent: Item = {
     type: "message",
@@ -218,7 +218,7 @@ test("a message without words gives its fields to the calls behind it, and says 
   assert.deepEqual(messages(call, { ...silent, content: "Now." }, output), [{ ...called, content: "Now." }, given]);
 });
 
-test("what was thought is told once, in the caller's own words where it shows some", () => {
+test("reasoning is sent once, in the caller's own field where it has one", () => {
   const thought: Item = { type: "reasoning", summary: [], text: "hm" };
   const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
   const shown = (fields: Record<string, unknown>): Item => ({
@@ -227,23 +227,23 @@ test("what was thought is told once, in the caller's own words where it shows so
     content: "",
     extra: { dialect: "chat", fields },
   });
-  const told = (...items: Item[]): unknown => {
+  const reasoningSent = (...items: Item[]): unknown => {
     const turn: Turn = { id: "resp_1", model: "m", items, settings: { tools: [] }, stream: false };
     const body = JSON.parse(writeRequest(turn, { sendsReasoning: true })) as { messages: Record<string, unknown>[] };
     const { reasoning_content, reasoning } = body.messages[0] ?? {};
     return [reasoning_content, reasoning];
   };
   const own = shown({ reasoning_content: "hm, indeed" });
-  assert.deepEqual(told(own, thought, call), ["hm, indeed", undefined]);
-  assert.deepEqual(told(thought, own, thought, call), ["hm, indeed", undefined]);
-  assert.deepEqual(told(call, thought, own), ["hm, indeed", undefined]);
-  assert.deepEqual(told(shown({ reasoning: "so" }), thought, call), [undefined, "so"]);
+  assert.deepEqual(reasoningSent(own, thought, call), ["hm, indeed", undefined]);
+  assert.deepEqual(reasoningSent(thought, own, thought, call), ["hm, indeed", undefined]);
+  assert.deepEqual(reasoningSent(call, thought, own), ["hm, indeed", undefined]);
+  assert.deepEqual(reasoningSent(shown({ reasoning: "so" }), thought, call), [undefined, "so"]);
   for (const fields of [{ reasoning_content: "" }, { other: 1 }]) {
-    assert.deepEqual(told(shown(fields), thought, call), ["hm", undefined]);
+    assert.deepEqual(reasoningSent(shown(fields), thought, call), ["hm", undefined]);
   }
 });
 
-test("fields of a tool's message and of its texts go on, and those of another dialect do not", () => {
+test("extra fields of a tool message and of its texts are sent, unless they are of another dialect", () => {
   const call: Item = { type: "tool-call", kind: "function", callId: "call_1", name: "add", arguments: "{}" };
   const given = (dialect: "chat" | "responses"): Item => ({
     type: "tool-output",
@@ -261,7 +261,7 @@ test("fields of a tool's message and of its texts go on, and those of another di
   assert.deepEqual(messages(call, given("responses")).at(-1), { role: "tool", tool_call_id: "call_1", content: "2" });
 });
 
-test("every kind of part has its place", () => {
+test("every kind of content part is sent", () => {
   assert.deepEqual(
     messages(
       {
@@ -306,7 +306,7 @@ test("every kind of part has its place", () => {
   );
 });
 
-test("an image that a tool gave back is shown by a user's message after the last output", () => {
+test("an image in a tool's output is sent in a user message after the last output", () => {
   assert.deepEqual(
     messages(
       { type: "tool-call", kind: "function", callId: "call_1", name: "look", arguments: "{}" },
@@ -346,7 +346,7 @@ test("an image that a tool gave back is shown by a user's message after the last
   );
 });
 
-test("a file that chat cannot name is refused, never left out", () => {
+test("a file given by URL, which chat cannot express, is refused", () => {
   const file: Item = { type: "message", role: "user", content: [{ type: "file", url: "https://example.com/a.pdf" }] };
   assert.throws(
     () => messages(file),
@@ -364,7 +364,7 @@ function isRefusal(param: string | null, message: RegExp) {
   };
 }
 
-test("a content part that only another dialect knows is refused by its type, never left out", () => {
+test("a content part of another dialect is refused with its type", () => {
   const screenshot = {
     type: "other",
     extra: { dialect: "responses", fields: { type: "computer_screenshot" } },
@@ -379,7 +379,7 @@ test("a content part that only another dialect knows is refused by its type, nev
 const hosted = { type: "other", extra: { dialect: "responses", fields: { type: "web_search" } } } as const;
 const add = { type: "function", name: "add" } as const;
 
-test("hosted tools of another dialect that are merely offered are left out", () => {
+test("hosted tools of another dialect that are only offered are left out", () => {
   const plain = asked([hello]);
   assert.deepEqual(asked([hello], { tools: [hosted] }), plain);
   for (const type of ["auto", "none"] as const) {
@@ -392,7 +392,7 @@ test("hosted tools of another dialect that are merely offered are left out", () 
   });
 });
 
-test("a tool choice that cannot be kept is refused, never left out", () => {
+test("a tool choice that cannot be fulfilled is refused", () => {
   const required = isRefusal("tool_choice", /requires a call/);
   const named = isRefusal("tool_choice", /'web_search'/);
   for (const tools of [[hosted], [hosted, add]]) {
@@ -402,14 +402,14 @@ test("a tool choice that cannot be kept is refused, never left out", () => {
   assert.throws(() => asked([hello], { toolChoice: { type: "required" } }), required);
 });
 
-test("a tool may give back more images than a call can have arguments", () => {
+test("a tool's output may have more images than a function can take arguments", () => {
   const image = { type: "image", url: "u" } as const;
   const output = Array.from({ length: 250_000 }, () => image);
   const [, shown] = messages({ type: "tool-output", kind: "function", callId: "call_1", output });
   assert.equal((shown as { content: unknown[] }).content.length, 250_001);
 });
 
-test("what names the caller's cache and user for a server goes from the other dialect too", () => {
+test("cache keys and the safety identifier of a responses caller are sent too", () => {
   const common = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "s" };
   assert.deepEqual(asked([hello], { native: { dialect: "responses", fields: { ...common, user: "u" } } }), {
     ...common,

@@ -1,4 +1,4 @@
-/** What the openai adapter makes of answers on the responses wire. */
+/** How the openai adapter reads answers on the responses wire. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenai } from "./made.ts";
@@ -48,7 +48,7 @@ const hi = { type: "text", text: "Hi", logprobs: undefined };
 const logprob = { token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [] };
 const messageEnd = { type: "message-end", extra: undefined };
 
-test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish as they come", () => {
+test("a stream emits reasoning, its seal, text, refusal, tier, usage and finish as they arrive", () => {
   const begun = response([], { status: "in_progress", service_tier: "auto", usage: null });
   const usage = {
     input_tokens: 10,
@@ -97,7 +97,7 @@ test("a stream tells reasoning, its seal, text, refusal, tier, usage and finish 
   );
 });
 
-test("summaries of two thoughts stay apart, and raw reasoning is no summary", () => {
+test("summaries of two reasoning items stay separate, and raw reasoning is no summary", () => {
   const summary = (output: number, delta: string) =>
     responseEvent("reasoning_summary_text.delta", { output_index: output, summary_index: 0, delta });
   const raw = responseEvent("reasoning_text.delta", { output_index: 4, content_index: 0, delta: "Hm." });
@@ -111,7 +111,7 @@ test("summaries of two thoughts stay apart, and raw reasoning is no summary", ()
 const add = { type: "tool-call", index: 0, callId: "call_a", name: "add", kind: "function" };
 const shell = { type: "tool-call", index: 1, callId: "call_b", name: "shell", kind: "custom" };
 
-test("calls of functions and custom tools stream what is written to them", () => {
+test("arguments of functions and input of custom tools are streamed", () => {
   assert.deepEqual(
     deltasOf(
       itemAdded(0, item.call("call_a", "add", "")),
@@ -157,7 +157,7 @@ const output = [
   { type: "message", role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
 ];
 
-test("what was not streamed in pieces is told when its item, or the response, is done", () => {
+test("content that was not streamed is emitted when its item, or the response, is done", () => {
   const finish = { type: "finish", reason: "tool-calls" };
   const items = output.map((one, index) => itemDone(index, one));
   assert.deepEqual(deltasOf(...items, completed(output)), [...inOnePiece, finish]);
@@ -165,7 +165,7 @@ test("what was not streamed in pieces is told when its item, or the response, is
   assert.deepEqual(wholeOf(response(output)), [...inOnePiece, finish]);
 });
 
-test("the rest of a text that was not streamed to its end is told when its item, or the response, is done", () => {
+test("the rest of a partly streamed text is emitted when its item, or the response, is done", () => {
   const hello = item.message("Hi there", { annotations: [{ type: "x" }] });
   const there = { type: "text", text: " there" };
   const noted = { type: "annotation", annotation: { type: "x", fields: {} } };
@@ -177,7 +177,7 @@ test("the rest of a text that was not streamed to its end is told when its item,
   assert.deepEqual(deltasOf(text(0, "H"), second, completed([parts])).slice(2), [{ type: "text", text: "he" }, stop]);
 });
 
-test("a text that differs from what was told, or has another item behind it, stays as it was told", () => {
+test("a final text that differs from the streamed one, or is followed by another item, changes nothing", () => {
   assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.message("Good day")])), [hi, stop]);
   assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.message("H")])), [hi, stop]);
   assert.deepEqual(deltasOf(text(0, "Hi"), completed([item.reasoning([]), item.message("Hi there")])), [hi, stop]);
@@ -190,7 +190,7 @@ test("a text that differs from what was told, or has another item behind it, sta
   assert.deepEqual(deltasOf(text(0, "Hi"), itemDone(0, item.message("Hi")), late), [hi, messageEnd, stop]);
 });
 
-test("the call of a hosted tool is told whole when it is done, and events that nobody knows are skipped", () => {
+test("the call of a hosted tool is emitted whole when it is done, and unknown events are skipped", () => {
   const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
   const searched = { type: "other", extra: { dialect: "responses", fields: search } };
   assert.deepEqual(
@@ -210,7 +210,7 @@ test("the call of a hosted tool is told whole when it is done, and events that n
   assert.deepEqual(wholeOf(response([search, item.message("Hi")])), [searched, hi, messageEnd, stop]);
 });
 
-test("what calls on the caller goes by its call's id or its own, and what answers it is of its tools", () => {
+test("an item that the caller must answer is matched by its call id or its own id, and its output likewise", () => {
   const cases = [
     [
       { type: "mcp_approval_request", id: "a1", call_id: "c1" },
@@ -226,12 +226,12 @@ test("what calls on the caller goes by its call's id or its own, and what answer
     ],
   ] as const;
   for (const [fields, exchange] of cases) {
-    const [told] = wholeOf(response([fields]));
-    assert.deepEqual(told, { type: "other", extra: { dialect: "responses", fields }, exchange });
+    const [emitted] = wholeOf(response([fields]));
+    assert.deepEqual(emitted, { type: "other", extra: { dialect: "responses", fields }, exchange });
   }
 });
 
-test("what a server adds to a call goes with it, and again where it has changed when the call is done", () => {
+test("extra fields of a call are emitted with it, and again if they have changed when it is done", () => {
   const call = item.call("c1", "add", "{}");
   const extra = (seal: string) => ({ dialect: "responses", fields: { seal } });
   const begun = { type: "tool-call", index: 0, callId: "c1", name: "add", kind: "function", extra: extra("a") };
@@ -249,12 +249,12 @@ test("what a server adds to a call goes with it, and again where it has changed 
   }
 });
 
-test("a note that comes before its text is told behind it, with all that follow it and in their order", () => {
+test("an annotation before its text is emitted after it, in order with those that follow", () => {
   const fields = (url: string) => ({ url, title: "t", start_index: 0, end_index: 1 });
   const note = (url: string) => ({ type: "url_citation", ...fields(url) });
   const noted = (url: string) =>
     responseEvent("output_text.annotation.added", { output_index: 0, content_index: 0, annotation: note(url) });
-  const told = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
+  const emitted = (url: string) => ({ type: "annotation", annotation: { type: "url_citation", fields: fields(url) } });
   assert.deepEqual(
     deltasOf(
       noted("a"),
@@ -263,30 +263,30 @@ test("a note that comes before its text is told behind it, with all that follow 
       itemDone(0, item.message("Hi", { annotations: [note("a"), note("b")] })),
       completed([]),
     ),
-    [hi, told("a"), told("b"), messageEnd, stop],
+    [hi, emitted("a"), emitted("b"), messageEnd, stop],
   );
 });
 
-test("a note on a later text of a message counts from where the first one begins, as they become one text", () => {
+test("positions of annotations on later texts are shifted, as the texts of a message become one", () => {
   const note = { type: "url_citation", url: "u", title: "t", start_index: 0, end_index: 2, index: 1 };
   const part = (said: string) => ({ type: "output_text", text: said, annotations: [note] });
   const refusal = { type: "refusal", refusal: "No." };
   const message = { type: "message", id: "msg_1", content: [part("One."), part("Two."), refusal, part("Three.")] };
   const noted = (number: number) =>
     responseEvent("output_text.annotation.added", { output_index: 0, content_index: number, annotation: note });
-  const told = (start: number) => {
+  const emitted = (start: number) => {
     const fields = { url: "u", title: "t", start_index: start, end_index: start + 2, index: 1 };
     return { type: "annotation", annotation: { type: "url_citation", fields } };
   };
   const say = (said: string) => ({ type: "text", text: said, logprobs: undefined });
   const all = [
     say("One."),
-    told(0),
+    emitted(0),
     say("Two."),
-    told(4),
+    emitted(4),
     { type: "refusal", text: "No." },
     say("Three."),
-    told(0),
+    emitted(0),
     messageEnd,
     stop,
   ];
@@ -306,7 +306,7 @@ test("a note on a later text of a message counts from where the first one begins
   assert.deepEqual(streamed, all.toSpliced(2, 1, say("Tw"), say("o.")));
 });
 
-test("the phase of a message goes with its first words, and alone it is no answer", () => {
+test("the phase of a message is emitted with its first text, and never alone", () => {
   const extra = { dialect: "responses", fields: { phase: "commentary" } };
   const message = { ...item.message("Hi there"), phase: "commentary" };
   const end = { type: "message-end", extra };
@@ -342,7 +342,7 @@ test("an event may hold an image of many megabytes", () => {
   reader.check();
 });
 
-test("an answer that is cut off says at which limit", () => {
+test("an answer that is cut off names its limit", () => {
   const cases = [
     ["max_output_tokens", "length"],
     ["content_filter", "content-filter"],
@@ -357,7 +357,7 @@ test("an answer that is cut off says at which limit", () => {
   }
 });
 
-test("a failure is one wherever it stands, with its meaning and without our secrets", () => {
+test("a failure is read in every form, with its code and without secrets", () => {
   const error = { code: "rate_limit_exceeded", message: "Slow down, secret." };
   const failed = response([], { status: "failed", error });
   const ways = [
@@ -389,7 +389,7 @@ test("a failure is one wherever it stands, with its meaning and without our secr
   assert.equal(failureOf(() => wholeOf(response([], { status: "failed" }))).code, "adapter_error");
 });
 
-test("what was said before a failure is told before it", () => {
+test("text before a failure is emitted before it", () => {
   const reader = createReplyReader(scrub);
   const events = [text(0, "Hi"), { type: "error", message: "Broken." }];
   const bytes = Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
@@ -397,7 +397,7 @@ test("what was said before a failure is told before it", () => {
   assert.throws(() => reader.check(), /Broken/);
 });
 
-test("a stream ends with its terminal event, and without one it broke off", () => {
+test("a stream ends with its terminal event, and is incomplete without one", () => {
   assert.deepEqual(deltasOf(text(0, "Hi"), completed([]), text(0, "more")), [hi, stop]);
   assert.equal(failureOf(() => deltasOf(text(0, "Hi"))).code, "adapter_protocol");
   assert.match(failureOf(() => deltasOf()).message, /broke off/);
@@ -406,7 +406,7 @@ test("a stream ends with its terminal event, and without one it broke off", () =
   assert.throws(() => reader.check(), /broke off/);
 });
 
-test("an answer that is no response is a protocol error that quotes nothing", () => {
+test("a body that is not a response is a protocol error that quotes nothing", () => {
   const bodies = [{ hello: "private" }, ["private"], response([], { status: "queued" }), { status: "cancelled" }];
   for (const body of bodies) {
     const failure = failureOf(() => wholeOf(body));
@@ -438,7 +438,7 @@ test("on the responses wire a turn is one request to /responses, and the connect
   await adapter.close?.();
 });
 
-test("a search for tools that the caller makes is a call, one that the server makes is its own item", () => {
+test("a tool search of the caller is a call, and one of the server is an item of its own", () => {
   const search = { type: "tool_search_call", id: "tsc_1", status: "completed", arguments: { query: "f" } };
   const client = { ...search, execution: "client", call_id: "call_s" };
   const server = { ...search, execution: "server", call_id: null };

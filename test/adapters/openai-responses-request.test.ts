@@ -1,4 +1,4 @@
-/** What the openai adapter asks its upstream on the responses wire, word for word. */
+/** What the openai adapter sends to its upstream on the responses wire, exactly. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { writeRequest } from "../../src/adapters/openai/responses/request.ts";
@@ -19,7 +19,7 @@ function input(...items: readonly Item[]): unknown {
   return asked(items)["input"];
 }
 
-test("a plain turn is a model and its input, and the upstream stores nothing", () => {
+test("a plain turn is sent as its model and input, with store: false", () => {
   assert.deepEqual(asked([hello]), { model: "model-1", input: [helloWritten], store: false });
   assert.deepEqual(asked([hello], { instructions: "Be brief." }, true), {
     model: "model-1",
@@ -30,7 +30,7 @@ test("a plain turn is a model and its input, and the upstream stores nothing", (
   });
 });
 
-test("the fields of a responses caller go on as they are, but for what the gateway answers itself", () => {
+test("the fields of a responses caller are sent unchanged, except those that the gateway handles", () => {
   const passed = {
     temperature: 0.5,
     max_tool_calls: 3,
@@ -60,7 +60,7 @@ test("the fields of a responses caller go on as they are, but for what the gatew
   assert.deepEqual(asked([hello], { native }), unstreamed);
 });
 
-test("the settings of a caller of another dialect are written in this wire's words", () => {
+test("the settings of a chat caller are written as responses fields", () => {
   const settings: Settings = {
     instructions: "Be brief.",
     native: { dialect: "chat", fields: { logit_bias: {} } },
@@ -120,13 +120,13 @@ test("the settings of a caller of another dialect are written in this wire's wor
   });
 });
 
-test("chances are asked for without others beside them, and a length of words without a form", () => {
+test("log probabilities are requested without alternatives, and verbosity without a format", () => {
   const { include, top_logprobs, text } = asked([hello], { topLogprobs: 0, verbosity: "low" });
   assert.deepEqual([include, top_logprobs], [["message.output_text.logprobs"], undefined]);
   assert.deepEqual(text, { verbosity: "low" });
 });
 
-test("a tool choice is written by name, and one that cannot be kept is refused", () => {
+test("a tool choice is written by name, and one that cannot be fulfilled is refused", () => {
   const tools = [
     { type: "function", name: "add" },
     { type: "custom", name: "shell" },
@@ -143,14 +143,14 @@ test("a tool choice is written by name, and one that cannot be kept is refused",
   assert.equal(asked([hello], { toolChoice: { type: "auto" }, parallelToolCalls: true })["tool_choice"], undefined);
 });
 
-test("what names the caller's cache and user for this wire's server goes from chat too", () => {
+test("cache keys and the safety identifier of a chat caller are sent too", () => {
   const common = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "s" };
   const written = asked([hello], { native: { dialect: "chat", fields: { ...common, user: "u" } } });
   assert.deepEqual({ ...written, ...common }, written);
   assert.equal(written["user"], undefined);
 });
 
-test("stop sequences, which this wire has not, are refused; a seed is left out and told", () => {
+test("stop sequences, which this wire lacks, are refused; a seed is left out and reported", () => {
   assert.throws(
     () => asked([hello], { stop: ["END"] }),
     (thrown) => thrown instanceof GatewayError && thrown.param === "stop" && thrown.status === 400,
@@ -160,7 +160,7 @@ test("stop sequences, which this wire has not, are refused; a seed is left out a
   assert.deepEqual(remarks, [{ type: "left-out", what: "seed" }]);
 });
 
-test("an answer shorter than this wire knows is asked for as the shortest, and the caller is told in its own words", () => {
+test("a limit below the wire's minimum is raised to it, and reported under the caller's field name", () => {
   const remarks: Remark[] = [];
   const fields = { max_completion_tokens: 15 };
   assert.equal(asked([hello], { maxOutputTokens: 1 }, false, remarks)["max_output_tokens"], 16);
@@ -173,7 +173,7 @@ test("an answer shorter than this wire knows is asked for as the shortest, and t
   ]);
 });
 
-test("reasoning is asked for in sealed form where there is reasoning, and only there", () => {
+test("sealed reasoning is requested only where there may be reasoning", () => {
   const sealed = ["reasoning.encrypted_content"];
   assert.equal(asked([hello])["include"], undefined);
   assert.equal(asked([hello], { reasoningEffort: "none" })["include"], undefined);
@@ -185,7 +185,7 @@ test("reasoning is asked for in sealed form where there is reasoning, and only t
   assert.deepEqual(asked([hello], { native, reasoningEffort: "low" })["include"], sealed);
 });
 
-test("what was thought, called and answered goes back item by item", () => {
+test("reasoning, calls and outputs are sent item by item", () => {
   assert.deepEqual(
     input(
       { type: "message", role: "developer", content: "Rules", name: "boss" },
@@ -237,7 +237,7 @@ test("what was thought, called and answered goes back item by item", () => {
   );
 });
 
-test("every kind of part has its place, and fields of this dialect go on without ids and states", () => {
+test("every kind of content part is sent, and extra fields of this dialect without ids and states", () => {
   assert.deepEqual(
     input(
       {
@@ -300,19 +300,19 @@ test("every kind of part has its place, and fields of this dialect go on without
   assert.throws(() => input({ type: "message", role: "user", content: [video] }), /'video_url'/);
 });
 
-test("a compaction goes back sealed when only its maker can read it, and else in words", () => {
-  const told = { type: "message", role: "user", content: "Summary of the conversation so far:\nWe met." };
+test("a compaction is sent sealed when only its maker can read it, and otherwise as text", () => {
+  const asText = { type: "message", role: "user", content: "Summary of the conversation so far:\nWe met." };
   assert.deepEqual(
     input(
       { type: "compaction", summary: "", encrypted: "sealed" },
       { type: "compaction", summary: "We met.", encrypted: "sealed" },
       { type: "compaction", summary: "We met." },
     ),
-    [{ type: "compaction", encrypted_content: "sealed" }, told, told],
+    [{ type: "compaction", encrypted_content: "sealed" }, asText, asText],
   );
 });
 
-test("a search for tools and what it found go as the wire writes them, whoever called for it", () => {
+test("tool searches and their outputs are written as the wire's own items", () => {
   const extra = { dialect: "responses", fields: { tools: [{ type: "function", name: "f" }] } } as const;
   const call = { type: "tool-call", kind: "search", callId: "c", name: "tool_search" } as const;
   const client = { call_id: "c", execution: "client" };

@@ -1,4 +1,4 @@
-/** What the openai adapter calls the longest answer and the developer, on servers that know older words of chat. */
+/** The field of the token limit and the role of the developer, on servers that support older chat fields only. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenai } from "./made.ts";
@@ -21,15 +21,15 @@ interface Written {
   readonly messages: readonly { readonly role: string }[];
 }
 
-function write(settings: Partial<Settings>, wishes: ServerOptions = {}): Written {
-  return JSON.parse(writeRequest(turnOf(settings), wishes));
+function write(settings: Partial<Settings>, options: ServerOptions = {}): Written {
+  return JSON.parse(writeRequest(turnOf(settings), options));
 }
 
 function limitsOf({ max_tokens, max_completion_tokens }: Written): object {
   return { ...(max_tokens && { max_tokens }), ...(max_completion_tokens && { max_completion_tokens }) };
 }
 
-/** What a chat caller wrote, as its protocol reads it. */
+/** The settings of a chat caller, as its protocol reads them. */
 function fromChat(fields: Readonly<Record<string, unknown>>, maxOutputTokens?: number): Partial<Settings> {
   return { maxOutputTokens, native: { dialect: "chat", fields } };
 }
@@ -37,7 +37,7 @@ function fromChat(fields: Readonly<Record<string, unknown>>, maxOutputTokens?: n
 const fromResponses: Partial<Settings> = { maxOutputTokens: 16, native: { dialect: "responses", fields: {} } };
 
 for (const maxTokensField of ["max_tokens", "max_completion_tokens"] as const) {
-  test(`the longest answer is asked for as ${maxTokensField} alone where the server wants it, whatever its caller wrote`, () => {
+  test(`the token limit is sent as ${maxTokensField} only where that is configured, whatever the caller wrote`, () => {
     const both = { max_tokens: 99, max_completion_tokens: 16 };
     const callers = [
       fromResponses,
@@ -52,14 +52,14 @@ for (const maxTokensField of ["max_tokens", "max_completion_tokens"] as const) {
   });
 }
 
-test("without such a wish a chat caller's own name for it stays, and others are written the newer one", () => {
+test("by default a chat caller's own field is kept, and others get max_completion_tokens", () => {
   assert.deepEqual(limitsOf(write(fromChat({ max_tokens: 16 }, 16))), { max_tokens: 16 });
   assert.deepEqual(limitsOf(write(fromChat({ max_completion_tokens: 16 }, 16))), { max_completion_tokens: 16 });
   assert.deepEqual(limitsOf(write(fromResponses)), { max_completion_tokens: 16 });
 });
 
-test("a developer is called system for callers of another dialect, and keeps the role that a chat caller gave", () => {
-  const roleOf = (settings: Partial<Settings>, wishes?: ServerOptions) => write(settings, wishes).messages[0]?.role;
+test("a developer message gets the role system from other dialects, and keeps a chat caller's role", () => {
+  const roleOf = (settings: Partial<Settings>, options?: ServerOptions) => write(settings, options).messages[0]?.role;
   assert.equal(roleOf(fromResponses), "system");
   assert.equal(roleOf({}), "system");
   assert.equal(roleOf(fromChat({})), "developer");
@@ -69,7 +69,7 @@ test("a developer is called system for callers of another dialect, and keeps the
   }
 });
 
-test("both are options of the adapter", async () => {
+test("max_tokens_field and developer_role are options of the adapter", async () => {
   const message = { role: "assistant", content: "Hi" };
   await using server = await startUpstream(answerJson({ choices: [{ index: 0, message, finish_reason: "stop" }] }));
   const chosen = { base_url: server.url, max_tokens_field: "max_tokens", developer_role: "system" } as const;

@@ -70,8 +70,8 @@ function answerAs(contentType: string, body: string): Script {
   return (_, response) => void response.writeHead(200, { "content-type": contentType }).end(body);
 }
 
-function limited(retryAfter: string, beside: Record<string, string> = {}): Promise<GatewayError> {
-  return failureOf(answerJson({}, 429, { "retry-after": retryAfter, ...beside }));
+function limited(retryAfter: string, more: Record<string, string> = {}): Promise<GatewayError> {
+  return failureOf(answerJson({}, 429, { "retry-after": retryAfter, ...more }));
 }
 
 const usage = {
@@ -118,7 +118,7 @@ test("a whole answer is one batch of deltas", async () => {
   assert.deepEqual(received?.json, { model: "model-1", messages: [{ role: "user", content: "Hello" }] });
 });
 
-test("a streamed answer tells text, refusal, reasoning, finish and usage as they come", async () => {
+test("a streamed answer emits text, refusal, reasoning, finish and usage as they arrive", async () => {
   const notes = { system_fingerprint: "fp_1", service_tier: "default" };
   const deltas = await answerTo(
     answerEvents(
@@ -142,7 +142,7 @@ test("a streamed answer tells text, refusal, reasoning, finish and usage as they
   ]);
 });
 
-test("a burst of events leaves in few batches, and the connection is used again after [DONE]", async () => {
+test("a burst of events is emitted in few batches, and the connection is used again after [DONE]", async () => {
   const texts = Array.from({ length: 50 }, (_, index) => chunk({ content: `${index} ` }));
   await using both = await startBoth(answerEvents(...texts, chunk({}, "stop")));
   let batches = 0;
@@ -157,7 +157,7 @@ test("a burst of events leaves in few batches, and the connection is used again 
 const first = { type: "tool-call", index: 0, callId: "call_a", name: "add", kind: "function" };
 const second = { type: "tool-call", index: 1, callId: "call_b", name: "sub", kind: "function" };
 
-test("parallel calls whose arguments come in turns keep them apart", async () => {
+test("interleaved arguments of parallel calls are kept apart", async () => {
   const deltas = await answerTo(
     answerEvents(
       chunk({ tool_calls: [{ index: 0, id: "call_a", type: "function", function: { name: "add", arguments: "" } }] }),
@@ -184,7 +184,7 @@ const inWholePieces = [
   { type: "tool-arguments", index: 1, text: "{}" },
 ];
 
-test("calls without an index, or all under the same one, are told apart by their ids", async () => {
+test("calls without an index, or with the same one, are separated by their ids", async () => {
   const calls = [
     { id: "call_a", function: { name: "add", arguments: { a: 1 } } },
     { id: "call_b", function: { name: "sub", arguments: "{}" } },
@@ -196,7 +196,7 @@ test("calls without an index, or all under the same one, are told apart by their
   assert.deepEqual((await answerTo(whole({ content: null, tool_calls: calls }), false)).slice(0, 4), inWholePieces);
 });
 
-test("pieces without index or id belong to the last call, custom and legacy calls are calls too", async () => {
+test("pieces without index or id belong to the last call, and custom and legacy calls are read", async () => {
   const custom = await answerTo(
     answerEvents(
       chunk({ tool_calls: [{ id: "call_c", type: "custom", custom: { name: "shell", input: "ls" } }] }),
@@ -223,7 +223,7 @@ test("pieces without index or id belong to the last call, custom and legacy call
   ]);
 });
 
-test("a name that comes after the arguments still begins the call, and no name at all is an error", async () => {
+test("a name after the arguments still begins the call, and a missing name is an error", async () => {
   const late = [
     chunk({ tool_calls: [{ index: 0, id: "call_a", function: { arguments: "{" } }] }),
     chunk({ tool_calls: [{ index: 0, function: { name: "add", arguments: "}" } }] }),
@@ -233,7 +233,7 @@ test("a name that comes after the arguments still begins the call, and no name a
   assert.equal((await failureOf(answerEvents(late[0], chunk({}, "stop")))).code, "adapter_protocol");
 });
 
-test("a character cut at any byte arrives whole", () => {
+test("a character split at any byte arrives intact", () => {
   const bytes = Buffer.from(`data: ${JSON.stringify(chunk({ content: "é€😀" }))}\r\n\r\ndata: [DONE]\n\n`);
   for (let cut = 0; cut <= bytes.length; cut++) {
     const reader = createReplyReader((text) => text);
@@ -243,7 +243,7 @@ test("a character cut at any byte arrives whole", () => {
   }
 });
 
-test("a server that streams, or does not, whatever it was asked for, is understood", async () => {
+test("an answer is read whether or not the server streams as requested", async () => {
   const hi = { type: "text", text: "Hi", logprobs: undefined };
   const stop = { type: "finish", reason: "stop" };
   assert.deepEqual(await answerTo(whole({ content: "Hi" }), true), [hi, stop]);
@@ -253,13 +253,13 @@ test("a server that streams, or does not, whatever it was asked for, is understo
     assert.deepEqual(await answerTo(answerAs(type, body)), [hi, stop], type);
 });
 
-test("a stream may end without [DONE] once it has said why, and may not break off before", async () => {
+test("a stream may end without [DONE] after its finish reason, but not before", async () => {
   assert.equal((await answerTo(eventsOnly(chunk({ content: "Hi" }, "stop")))).length, 2);
   assert.match((await failureOf(eventsOnly(chunk({ content: "Hi" })))).message, /broke off/);
   assert.equal((await failureOf(eventsOnly())).code, "adapter_protocol");
 });
 
-const statuses: readonly (readonly [status: number, code: string, told: number])[] = [
+const statuses: readonly (readonly [status: number, code: string, expected: number])[] = [
   [301, "adapter_protocol", 502],
   [400, "adapter_bad_request", 400],
   [401, "adapter_refused", 502],
@@ -278,12 +278,12 @@ const statuses: readonly (readonly [status: number, code: string, told: number])
   [529, "overloaded", 503],
 ];
 
-test("every status of an upstream has its meaning, and none tells our secrets", async () => {
-  for (const [status, code, told] of statuses) {
+test("every status of an upstream maps to a code, and none reveals secrets", async () => {
+  for (const [status, code, expected] of statuses) {
     const error = { message: `Bad ${apiKey} given`, type: "x", param: "messages", code: "some_code" };
     const failure = await failureOf(answerJson({ error }, status));
     assert.equal(failure.code, code, `${status}`);
-    assert.equal(failure.status, told, `${status}`);
+    assert.equal(failure.status, expected, `${status}`);
     assert.doesNotMatch(`${failure.message} ${String(failure.cause)}`, /very-secret/, `${status}`);
     assert.equal(failure.wireCode, code === "adapter_refused" ? code : "some_code");
     assert.equal(failure.retryAfterSeconds, undefined);
@@ -303,7 +303,7 @@ test("a bad request keeps the upstream's message, param and code", async () => {
   assert.equal(failure.wireCode, "context_length_exceeded");
 });
 
-test("errors in other shapes, or in none, are read as far as they go", async () => {
+test("errors in other formats, or in none, are read as far as possible", async () => {
   assert.equal((await failureOf(answerJson({ error: "No." }, 400))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: "No." }, 422))).message, "No.");
   assert.equal((await failureOf(answerJson({ detail: [{ loc: ["body"], msg: "No." }, {}] }, 422))).message, "No.");
@@ -313,7 +313,7 @@ test("errors in other shapes, or in none, are read as far as they go", async () 
   assert.match(String(html.cause), /<html>/);
 });
 
-test("a 404 about the path says that the adapter's base URL is to be checked, one about a model is passed on", async () => {
+test("a 404 about the path says to check the adapter's base URL; one about a model is passed on", async () => {
   const aboutPath = "The upstream has nothing at this path (status 404). Check the adapter's base URL.";
   const refusals: readonly Script[] = [
     answerJson({ detail: "Not Found" }, 404),
@@ -331,7 +331,7 @@ test("a 404 about the path says that the adapter's base URL is to be checked, on
   assert.equal(model.wireCode, "not_found");
 });
 
-test("a rate limit says when to come back, in seconds, by a date or in milliseconds", async () => {
+test("a rate limit keeps its Retry-After, in seconds, as a date or in milliseconds", async () => {
   assert.equal((await limited("7")).retryAfterSeconds, 7);
   const soon = (await limited(new Date(Date.now() + 30_000).toUTCString())).retryAfterSeconds!;
   assert.ok(soon >= 28 && soon <= 30, `${soon}`);
@@ -341,7 +341,7 @@ test("a rate limit says when to come back, in seconds, by a date or in milliseco
   assert.equal((await failureOf(answerJson({}, 429, { "retry-after-ms": "5000" }))).retryAfterSeconds, 5);
 });
 
-test("an error within a stream fails the turn, before or after its first words", async () => {
+test("an error within a stream fails the turn, before or after the first words", async () => {
   const error = { message: `Slow down, ${apiKey}.`, type: "rate_limit_error", code: null };
   const before = await failureOf(answerEvents({ error }));
   assert.equal(before.code, "adapter_rate_limit");
@@ -361,7 +361,7 @@ test("an error within a stream fails the turn, before or after its first words",
   );
 });
 
-test("an event that is an error by its name alone keeps its message", async () => {
+test("an event that is named error keeps its message", async () => {
   for (const error of [
     { message: "Slow down.", code: 429 },
     { message: "Slow down.", type: "RateLimitError", code: 429 },
@@ -378,7 +378,7 @@ test("an error within a whole answer of status 200 is an error", async () => {
   assert.equal((await failureOf(answerJson({ error: { message: "x", code: 429 } }), false)).status, 429);
 });
 
-test("an answer that is no chat completion is a protocol error that quotes nothing", async () => {
+test("a body that is not a chat completion is a protocol error that quotes nothing", async () => {
   const page = answerAs("text/html", "<html>private</html>");
   const broken = answerAs("application/json", '{"choices":[{"private');
   const scripts = [page, broken, answerJson({ hello: 1 }), answerJson(["private"]), answerEvents("{private")];
@@ -391,7 +391,7 @@ test("an answer that is no chat completion is a protocol error that quotes nothi
     assert.match((await failureOf(answerAs(type, "{}"))).message, /answered with an unknown content type/);
 });
 
-test("an abort closes the upstream's socket at once, in the middle of a stream too", async () => {
+test("an abort closes the upstream's socket at once, even during a stream", async () => {
   await using both = await startBoth((_, response) => {
     beginEvents(response);
     writeEvent(response, chunk({ content: "Hi" }));
@@ -434,13 +434,13 @@ test("the models are those that the upstream lists", async () => {
   }
 });
 
-test("every option says what it is for", () => {
+test("every option has a description", () => {
   for (const [name, schema] of Object.entries(options.properties)) {
     assert.ok("description" in schema && typeof schema.description === "string", name);
   }
 });
 
-test("a mark of the byte order before a whole answer, or before an error, is no part of it", async () => {
+test("a byte order mark before a whole answer, or before an error, is skipped", async () => {
   const answer = JSON.stringify({ choices: [{ message: { content: "Hi" }, finish_reason: "stop" }] });
   const [first] = await answerTo(answerAs("application/json", `\ufeff${answer}`), false);
   assert.deepEqual(first, { type: "text", text: "Hi", logprobs: undefined });
@@ -449,7 +449,7 @@ test("a mark of the byte order before a whole answer, or before an error, is no 
   assert.equal((await failureOf(refused)).message, "Too warm.");
 });
 
-test("an error that is told as bare JSON where events were announced is an error, and a whole answer an answer", async () => {
+test("bare JSON where events were announced is read as an error or as a whole answer", async () => {
   const error = JSON.stringify({ error: { message: "Out of memory.", code: 503 } });
   const first = `data: ${JSON.stringify(chunk({ content: "Hi" }))}\n`;
   for (const body of [error, `${error}\n`, `${first}\n${error}\n`, `${first}${error}\n\n`]) {

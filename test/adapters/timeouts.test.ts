@@ -1,4 +1,4 @@
-/** How long each adapter waits: for a whole answer until its one limit, for a stream no longer than it may be silent. */
+/** How long each adapter waits: for a whole answer until its total timeout, for a stream until its idle timeout. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createOpenai } from "./made.ts";
@@ -23,14 +23,14 @@ async function ask(adapter: Adapter, stream: boolean): Promise<string> {
 const message = { role: "assistant", content: "well" };
 const whole = { choices: [{ index: 0, message, finish_reason: "stop" }] };
 
-/** Says nothing for longer than a stream may, and then all of it. */
+/** Sends nothing for longer than a stream may, and then the whole answer. */
 const late: Script = (received, response) => {
   setTimeout(() => void answerJson(whole)(received, response), silenceMs);
 };
 
 const silent: Script = () => {};
 
-/** Is silent in the middle for as long. */
+/** Pauses in the middle for as long. */
 const halting: Script = (_, response) => {
   const text = JSON.stringify(whole);
   response.writeHead(200, { "content-type": "application/json" });
@@ -38,13 +38,13 @@ const halting: Script = (_, response) => {
   setTimeout(() => response.end(text.slice(20)), silenceMs);
 };
 
-/** Is silent there for good. */
+/** Stops in the middle for good. */
 const stuck: Script = (_, response) => {
   response.writeHead(200, { "content-type": "application/json" });
   response.write(JSON.stringify(whole).slice(0, 20));
 };
 
-test("a server that does not stream may be silent until it is done", async () => {
+test("a whole answer of a server is limited by the total timeout only", async () => {
   await using server = await startUpstream(late);
   const adapter = createOpenai({ base_url: server.url, ...hasty }, {});
   assert.equal(await ask(adapter, false), "well");
@@ -57,7 +57,7 @@ test("a server that does not stream may be silent until it is done", async () =>
   await adapter.close?.();
 });
 
-test("a provider's package may be silent for as long when the whole is asked for", async () => {
+test("a whole answer of a provider's package is limited by the total timeout only", async () => {
   await using server = await startUpstream((_, response) => {
     beginEvents(response);
     setTimeout(() => response.write(compatible.begin() + compatible.say(["we"])), silenceMs);
@@ -69,13 +69,13 @@ test("a provider's package may be silent for as long when the whole is asked for
   await assert.rejects(ask(adapter, true), { wireCode: "adapter_first_byte_timeout" });
 });
 
-test("a program may be silent for as long too", async () => {
+test("a whole answer of a program is limited by the total timeout only", async () => {
   const script = "sleep 0.1; echo we; sleep 0.1; echo ll";
   const deltas = await answerOf(script, turnOf("Hello", { stream: false }), { ...hasty, output: "text" });
   assert.equal(textOf(deltas), "we\nll");
 });
 
-test("a turn in the background asks the model for a stream, so that it has no limit as a whole", async (context) => {
+test("a background turn asks the model for a stream, so that no total timeout applies", async (context) => {
   const server = await startUpstream(answerEvents(chunk({ content: "well" }), chunk({}, "stop")));
   context.after(() => server.close());
   const { address } = await startGateway(context, { adapters: { model: { type: "openai", base_url: server.url } } });

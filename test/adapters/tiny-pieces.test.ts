@@ -1,4 +1,4 @@
-/** Whoever sends its answer in the smallest pieces costs the gateway no more memory than the answer has bytes, about. */
+/** An answer in very small chunks takes little more memory than its bytes. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -14,7 +14,7 @@ import { worked } from "../worked.ts";
 import { collectGarbage } from "../garbage.ts";
 
 const count = 500_000;
-/** A list of so many pieces takes five times as much. */
+/** A list of so many chunks would take five times as much. */
 const enough = 10_000_000;
 
 function memoryInUse(): number {
@@ -42,7 +42,7 @@ async function startDripping(type: string, bytes: number) {
   };
 }
 
-test("Pieces of any size are put together in their order.", () => {
+test("Chunks of any size are joined in order.", () => {
   const gathering = createGathering();
   for (let round = 0; round < 2; round++) {
     const expected: Buffer[] = [];
@@ -62,7 +62,7 @@ test("Pieces of any size are put together in their order.", () => {
   assert.equal(gathering.take().buffer, only.buffer);
 });
 
-test("An event that comes byte by byte is held as its bytes.", () => {
+test("An event that arrives byte by byte takes little more memory than its bytes.", () => {
   const reader = createEventReader(2 * count);
   const before = memoryInUse();
   reader.read([Buffer.from("data: ")]);
@@ -71,7 +71,7 @@ test("An event that comes byte by byte is held as its bytes.", () => {
   assert.deepEqual(reader.read([Buffer.from("\n\n")]), ["x".repeat(count)]);
 });
 
-test("An event of many short lines is as large as the memory that they take, and so are the comments within it.", () => {
+test("The size of an event counts the memory of its short lines, and its comments.", () => {
   for (const [lines, most] of [
     ["data:x\n", 20_000],
     [`data: and so on and on\n:${"c".repeat(10_000)}\n`, 100],
@@ -85,7 +85,7 @@ test("An event of many short lines is as large as the memory that they take, and
   }
 });
 
-test("A whole answer that comes byte by byte is held as its bytes.", async () => {
+test("A whole answer that arrives byte by byte takes little more memory than its bytes.", async () => {
   let left = count;
   let held = 0;
   const before = memoryInUse();
@@ -102,28 +102,28 @@ test("A whole answer that comes byte by byte is held as its bytes.", async () =>
   assert.ok(held < enough, String(held));
 });
 
-test("What nobody has pulled yet is counted with what its pieces take beside their bytes.", async () => {
+test("Bytes that nobody has pulled yet are counted with the overhead of their chunks.", async () => {
   await using server = await startDripping("text/event-stream", 30_000);
   const limits = { connectMs: 5000, firstByteMs: 5000, idleMs: 5000 };
   const upstream = createUpstream({ baseUrl: server.url, environment: {}, ...limits });
   const response = await upstream.send({ method: "GET", path: "/", headers: {} }, new AbortController().signal);
   let bytes = 0;
   for (let batch = await response.pull(); batch !== undefined; batch = await response.pull()) {
-    assert.ok(batch.length < 1000, `${batch.length} pieces at once`);
+    assert.ok(batch.length < 1000, `${batch.length} chunks at once`);
     bytes += batch.length;
   }
   assert.equal(bytes, 30_000);
   await upstream.close();
 });
 
-test("A file that comes byte by byte is fetched whole.", async () => {
+test("A file that arrives byte by byte is fetched completely.", async () => {
   await using server = await startDripping("image/png", 30_000);
   const signal = new AbortController().signal;
   const { bytes } = await fetchMedia(server.url, { maxBytes: 30_000, timeoutMs: 10_000, allowPrivate: true }, signal);
   assert.equal(Buffer.from(bytes).toString(), "x".repeat(30_000));
 });
 
-test("A line that a program writes in tiny pieces is held as its characters.", () => {
+test("A line that a program writes in tiny pieces takes little more memory than its characters.", () => {
   const reader = createCommandReader("jsonl");
   const before = memoryInUse();
   reader.read(Buffer.from('{"type":"text","text":"'));
@@ -132,7 +132,7 @@ test("A line that a program writes in tiny pieces is held as its characters.", (
   assert.deepEqual(reader.read(Buffer.from('"}\n')), [{ type: "text", text: "xy".repeat(count) }]);
 });
 
-test("Line breaks that a program writes one by one are each looked at once.", () => {
+test("Line breaks that a program writes one by one are read in linear time.", () => {
   const reader = createCommandReader("text");
   const since = worked();
   for (let index = 0; index < 40_000; index++) assert.deepEqual(reader.read(Buffer.from("\n")), []);
@@ -141,7 +141,7 @@ test("Line breaks that a program writes one by one are each looked at once.", ()
   assert.deepEqual(reader.end(), []);
 });
 
-test("An upstream cannot go on for ever with events that tell nothing.", () => {
+test("An upstream cannot send events without content for ever.", () => {
   const reader = createReplyReader((text) => text);
   const event = Buffer.from(`data: {"type":"response.in_the_making","piece":"${"x".repeat(4_000_000)}"}\n\n`);
   let rounds = 0;
