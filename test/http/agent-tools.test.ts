@@ -1,4 +1,7 @@
-/** A coding agent that brings its tools along with its input, or lets the model search for them, before models that speak chat only. */
+/**
+ * A coding agent that sends its tools in its input, or lets the model search for them, with models that support chat
+ * only.
+ */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { startGateway, token } from "../gateway.ts";
@@ -47,7 +50,7 @@ const request = {
   client_metadata: { "x-installation": "i" },
 };
 
-/** Makes these calls one after the other, each in pieces; when it has all of their outputs, it says that it is done. */
+/** Makes these calls one after the other, each in pieces; when it has all of their outputs, it answers "done". */
 async function startModel(context: TestContext, calls: readonly Fields[]): Promise<ScriptedUpstream> {
   const upstream = await startUpstream((received, response) => {
     const { messages, stream } = received.json as Body & { readonly stream?: boolean };
@@ -74,7 +77,7 @@ function cut(call: Fields): readonly object[] {
   return [begin, piece(written.slice(0, 4)), piece(written.slice(4))];
 }
 
-interface Heard {
+interface Received {
   readonly response: WireResponse & { readonly id: string };
   readonly events: readonly WireEvent[];
   readonly warning: string | null;
@@ -85,7 +88,7 @@ async function startAsking(context: TestContext, { url }: ScriptedUpstream, adap
   const { address } = await startGateway(context, {
     adapters: { model: { type: "openai", base_url: `${url}/v1`, api_key: "sk-model", ...adapter } },
   });
-  return async (fields: Fields, more: Readonly<Record<string, string>> = {}): Promise<Heard> => {
+  return async (fields: Fields, more: Readonly<Record<string, string>> = {}): Promise<Received> => {
     const answer = await fetch(`${address}/v1/responses`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json", ...more },
@@ -97,7 +100,7 @@ async function startAsking(context: TestContext, { url }: ScriptedUpstream, adap
     const history = answer.headers.get("x-portico-history");
     const { response, events } =
       fields["stream"] === true ? checkStream(text) : { response: JSON.parse(text), events: [] };
-    return { response: response as Heard["response"], events, warning, history };
+    return { response: response as Received["response"], events, warning, history };
   };
 }
 
@@ -105,8 +108,8 @@ function bodiesOf({ received }: ScriptedUpstream): readonly Body[] {
   return received.map(({ json }) => json as Body);
 }
 
-/** The only item of an answer, as it is wherever a client can read it. */
-function onlyItem({ response, events }: Heard): WireItem {
+/** The only item of an answer, checked to be the same wherever a client can read it. */
+function onlyItem({ response, events }: Received): WireItem {
   const [item] = response.output as readonly [WireItem];
   assert.equal(response.output.length, 1);
   for (const event of events) {
@@ -116,7 +119,7 @@ function onlyItem({ response, events }: Heard): WireItem {
   return item;
 }
 
-/** Agents that keep nothing here carry everything, without ids and states. */
+/** Agents that store nothing here send the whole history, without ids and states. */
 function toCarried({ id: _id, status: _status, ...item }: WireItem): object {
   return item;
 }
@@ -131,13 +134,17 @@ const functionCall = {
 
 const ways = [
   { way: "as it is", call: customCall, adapter: {} },
-  { way: "as a function, for a server that knows no other", call: functionCall, adapter: { custom_tools: "function" } },
+  {
+    way: "as a function, for a server that supports functions only",
+    call: functionCall,
+    adapter: { custom_tools: "function" },
+  },
 ] as const;
 
 for (const { way, call, adapter } of ways) {
   for (const stream of [true, false]) {
-    const told = stream ? "streamed" : "whole";
-    test(`a custom tool that an item brings in a namespace is offered and called, ${way}, ${told}`, async (context) => {
+    const form = stream ? "streamed" : "whole";
+    test(`a custom tool that an input item offers in a namespace is offered and called, ${way}, ${form}`, async (context) => {
       const model = await startModel(context, [call]);
       const ask = await startAsking(context, model, adapter);
       const first = await ask({ stream, store: false, input: [additional, ...question] });
@@ -170,7 +177,7 @@ for (const { way, call, adapter } of ways) {
   }
 }
 
-test("what an item brought is offered in the turns that continue it, too, and may be forced where it comes", async (context) => {
+test("tools of an input item are offered in the turns that continue it, and may be forced", async (context) => {
   const model = await startModel(context, [customCall]);
   const ask = await startAsking(context, model);
   const choice = { type: "custom", name: "exec", namespace: "functions" };
@@ -208,18 +215,18 @@ const listed = { type: "function_call_output", call_id: "call_l", output: "nothi
 
 for (const store of [true, false]) {
   for (const stream of [true, false]) {
-    const told = `${stream ? "streamed" : "whole"}, ${store ? "kept" : "carried by the agent"}`;
-    test(`a model searches for tools, and calls what the agent has found, ${told}`, async (context) => {
+    const form = `${stream ? "streamed" : "whole"}, ${store ? "stored" : "sent by the agent"}`;
+    test(`a model searches for tools, and calls what the agent has found, ${form}`, async (context) => {
       const model = await startModel(context, [searching, listing]);
       const ask = await startAsking(context, model);
       let carried: readonly object[] = [];
       let last: string | undefined;
       const go = async (news: readonly object[]): Promise<WireItem> => {
         const before = store ? { previous_response_id: last, input: news } : { input: [...carried, ...news] };
-        const heard = await ask({ stream, store, tools: [search], ...before });
-        assert.equal(heard.warning, null);
-        last = heard.response.id;
-        const item = onlyItem(heard);
+        const received = await ask({ stream, store, tools: [search], ...before });
+        assert.equal(received.warning, null);
+        last = received.response.id;
+        const item = onlyItem(received);
         carried = [...carried, ...news, toCarried(item)];
         return item;
       };
@@ -257,7 +264,7 @@ for (const store of [true, false]) {
   }
 }
 
-test("in a session the tools that a request brings take the place of those before, and those stand when it brings none", async (context) => {
+test("in a session the tools of a request's items replace the earlier ones, which apply while it has none", async (context) => {
   const model = await startModel(context, []);
   const ask = await startAsking(context, model);
   const bring = (name: string) => ({ ...additional, tools: [{ type: "function", name }] });
@@ -285,7 +292,7 @@ test("in a session the tools that a request brings take the place of those befor
   assert.deepEqual(names, [["one"], ["one"], ["two"]]);
 });
 
-test("a model that knows such items gets them as they came, and its own search comes back as it said it", async (context) => {
+test("a model that supports such items gets them unchanged, and its own tool search is returned unchanged", async (context) => {
   const call = { type: "tool_search_call", id: "tsc_1", call_id: "call_s", execution: "client", arguments: query };
   const output = [{ ...call, status: "completed" }];
   const upstream = await startUpstream(
@@ -310,7 +317,7 @@ test("a model that knows such items gets them as they came, and its own search c
   assert.deepEqual(other?.input.at(-2), said);
 });
 
-test("what a server's own tools did in an earlier answer is left out for a model that knows no such item, and told", async (context) => {
+test("items of a server's own tools are left out for a model without such items, and reported", async (context) => {
   const model = await startModel(context, []);
   const ask = await startAsking(context, model);
   const searched = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } };
@@ -318,15 +325,15 @@ test("what a server's own tools did in an earlier answer is left out for a model
   assert.equal(warning, "item web_search_call left out");
 });
 
-test("what agents say to each other reaches a model that knows no such item, in words", async (context) => {
+test("messages between agents reach a model without such items as text", async (context) => {
   const model = await startModel(context, []);
   const ask = await startAsking(context, model);
   const content = [
     { type: "input_text", text: "New task:" },
     { type: "encrypted_content", encrypted_content: "Say hello." },
   ];
-  const told = { type: "agent_message", author: "lead", recipient: "lead/helper", content };
-  const { warning } = await ask({ store: false, input: [...question, told] });
+  const message = { type: "agent_message", author: "lead", recipient: "lead/helper", content };
+  const { warning } = await ask({ store: false, input: [...question, message] });
   assert.equal(warning, null);
   assert.deepEqual(bodiesOf(model)[0]?.messages.at(-1), { role: "user", content: "New task:\nSay hello." });
 });

@@ -1,4 +1,4 @@
-/** Bodies on their way: they hold no turn's place, are bounded together, and are waited for when the gateway stops. */
+/** Arriving bodies: they take no turn slot, are limited together, and are waited for when the gateway stops. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -22,23 +22,23 @@ function post(address: string, bearer = token, body = hello): Promise<Response> 
 function begin(context: TestContext, address: string, beginning: string, length = hello.length): Begun {
   const socket = connect(Number(new URL(address).port), "127.0.0.1");
   context.after(() => socket.destroy());
-  let heard = "";
-  socket.on("data", (chunk) => (heard += chunk)).on("error", () => {});
-  const answered = once(socket, "data").then(() => heard);
+  let received = "";
+  socket.on("data", (chunk) => (received += chunk)).on("error", () => {});
+  const answered = once(socket, "data").then(() => received);
   const head = `host: x\r\nauthorization: ${authorization}\r\ncontent-type: application/json\r\nconnection: close\r\n`;
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${head}content-length: ${length}\r\n\r\n${beginning}`);
-  return { socket, answered, closed: once(socket, "close").then(() => heard) };
+  return { socket, answered, closed: once(socket, "close").then(() => received) };
 }
 
 interface Begun {
   readonly socket: Socket;
-  /** What came first. */
+  /** The first data received. */
   readonly answered: Promise<string>;
-  /** All that came. */
+  /** All data received. */
   readonly closed: Promise<string>;
 }
 
-/** A token that tells how many requests it has let in. */
+/** A token that counts the requests that it has admitted. */
 function createWatchedToken() {
   const opens = new Set(["chat", "responses"] as const);
   const has = opens.has.bind(opens);
@@ -52,7 +52,7 @@ function createWatchedToken() {
   };
   return {
     settings: { tokens: [toToken(token, { opens })] },
-    async letIn(wanted: number): Promise<void> {
+    async admitted(wanted: number): Promise<void> {
       while (seen.requests < wanted) await news.promise;
       // What follows in the same step is done too.
       await new Promise(setImmediate);
@@ -60,31 +60,31 @@ function createWatchedToken() {
   };
 }
 
-suite("bodies on their way", () => {
-  test("a body takes a turn's place only when it is all there", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+suite("arriving bodies", () => {
+  test("a body takes a turn slot only when it is complete", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const address = await createBox(context, [say("hi")], { settings, limits: { maxConcurrentTurns: 1 } }).listen();
     const half = begin(context, address, hello.slice(0, 5));
     const others = [begin(context, address, ""), begin(context, address, "{")];
-    await letIn(3);
+    await admitted(3);
     assert.equal((await post(address)).status, 200);
     half.socket.write(hello.slice(5));
     assert.match(await half.closed, /^HTTP\/1\.1 200 /);
     for (const { socket } of others) socket.destroy();
   });
 
-  test("a body that came while the gateway itself stood still is read", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+  test("a body that arrived while the gateway itself was blocked is read", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const limits = { bodyIdleTimeoutMs: 500 };
     const address = await createBox(context, [say("hi")], { settings, limits }).listen();
     const half = begin(context, address, hello.slice(0, 5));
-    await letIn(1);
+    await admitted(1);
     half.socket.write(hello.slice(5));
     standStill(2 * limits.bodyIdleTimeoutMs);
     assert.match(await half.closed, /^HTTP\/1\.1 200 /);
   });
 
-  test("a body is let go of when it is read, however long its answer takes", async (context) => {
+  test("a body is released when it is read, however long its answer takes", async (context) => {
     const going = Promise.withResolvers<void>();
     context.after(() => going.resolve());
     const script = async function* () {
@@ -102,7 +102,7 @@ suite("bodies on their way", () => {
     assert.ok(held < 2 * bytes, `${held} bytes are held`);
   });
 
-  test("who would have no place is told before its body is asked for", async (context) => {
+  test("a request without a free turn slot is refused before its body is read", async (context) => {
     const going = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const script = async function* () {
@@ -118,7 +118,7 @@ suite("bodies on their way", () => {
     assert.equal((await first).status, 200);
   });
 
-  test("of bodies that are too much together one gives way, and the other is taken", async (context) => {
+  test("of bodies that exceed max_arriving_bytes together one is refused, and the other is accepted", async (context) => {
     const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
     const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "x".repeat(200_000) }] });
     const bodies = [0, 1].map(() => begin(context, address, body.slice(0, -10), body.length));
@@ -129,15 +129,15 @@ suite("bodies on their way", () => {
     assert.deepEqual(answers.map((answer) => answer.slice(9, 12)).toSorted(), ["200", "503"]);
     assert.match(answers.join(), /"code":"overloaded"/);
     assert.match(answers.join(), /gateway\.http\.limits\.max_arriving_bytes/);
-    assert.equal((await post(address, token, body)).status, 200, "what has come or was refused counts no longer");
+    assert.equal((await post(address, token, body)).status, 200, "bodies that were read or refused no longer count");
   });
 
-  test("a body that comes slowly is not crowded out by those that came, or were left, meanwhile", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+  test("a slow body is not refused because of bodies that were read or abandoned meanwhile", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const box = createBox(context, [say("hi")], { settings, limits: { maxArrivingBytes: 300_000 } });
     const address = await box.listen();
     const slow = begin(context, address, hello.slice(0, 5));
-    await letIn(1);
+    await admitted(1);
     const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "x".repeat(200_000) }] });
     const left = begin(context, address, body.slice(0, -10), body.length);
     await once(left.socket, "drain");
@@ -150,24 +150,24 @@ suite("bodies on their way", () => {
     assert.match(await slow.closed, /^HTTP\/1\.1 200 /);
   });
 
-  test("the time that a body may stand still begins anew with each piece, and is over with the body", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+  test("the idle timeout of a body restarts with each chunk, and ends with the body", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const limits = { bodyIdleTimeoutMs: 54_321 };
     const address = await createBox(context, [say("hi")], { settings, limits }).listen();
     const started = context.mock.method(globalThis, "setTimeout");
     const cleared = context.mock.method(globalThis, "clearTimeout");
     const half = begin(context, address, "");
-    await letIn(1);
+    await admitted(1);
     const timer = started.mock.calls.find(({ arguments: [, delay] }) => delay === 54_321)?.result;
     assert.ok(timer);
-    const anew = context.mock.method(timer, "refresh");
+    const refreshed = context.mock.method(timer, "refresh");
     half.socket.write(hello);
     assert.match(await half.closed, /^HTTP\/1\.1 200 /);
-    assert.equal(anew.mock.callCount(), 1);
+    assert.equal(refreshed.mock.callCount(), 1);
     assert.ok(cleared.mock.calls.some(({ arguments: [which] }) => which === timer));
   });
 
-  test("a body in the smallest pieces is read as it was sent", async (context) => {
+  test("a body in one-byte chunks is read correctly", async (context) => {
     const box = createBox(context, [say("hi")]);
     const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
     context.after(() => socket.destroy());
@@ -186,12 +186,12 @@ suite("bodies on their way", () => {
     assert.match(JSON.stringify(box.adapter.turns[0]?.items), new RegExp(`"${content}"`));
   });
 
-  test("a frame of a WebSocket that is not all there counts too, and its connection gives way with 1013", async (context) => {
+  test("an incomplete WebSocket frame counts too, and its connection is closed with 1013", async (context) => {
     const address = await createBox(context, [say("hi")], { limits: { maxArrivingBytes: 300_000 } }).listen();
     const [slow, quick] = [await dial(context, address), await dial(context, address)];
     slow.socket.send("x".repeat(200_000), { fin: false });
     slow.socket.once("error", () => {});
-    // The frames of one connection are heard in order, and so is the pong.
+    // The frames of one connection are processed in order, and so is the pong.
     slow.socket.ping();
     await once(slow.socket, "pong");
     const body = JSON.stringify({ type: "response.create", model: "m", input: "x".repeat(400_000) });
@@ -201,7 +201,7 @@ suite("bodies on their way", () => {
     assert.deepEqual(await slow.closed, { code: 1013, reason: "overloaded" });
   });
 
-  test("a frame that is all there counts no more, however many there were", async (context) => {
+  test("complete frames no longer count, however many there were", async (context) => {
     const limits = { maxArrivingBytes: 300_000 };
     const address = await createBox(context, [say("hi")], { limits }).listen();
     const clients = [await dial(context, address), await dial(context, address)];
@@ -212,7 +212,7 @@ suite("bodies on their way", () => {
     }
   });
 
-  test("a connection that gives way is over, whether its client answers or not", async (context) => {
+  test("a connection that is closed as overloaded is gone, whether its client answers or not", async (context) => {
     const settings = { webSocket: { enabled: true, maxConnections: 2, maxMinutes: 60 } };
     const limits = { maxArrivingBytes: 300_000 };
     const address = await createBox(context, [say("hi")], { settings, limits }).listen();
@@ -228,29 +228,29 @@ suite("bodies on their way", () => {
 });
 
 suite("a gateway that stops", () => {
-  test("it waits for a body that is on its way, and answers", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+  test("waits for an arriving body, and answers it", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const box = createBox(context, [say("hi")], { settings });
     const half = begin(context, await box.listen(), hello.slice(0, 5));
-    await letIn(1);
+    await admitted(1);
     const closing = box.close();
     half.socket.write(hello.slice(5));
     assert.match(await half.closed, /^HTTP\/1\.1 200 /);
     await closing;
   });
 
-  test("it tells who is still sending when its time is over", async (context) => {
-    const { settings, letIn } = createWatchedToken();
+  test("answers a client that is still sending at the drain timeout with draining", async (context) => {
+    const { settings, admitted } = createWatchedToken();
     const box = createBox(context, [say("hi")], { settings, limits: { drainTimeoutMs: 20 } });
     const half = begin(context, await box.listen(), hello.slice(0, 5));
-    await letIn(1);
+    await admitted(1);
     const closing = box.close();
     assert.match(await half.closed, /^HTTP\/1\.1 503 [^]*"code":"draining"/);
     await closing;
   });
 });
 
-test("a token may have a share of the turns, which all tokens of its name have together", async (context) => {
+test("a token's limit of turns is shared by all tokens with its name", async (context) => {
   const going = Promise.withResolvers<void>();
   const own = { owner: "app", maxConcurrentTurns: 1 };
   const tokens = [toToken("sk-old", own), toToken("sk-new", own), toToken(token)];
@@ -280,7 +280,7 @@ test("a token may have a share of the turns, which all tokens of its name have t
   assert.match(await third.text(), /\[DONE\]/);
 });
 
-test("the body that has not moved for longest is the first to give way, and each is counted once", () => {
+test("the body that has been idle longest is refused first, and each is counted once", () => {
   let most = 100;
   const arrivals = createArrivals(() => most);
   const given: string[] = [];
@@ -297,10 +297,10 @@ test("the body that has not moved for longest is the first to give way, and each
   third.end();
   const fourth = open("fourth");
   fourth.hold(50);
-  assert.deepEqual(given, ["second overloaded"], "what has ended is no longer counted, nor counted twice");
+  assert.deepEqual(given, ["second overloaded"], "bodies that ended no longer count, and are not subtracted twice");
   most = 60;
   fourth.hold(51);
   assert.deepEqual(given.splice(0), ["second overloaded", "first overloaded"]);
   fourth.hold(1_000);
-  assert.deepEqual(given, [], "one alone always has room");
+  assert.deepEqual(given, [], "a single body always fits");
 });

@@ -19,13 +19,13 @@ for (const [way, headers] of ways) {
   });
 }
 
-test("a token in the URL is no token", async (context) => {
+test("a token in the URL is not accepted", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const response = await fetch(`${address}/v1/models?api_key=${token}&token=${token}`);
   assert.equal(response.status, 401);
 });
 
-test("each of several tokens opens the door, for its own owner", () => {
+test("each of several tokens is accepted, for its own owner", () => {
   const guard = createGuard(
     [toToken("one", { owner: "app-one" }), toToken("two", { owner: "app-two" })],
     10,
@@ -35,7 +35,7 @@ test("each of several tokens opens the door, for its own owner", () => {
   assert.equal(guard.admit({ "x-api-key": "two" }, "a").owner, "app-two");
 });
 
-test("a token opens nothing from the moment on at which it expires", () => {
+test("a token is refused from the moment at which it expires", () => {
   let at = 999;
   const guard = createGuard([toToken(token, { expiresAt: new Date(1_000) })], 10, () => new Date(at));
   assert.equal(guard.admit({ "x-api-key": token }, "a").owner, "default");
@@ -43,7 +43,7 @@ test("a token opens nothing from the moment on at which it expires", () => {
   assert.throws(() => guard.admit({ "x-api-key": token }, "a"), { code: "invalid_api_key" });
 });
 
-test("after ten failures in a minute an address is told to wait, but a right token is never delayed", () => {
+test("an address must wait after ten failures in a minute, but a correct token is never delayed", () => {
   let at = 1_000_000;
   const guard = createGuard([toToken(token)], 10, () => new Date(at));
   for (let failure = 0; failure < 10; failure++) {
@@ -57,14 +57,14 @@ test("after ten failures in a minute an address is told to wait, but a right tok
   assert.throws(() => guard.admit({}, "a"), { code: "missing_api_key" });
 });
 
-test("of those who fail no more than ten thousand addresses are remembered, the newest", () => {
+test("at most ten thousand failing addresses are remembered, the newest", () => {
   const failures = createFailureCount();
   for (let address = 0; address <= 10_000; address++) failures.add(`${address}`, 0, 1);
   assert.equal(failures.add("1", 0, 1), 60_000);
   assert.equal(failures.add("0", 0, 1), 0);
 });
 
-test("a rate lets a burst through, then refuses with the time to wait, and fills again", () => {
+test("a rate limit allows a burst, then refuses with Retry-After, and refills", () => {
   let at = 0;
   const limit = createRateLimit({ requestsPerMinute: 60, burst: 3 }, () => new Date(at));
   const caller = toToken(token);
@@ -74,13 +74,13 @@ test("a rate lets a burst through, then refuses with the time to wait, and fills
   at += 1000;
   limit.take(caller);
   assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
-  // However long nothing is asked, it fills no further than its burst.
+  // However long no request comes, it refills no further than its burst.
   at += 3_600_000;
   for (let request = 0; request < 3; request++) limit.take(caller);
   assert.throws(() => limit.take(caller), { code: "rate_limit_exceeded" });
 });
 
-test("a clock that was set back locks nobody out", () => {
+test("a clock that was set back locks no caller out", () => {
   let at = 3_600_000;
   const limit = createRateLimit({ requestsPerMinute: 60, burst: 1 }, () => new Date(at));
   limit.take(toToken(token));
@@ -93,7 +93,7 @@ test("a clock that was set back locks nobody out", () => {
   assert.equal(failures.add("a", at, 2), 0);
 });
 
-test("a token's own rate stands in place of the general one", () => {
+test("a token's own rate replaces the general one", () => {
   const limit = createRateLimit({ requestsPerMinute: 60, burst: 60 }, () => new Date(0));
   const slow = toToken(token, { rate: { requestsPerMinute: 1, burst: 1 } });
   limit.take(slow);

@@ -1,20 +1,20 @@
-/** Who comes in a crowd begins with it; who comes alone waits for nobody. */
+/** Requests that arrive in a burst begin together; a single request does not wait. */
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { createBurstWait } from "../../src/http/burst.ts";
 
-/** A crowd whose rounds come by hand. */
+/** A burst whose rounds are ended by hand. */
 function open() {
   const server = new EventEmitter();
   const looks: (() => void)[] = [];
   let time = 0;
-  const crowd = createBurstWait(server, { soon: (look) => looks.push(look), now: () => time });
+  const burst = createBurstWait(server, { soon: (look) => looks.push(look), now: () => time });
   let begun = 0;
   return {
-    come: () => crowd(() => (begun += 1)),
+    arrive: () => burst(() => (begun += 1)),
     connect: () => server.emit("connection"),
-    /** Ends a round that took so long; tells how many have begun. */
+    /** Ends a round that took this long; returns how many have begun. */
     end(ms = 0) {
       time += ms;
       looks.shift()?.();
@@ -23,16 +23,16 @@ function open() {
   };
 }
 
-test("who comes over a connection that was there begins at the end of the round", () => {
-  const { come, end } = open();
-  come();
+test("a request over an existing connection begins at the end of the round", () => {
+  const { arrive, end } = open();
+  arrive();
   assert.equal(end(), 1);
 });
 
-test("while connections come, one a round, nobody begins, but not for long", () => {
-  const { come, connect, end } = open();
+test("requests wait while new connections arrive in each round, but for a limited number of rounds", () => {
+  const { arrive, connect, end } = open();
   connect();
-  come();
+  arrive();
   for (let round = 1; round < 16; round += 1) {
     assert.equal(end(), 0, `round ${round}`);
     connect();
@@ -40,30 +40,30 @@ test("while connections come, one a round, nobody begins, but not for long", () 
   assert.equal(end(), 1);
 });
 
-test("when no more connections come, they begin", () => {
-  const { come, connect, end } = open();
+test("waiting requests begin when no more connections arrive", () => {
+  const { arrive, connect, end } = open();
   connect();
-  come();
+  arrive();
   assert.equal(end(), 0);
   connect();
   assert.equal(end(), 0);
   assert.equal(end(), 1);
 });
 
-test("where a round takes long, nobody waits for the next one", () => {
-  const { come, connect, end } = open();
+test("requests do not wait for the next round when rounds take long", () => {
+  const { arrive, connect, end } = open();
   for (const begun of [1, 2]) {
     connect();
-    come();
+    arrive();
     assert.equal(end(3), begun - 1);
     connect();
     assert.equal(end(3), begun);
   }
 });
 
-test("each crowd has its own rounds", () => {
-  const { come, connect, end } = open();
-  come();
+test("each burst counts its own rounds", () => {
+  const { arrive, connect, end } = open();
+  arrive();
   for (let round = 1; round < 16; round += 1) {
     connect();
     end();
@@ -71,7 +71,7 @@ test("each crowd has its own rounds", () => {
   connect();
   assert.equal(end(), 1);
   connect();
-  come();
+  arrive();
   assert.equal(end(), 1);
   assert.equal(end(), 2);
 });

@@ -1,4 +1,4 @@
-/** What is wrong with an adapter that others stand in for, in the log of a gateway with both. */
+/** What the log says about an adapter whose turns fall back to another. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Adapter, GatewayError, openPortico } from "../../src/index.ts";
@@ -15,7 +15,7 @@ function listen() {
   return { lines, log: { info: write("info"), error: write("error") } };
 }
 
-test("an adapter that others stand in for has its cause told, that it rests, and that it is back", async (context) => {
+test("the log names the cause of a fallback, that the circuit breaker opened, and that the adapter answers again", async (context) => {
   const { lines, log } = listen();
   let fault: GatewayError | undefined;
   const first: Adapter = {
@@ -73,7 +73,7 @@ test("an adapter that others stand in for has its cause told, that it rests, and
   assert.deepEqual(about().at(-1), ["info", "The adapter 'first' answers again.", { adapter: "first" }]);
 });
 
-test("the same kind of failure is told once a minute", () => {
+test("the same kind of failure is logged once a minute", () => {
   const { lines, log } = listen();
   let ms = 0;
   const journal = createAdapterJournal(log, () => ms);

@@ -1,4 +1,4 @@
-/** Whoever was answered on the bare socket is let go of, also when it never ends its own side. */
+/** Connections that were answered on the bare socket are closed, even if the client never ends its own side. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
@@ -6,15 +6,15 @@ import { suite, test, type TestContext } from "node:test";
 import { createServer } from "../../src/http/server.ts";
 
 const requests = [
-  { name: "what is no HTTP", sent: "NONSENSE\r\n\r\n", status: 400 },
-  { name: "a wish for a tunnel", sent: "CONNECT x:1 HTTP/1.1\r\nhost: x:1\r\n\r\n", status: 400 },
+  { name: "a request that is not HTTP", sent: "NONSENSE\r\n\r\n", status: 400 },
+  { name: "a CONNECT request", sent: "CONNECT x:1 HTTP/1.1\r\nhost: x:1\r\n\r\n", status: 400 },
   { name: "too many headers", sent: `GET / HTTP/1.1\r\nx-long: ${"a".repeat(20_000)}\r\n\r\n`, status: 431 },
   { name: "headers without an end", sent: "GET / HTTP/1.1\r\n", status: 408, headersTimeoutMs: 50 },
 ];
 
-suite("whoever was answered on the bare socket", { concurrency: true }, () => {
+suite("a connection that was answered on the bare socket", { concurrency: true }, () => {
   test(
-    "who still sends what is no request is not cut off before it has read its answer",
+    "is not cut off while its client still sends, before the client has read the answer",
     { timeout: 20_000 },
     async (context) => {
       const { app, client } = await connectTo(context);
@@ -31,29 +31,25 @@ suite("whoever was answered on the bare socket", { concurrency: true }, () => {
   );
 
   for (const { name, sent, status, headersTimeoutMs } of requests) {
-    test(
-      `${name} leaves no connection behind, though its sender keeps it open`,
-      { timeout: 20_000 },
-      async (context) => {
-        const { app, client } = await connectTo(context, headersTimeoutMs);
-        const [socket] = await once(app.server, "connection");
-        const closed = once(socket, "close");
-        client.write(sent);
-        const [answer] = await once(client, "data");
-        assert.match(String(answer), new RegExp(`^HTTP/1\\.1 ${status} `));
-        await closed;
-      },
-    );
+    test(`is closed after ${name}, even if its client keeps it open`, { timeout: 20_000 }, async (context) => {
+      const { app, client } = await connectTo(context, headersTimeoutMs);
+      const [socket] = await once(app.server, "connection");
+      const closed = once(socket, "close");
+      client.write(sent);
+      const [answer] = await once(client, "data");
+      assert.match(String(answer), new RegExp(`^HTTP/1\\.1 ${status} `));
+      await closed;
+    });
   }
 });
 
-/** A server without a gateway, and a client that ends its side when it likes. */
+/** A server without a gateway, and a client that decides itself when to end its side. */
 async function connectTo(context: TestContext, headersTimeoutMs = 60_000) {
   const app = createServer({
     headersTimeoutMs,
     newRequestId: () => "req_1",
     isUpgrade: () => false,
-    fail: () => assert.fail("nothing gets this far"),
+    fail: () => assert.fail("no request may get this far"),
   });
   await app.listen({ port: 0, host: "127.0.0.1" });
   const { port } = app.server.address() as AddressInfo;

@@ -1,4 +1,4 @@
-/** What a caller carries from turn to turn: reasoning, conversations made short, items of its own dialect; over real sockets. */
+/** What a caller carries from turn to turn: reasoning, compactions, items of its own dialect; over real sockets. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { suite, test, type TestContext } from "node:test";
@@ -25,7 +25,7 @@ async function open(context: TestContext, script: Script, options: BoxOptions = 
   return { ...box, send, post };
 }
 
-/** Reasons, then answers; a demand for a summary gets one. */
+/** Reasons, then answers; a request for a summary gets one. */
 const model: Script = async function* (turn) {
   const last = turn.items.at(-1);
   const isDemand = last?.type === "message" && JSON.stringify(last.content).includes("Write a summary");
@@ -37,7 +37,7 @@ const model: Script = async function* (turn) {
   ];
 };
 
-test("reasoning comes back to a model that seals nothing, though the gateway keeps nothing", async (context) => {
+test("reasoning reaches a model that seals nothing in the next turn, although the gateway stores nothing", async (context) => {
   const { send, adapter } = await open(context, model);
   const agent = { model: "m", store: false, stream: true, include: ["reasoning.encrypted_content"] };
   const asked = { type: "message", role: "user", content: [{ type: "input_text", text: "Which?" }] };
@@ -53,10 +53,10 @@ test("reasoning comes back to a model that seals nothing, though the gateway kee
   assert.deepEqual(seen, { type: "reasoning", summary: [], text: "A lucky number.", encrypted: undefined });
 });
 
-suite("a request that ends with a trigger", () => {
+suite("a request that ends with a compaction trigger", () => {
   const trigger = { type: "compaction_trigger" };
 
-  test("is answered with one compaction, which stands for all that was before", async (context) => {
+  test("is answered with one compaction, which replaces everything before it", async (context) => {
     const { post, send, adapter } = await open(context, model);
     const { body: first } = await post("/v1/responses", { model: "m", input: "Which number?" });
     const short = { model: "m", previous_response_id: first.id, input: [trigger], stream: true };
@@ -79,7 +79,7 @@ suite("a request that ends with a trigger", () => {
     ]);
   });
 
-  test("is answered so in a stateless history too, and the item is good as input", async (context) => {
+  test("is answered with a compaction in a stateless history too, and the item is accepted as input", async (context) => {
     const { post, adapter } = await open(context, model);
     const history = [
       { role: "user", content: "Which number?" },
@@ -96,7 +96,7 @@ suite("a request that ends with a trigger", () => {
 });
 
 suite("the compact route", () => {
-  test("gives what the user said and a summary, and that begins a new chain", async (context) => {
+  test("returns the user's messages and a summary, which begin a new chain", async (context) => {
     const { post, send, adapter } = await open(context, model);
     const { body: first } = await post("/v1/responses", { model: "m", input: "Which number?" });
     const image = { type: "input_image", image_url: "data:image/png;base64,AA" };
@@ -149,7 +149,7 @@ suite("the compact route", () => {
     assert.deepEqual(seen[2], { type: "compaction", summary: "Ann asked for 7." });
   });
 
-  test("refuses what names no model, or no conversation", async (context) => {
+  test("refuses a request without a model or without a conversation", async (context) => {
     const { post } = await open(context, model);
     for (const [body, param] of [
       [{}, "model"],
@@ -165,7 +165,7 @@ suite("the compact route", () => {
   });
 });
 
-test("the tokens of a request are told without an answer, and whether they were counted", async (context) => {
+test("the input tokens of a request are counted or estimated without an answer, and a header says which", async (context) => {
   const { post, adapter } = await open(context, model);
   const estimated = await post("/v1/responses/input_tokens", { model: "m", input: "Hi" });
   assert.deepEqual(estimated.body, { object: "response.input_tokens", input_tokens: 6 });
@@ -181,7 +181,7 @@ test("the tokens of a request are told without an answer, and whether they were 
   assert.deepEqual([refused.status, refused.body.error.param], [400, "input[0].role"]);
 });
 
-test("items and fields that only the dialect knows are kept with their turn, on disk too", async (context) => {
+test("items and fields of the dialect are stored with their turn, on disk too", async (context) => {
   const store = await openStore(`sqlite:${join(makeFolder(context), "sessions.db")}`);
   context.after(() => store.close());
   const { post, send, adapter } = await open(context, model, { store });

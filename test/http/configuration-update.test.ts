@@ -1,4 +1,4 @@
-/** Items that change settings for the rest of a conversation, before a model that speaks chat only. */
+/** Items that change settings for the rest of a conversation, with a model that supports chat only. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import OpenAI from "openai";
@@ -13,7 +13,7 @@ const format = {
 const update = (fields: object) => ({ type: "configuration_update" as const, ...fields });
 const say = (content: string) => ({ role: "user" as const, content });
 
-/** A gateway before a model that always says the same. */
+/** A gateway in front of a model that always gives the same answer. */
 async function startBoth(context: TestContext) {
   const message = { role: "assistant", content: "{}" };
   const upstream = await startUpstream(
@@ -26,7 +26,7 @@ async function startBoth(context: TestContext) {
   return { upstream, address };
 }
 
-test("a configuration update holds over what the requests say until another replaces it, and leaves nothing in the talk", async (context) => {
+test("a configuration update overrides requests until another replaces it, and is not sent as a message", async (context) => {
   const { upstream, address } = await startBoth(context);
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });
   const request = { model: "m", reasoning: { effort: "medium" } } as const;
@@ -65,7 +65,7 @@ test("a configuration update holds over what the requests say until another repl
   );
 });
 
-test("in a session a configuration update and instructions leave each other alone, and updates add up", async (context) => {
+test("in a session configuration updates and instructions do not affect each other, and updates accumulate", async (context) => {
   const { upstream, address } = await startBoth(context);
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token, defaultHeaders: { "x-session-id": "s" } });
   const system = (content: string) => ({ role: "system" as const, content });
@@ -101,7 +101,7 @@ test("in a session a configuration update and instructions leave each other alon
   );
 });
 
-test("who asks its first question again with other settings goes on with its conversation", async (context) => {
+test("a repeated first question with other settings continues its conversation", async (context) => {
   const { address } = await startGateway(context, {});
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token, defaultHeaders: { "x-session-id": "s" } });
   const ask = async (...items: OpenAI.Responses.ResponseInputItem[]) => {
@@ -112,7 +112,7 @@ test("who asks its first question again with other settings goes on with its con
   assert.equal(await ask(update({ reasoning: { effort: "low" as const } })), "continued");
 });
 
-test("a configuration update that cannot be read is refused by its path", async (context) => {
+test("an invalid configuration update is refused with its path", async (context) => {
   const { address } = await startGateway(context, {});
   const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: token });
   const wrong = [

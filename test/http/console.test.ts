@@ -29,7 +29,7 @@ suite("the console", () => {
     }
   });
 
-  test("lets the browser run and ask nothing but what comes from the gateway", async (context) => {
+  test("allows the browser to load and request only what comes from the gateway", async (context) => {
     const address = await open(context);
     for (const path of ["/console", "/console/main.js"]) {
       const { headers } = await fetch(address + path);
@@ -56,7 +56,7 @@ suite("the console", () => {
     assert.equal(other.status, 200);
   });
 
-  test("is read only: GET and HEAD, and else a 405", async (context) => {
+  test("is read-only: GET and HEAD are allowed, other methods are answered with 405", async (context) => {
     const address = await open(context);
     const head = await fetch(`${address}/console`, { method: "HEAD" });
     const { size } = new Blob([readFileSync(join(folder, "index.html"))]);
@@ -69,7 +69,7 @@ suite("the console", () => {
     }
   });
 
-  test("that is switched off is a 404 that names the key", async (context) => {
+  test("is answered with 404 and the name of its key when it is disabled", async (context) => {
     const address = await open(context, { console: false });
     for (const path of ["/console", "/console/main.js"]) {
       const refused = await fetch(address + path);
@@ -80,7 +80,7 @@ suite("the console", () => {
     }
   });
 
-  test("has no other files, however they are asked for", async (context) => {
+  test("has no other files, however they are requested", async (context) => {
     const address = await open(context);
     for (const path of [
       "/console/nope.js",
@@ -93,7 +93,7 @@ suite("the console", () => {
       "/console/main.js/",
       "/console/constructor",
     ]) {
-      // The platform's own fetch would tidy the path up first.
+      // The platform's own fetch would normalise the path first.
       const outgoing = send(address, { path }).end();
       const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
       incoming.resume();
@@ -101,7 +101,7 @@ suite("the console", () => {
     }
   });
 
-  test("has one address: with a slash behind it, a browser is led back", async (context) => {
+  test("has one address: a browser is redirected from the one with a trailing slash", async (context) => {
     const address = await open(context);
     const led = await fetch(`${address}/console/`);
     assert.deepEqual([led.status, led.redirected, led.url], [200, true, `${address}/console`]);

@@ -1,4 +1,6 @@
-/** What belongs to one owner does not exist for another: every way to name it answers as if nobody had ever made it. */
+/**
+ * What belongs to one owner does not exist for another: every request for it is answered as if it had never existed.
+ */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { suite, test, type TestContext } from "node:test";
@@ -8,7 +10,7 @@ import { dial } from "./websocket-client.ts";
 const stranger = "Bearer sk-other-0123456789abcdef";
 const tokens = [toToken(token), toToken(stranger.slice("Bearer ".length), { owner: "other" })];
 
-/** Everything that has a name. */
+/** Everything that has an id. */
 interface Names {
   readonly response: string;
   readonly running: string;
@@ -16,7 +18,7 @@ interface Names {
   readonly asked: string;
   readonly conversation: string;
   readonly added: string;
-  /** A conversation of the stranger's own. */
+  /** A conversation of the other owner. */
   readonly own: string;
 }
 
@@ -27,17 +29,17 @@ const refer = (id: string) => [{ type: "item_reference", id }];
 
 const rows: readonly Row[] = [
   ["a response is retrieved", ({ response }) => ["GET", `/responses/${response}`]],
-  ["a response that runs is retrieved", ({ running }) => ["GET", `/responses/${running}`]],
+  ["a running response is retrieved", ({ running }) => ["GET", `/responses/${running}`]],
   ["a response is followed", ({ response }) => ["GET", `/responses/${response}?stream=true`]],
-  ["a response that runs is followed", ({ running }) => ["GET", `/responses/${running}?stream=true&starting_after=0`]],
+  ["a running response is followed", ({ running }) => ["GET", `/responses/${running}?stream=true&starting_after=0`]],
   ["a response is deleted", ({ response }) => ["DELETE", `/responses/${response}`]],
-  ["a response that runs is deleted", ({ running }) => ["DELETE", `/responses/${running}`]],
+  ["a running response is deleted", ({ running }) => ["DELETE", `/responses/${running}`]],
   ["a response is cancelled", ({ response }) => ["POST", `/responses/${response}/cancel`, {}]],
-  ["a response that runs is cancelled", ({ running }) => ["POST", `/responses/${running}/cancel`, {}]],
+  ["a running response is cancelled", ({ running }) => ["POST", `/responses/${running}/cancel`, {}]],
   ["the input of a response is listed", ({ response }) => ["GET", `/responses/${response}/input_items`]],
   ["a response is continued", ({ response }) => ["POST", "/responses", { ...create, previous_response_id: response }]],
   [
-    "a response that runs is continued",
+    "a running response is continued",
     ({ running }) => ["POST", "/responses", { ...create, previous_response_id: running, stream: true }],
   ],
   [
@@ -45,48 +47,54 @@ const rows: readonly Row[] = [
     ({ response }) => ["POST", "/responses", { ...create, previous_response_id: response, background: true }],
   ],
   [
-    "a response is made short",
+    "a response is compacted",
     ({ response }) => ["POST", "/responses/compact", { model: "m", previous_response_id: response }],
   ],
   [
     "the tokens of a response are counted",
     ({ response }) => ["POST", "/responses/input_tokens", { ...create, previous_response_id: response }],
   ],
-  ["an item that was said is named", ({ item }) => ["POST", "/responses", { model: "m", input: refer(item) }]],
-  ["an item that was asked is named", ({ asked }) => ["POST", "/responses", { model: "m", input: refer(asked) }]],
-  ["an item that was added is named", ({ added }) => ["POST", "/responses", { model: "m", input: refer(added) }]],
+  ["an output item is referenced", ({ item }) => ["POST", "/responses", { model: "m", input: refer(item) }]],
+  ["an input item is referenced", ({ asked }) => ["POST", "/responses", { model: "m", input: refer(asked) }]],
+  ["an added item is referenced", ({ added }) => ["POST", "/responses", { model: "m", input: refer(added) }]],
   [
-    "an item is named in what is made short",
+    "an item is referenced in a compaction",
     ({ item }) => ["POST", "/responses/compact", { model: "m", input: refer(item) }],
   ],
   [
-    "an item is named in what is counted",
+    "an item is referenced when tokens are counted",
     ({ item }) => ["POST", "/responses/input_tokens", { model: "m", input: refer(item) }],
   ],
-  ["an item is named in a new conversation", ({ item }) => ["POST", "/conversations", { items: refer(item) }]],
+  ["an item is referenced in a new conversation", ({ item }) => ["POST", "/conversations", { items: refer(item) }]],
   [
-    "an item is named in an own conversation",
+    "an item is referenced in the caller's own conversation",
     ({ own, item }) => ["POST", `/conversations/${own}/items`, { items: refer(item) }],
   ],
   [
-    "an item is retrieved from an own conversation",
+    "an item is retrieved from the caller's own conversation",
     ({ own, added }) => ["GET", `/conversations/${own}/items/${added}`],
   ],
   [
-    "an item is deleted from an own conversation",
+    "an item is deleted from the caller's own conversation",
     ({ own, added }) => ["DELETE", `/conversations/${own}/items/${added}`],
   ],
-  ["a page comes after an item", ({ own, added }) => ["GET", `/conversations/${own}/items?after=${added}`]],
+  ["a page starts after an item", ({ own, added }) => ["GET", `/conversations/${own}/items?after=${added}`]],
   ["a conversation is retrieved", ({ conversation }) => ["GET", `/conversations/${conversation}`]],
   ["a conversation is changed", ({ conversation }) => ["POST", `/conversations/${conversation}`, { metadata: {} }]],
   ["a conversation is deleted", ({ conversation }) => ["DELETE", `/conversations/${conversation}`]],
   ["a conversation is listed", ({ conversation }) => ["GET", `/conversations/${conversation}/items`]],
   [
-    "a conversation is added to",
+    "items are added to a conversation",
     ({ conversation }) => ["POST", `/conversations/${conversation}/items`, { items: [{ role: "user", content: "x" }] }],
   ],
-  ["its item is retrieved", ({ conversation, added }) => ["GET", `/conversations/${conversation}/items/${added}`]],
-  ["its item is deleted", ({ conversation, added }) => ["DELETE", `/conversations/${conversation}/items/${added}`]],
+  [
+    "an item of a conversation is retrieved",
+    ({ conversation, added }) => ["GET", `/conversations/${conversation}/items/${added}`],
+  ],
+  [
+    "an item of a conversation is deleted",
+    ({ conversation, added }) => ["DELETE", `/conversations/${conversation}/items/${added}`],
+  ],
   ["a conversation is continued", ({ conversation }) => ["POST", "/responses", { ...create, conversation }]],
   [
     "the tokens of a conversation are counted",
@@ -94,7 +102,7 @@ const rows: readonly Row[] = [
   ],
 ];
 
-suite("another owner's name is answered as one that nobody has, when", () => {
+suite("another owner's id is answered like an unknown one when", () => {
   for (const [name, toRequest] of rows) {
     test(name, async (context) => {
       const { names, send } = await open(context);
@@ -102,13 +110,13 @@ suite("another owner's name is answered as one that nobody has, when", () => {
       const nobodys = await send(stranger, ...toRequest(toUnknown(names)));
       assert.match(theirs.text, /"code":"(not_found|previous_response_not_found)"/);
       assert.equal(theirs.status, theirs.text.includes("previous_response_not_found") ? 400 : 404);
-      assert.deepEqual(level(theirs, names), level(nobodys, names));
+      assert.deepEqual(normalise(theirs, names), normalise(nobodys, names));
       await checkUntouched(names, send);
     });
   }
 });
 
-test("over a connection too", async (context) => {
+test("another owner's id is answered like an unknown one over a WebSocket connection too", async (context) => {
   const { names, send, address } = await open(context);
   const client = await dial(context, address, { authorization: stranger });
   for (const toFields of [
@@ -120,14 +128,14 @@ test("over a connection too", async (context) => {
     ({ conversation }: Names) => ({ conversation, generate: false }),
     ({ item }: Names) => ({ input: refer(item) }),
   ]) {
-    const heard: string[] = [];
+    const answers: string[] = [];
     for (const given of [names, toUnknown(names)]) {
       client.create(toFields(given));
-      heard.push(JSON.stringify(await client.answer()));
+      answers.push(JSON.stringify(await client.answer()));
     }
-    const [theirs = "", nobodys] = heard;
+    const [theirs = "", nobodys] = answers;
     assert.match(theirs, /^\[\{"type":"error","status":(400|404),.*not_found/);
-    assert.equal(levelText(theirs, names), nobodys);
+    assert.equal(normaliseText(theirs, names), nobodys);
   }
   await checkUntouched(names, send);
 });
@@ -138,7 +146,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** One owner with a response, one that runs, and a conversation. */
+/** One owner with a response, a running response, and a conversation. */
 async function open(context: TestContext) {
   const box = createBox(
     context,
@@ -177,18 +185,18 @@ async function open(context: TestContext) {
   return { names, send, address };
 }
 
-/** Names of the same form that nothing has. */
+/** Ids of the same form that do not exist. */
 function toUnknown(names: Names): Names {
-  const known = Object.entries(names).map(([key, name]) => [key, key === "own" ? name : levelText(name, names)]);
+  const known = Object.entries(names).map(([key, name]) => [key, key === "own" ? name : normaliseText(name, names)]);
   return Object.fromEntries(known) as Names;
 }
 
-function level({ status, headers, text }: Answer, names: Names): Answer {
-  return { status, headers, text: levelText(text, names) };
+function normalise({ status, headers, text }: Answer, names: Names): Answer {
+  return { status, headers, text: normaliseText(text, names) };
 }
 
-/** Every digit of a name that is not the stranger's is 0. */
-function levelText(text: string, { own }: Names): string {
+/** Replaces every digit of an id by 0, unless it is the other owner's. */
+function normaliseText(text: string, { own }: Names): string {
   return text.replaceAll(/[0-9a-f]{48}/g, (digits) => (own.includes(digits) ? digits : "0".repeat(48)));
 }
 

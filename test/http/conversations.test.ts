@@ -16,7 +16,7 @@ async function open(
   return { box, base, client: new OpenAI({ baseURL: `${base}/v1`, apiKey: token, maxRetries: 0 }) };
 }
 
-/** What the tests look at of an answer's body. */
+/** The fields of a body that the tests read. */
 interface Body {
   readonly id: string;
   readonly first_id: string;
@@ -37,7 +37,7 @@ function statusOf(status: number) {
   return (thrown: unknown) => thrown instanceof APIError && thrown.status === status;
 }
 
-test("the official client makes, reads, changes and deletes a conversation", async (context) => {
+test("the official client creates, reads, changes and deletes a conversation", async (context) => {
   const { client } = await open(context);
   const made = await client.conversations.create({ metadata: { topic: "tea" } });
   assert.match(made.id, /^conv_/);
@@ -123,7 +123,7 @@ test("a response in a conversation sees its items and adds its own", async (cont
   );
 });
 
-test("a response tells what is left of it when an item of it was deleted, each item by the id that it had", async (context) => {
+test("a response whose item was deleted shows its other items under their ids", async (context) => {
   const { client, base } = await open(context, [
     [
       { type: "reasoning", text: "hm" },
@@ -166,7 +166,7 @@ test("reasoning that was complete when the model was cut off is listed as comple
   assert.deepEqual(newest, response.output[0]);
 });
 
-test("the session of a chat with a user is a conversation by the name that its header tells", async (context) => {
+test("the session of a chat with a user is a conversation under the id in its header", async (context) => {
   const { client } = await open(context);
   const { response } = await client.chat.completions
     .create({ model: "m", messages: [{ role: "user", content: "hi" }], user: "u" })
@@ -179,7 +179,7 @@ test("the session of a chat with a user is a conversation by the name that its h
   );
 });
 
-test("what a response was asked is listed newest first, a page at a time", async (context) => {
+test("the input items of a response are listed newest first, in pages", async (context) => {
   const { client } = await open(context);
   const input = ["one", "two", "three"].map((content) => ({ role: "user" as const, content }));
   const { id } = await client.responses.create({ model: "m", input });
@@ -195,7 +195,7 @@ test("what a response was asked is listed newest first, a page at a time", async
   await assert.rejects(client.responses.inputItems.list("resp_unknown"), statusOf(404));
 });
 
-test("a conversation can be made without a body", async (context) => {
+test("a conversation can be created without a body", async (context) => {
   const { base } = await open(context);
   const { status, body } = await call(base, "POST", "/v1/conversations");
   assert.equal(status, 200);
@@ -218,7 +218,7 @@ test("an item of another conversation of the same owner is not found", async (co
   }
 });
 
-test("what is wrong with a request is said with the name of the field", async (context) => {
+test("a wrong request is refused with the name of the field", async (context) => {
   const { base } = await open(context, hello, { maxItems: 2 });
   const { body: made } = await call(base, "POST", "/v1/conversations", {});
   const path = `/v1/conversations/${made.id}`;
@@ -245,7 +245,7 @@ test("what is wrong with a request is said with the name of the field", async (c
   assert.deepEqual([unknown.status, unknown.body.error.param], [404, "after"]);
 });
 
-test("other methods are refused with what is allowed", async (context) => {
+test("other methods are refused with the allowed ones", async (context) => {
   const { base } = await open(context);
   const response = await fetch(`${base}/v1/conversations/conv_1/items`, {
     method: "DELETE",
@@ -255,7 +255,7 @@ test("other methods are refused with what is allowed", async (context) => {
   assert.equal(response.headers.get("allow"), "GET, POST");
 });
 
-test("without the responses endpoint there are no conversations", async (context) => {
+test("conversations are disabled without the responses endpoint", async (context) => {
   const { base } = await open(context, hello, { settings: { endpoints: { chat: true, responses: false } } });
   const { status, body } = await call(base, "POST", "/v1/conversations", {});
   assert.deepEqual([status, body.error.code], [404, "endpoint_disabled"]);

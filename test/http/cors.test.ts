@@ -5,7 +5,7 @@ import { authorization, createBox, say } from "../scripted.ts";
 const origin = "https://chat.example";
 const hello = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "hi" }] });
 
-test("a page of an allowed origin may ask, preflight first, and read our headers", async (context) => {
+test("a page of an allowed origin may send requests after a preflight, and read the gateway's headers", async (context) => {
   const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
   const preflight = await fetch(`${address}/v1/chat/completions`, {
     method: "OPTIONS",
@@ -32,14 +32,14 @@ test("a page of an allowed origin may ask, preflight first, and read our headers
   assert.match(await answer.text(), /\[DONE\]/);
 });
 
-test("errors are readable for an allowed origin too, so that a page can tell a wrong token", async (context) => {
+test("errors are readable for an allowed origin too, so that a page can recognise a wrong token", async (context) => {
   const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
   const answer = await fetch(`${address}/v1/models`, { headers: { origin, authorization: "Bearer no" } });
   assert.equal(answer.status, 401);
   assert.equal(answer.headers.get("access-control-allow-origin"), origin);
 });
 
-test("another origin gets no permission, and without origins there are no CORS headers at all", async (context) => {
+test("another origin is not allowed, and without configured origins there are no CORS headers", async (context) => {
   const some = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
   const other = await fetch(`${some}/v1/models`, { headers: { origin: "https://evil.example", authorization } });
   assert.equal(other.headers.get("access-control-allow-origin"), null);
@@ -60,7 +60,7 @@ test("another origin gets no permission, and without origins there are no CORS h
   assert.equal(refused.status, 405);
 });
 
-test("the operator's routes are for no page, whatever their paths are called", async (context) => {
+test("the operator's routes are not available to web pages, whatever their paths", async (context) => {
   const address = await createBox(context, [say("hi")], { settings: { corsOrigins: [origin] } }).listen();
   for (const method of ["GET", "OPTIONS", "PROPFIND"]) {
     const answer = await fetch(`${address}/metrics`, { method, headers: { origin, authorization } });

@@ -109,7 +109,7 @@ const cases: readonly Case[] = [
     error: { code: "unknown_url", message: /Did you mean \/v1\/responses\?/ },
   },
   {
-    name: "a base URL with /v1 twice, before the name of a response",
+    name: "a base URL with /v1 twice, before a response's id",
     method: "GET",
     path: "/v1/v1/responses/resp_1",
     headers: { authorization },
@@ -118,7 +118,7 @@ const cases: readonly Case[] = [
     error: { code: "unknown_url", message: /Did you mean \/v1\/responses\/resp_1\?/ },
   },
   {
-    name: "a base URL with a slash too many at its end",
+    name: "a base URL with an extra slash at its end",
     path: "//v1/chat/completions",
     headers: asker,
     status: 404,
@@ -128,14 +128,14 @@ const cases: readonly Case[] = [
     },
   },
   {
-    name: "a path with a slash too many at its end",
+    name: "a path with an extra slash at its end",
     path: "/v1/chat/completions/",
     headers: asker,
     status: 404,
     error: { code: "unknown_url", message: /Did you mean \/v1\/chat\/completions\?/ },
   },
   {
-    name: "a path that ends where a name is missing",
+    name: "a path without an id at its end",
     path: "/v1/responses/",
     headers: asker,
     status: 404,
@@ -171,7 +171,7 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET" },
   },
   {
-    name: "a wrong method where the path's last word would do for an id",
+    name: "a wrong method on a path whose last word could be an id",
     path: "/v1/responses/compact",
     method: "GET",
     headers: { authorization },
@@ -181,7 +181,7 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "POST" },
   },
   {
-    name: "a method that few have heard of",
+    name: "an uncommon method",
     path: "/openai/v1/responses/resp_1?a=b",
     method: "PROPFIND",
     headers: { authorization, "content-type": "application/xml" },
@@ -195,7 +195,7 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET, DELETE" },
   },
   {
-    name: "one of them on a route with an open end",
+    name: "an uncommon method on a wildcard route",
     path: "/v1/models/vendor/model",
     method: "QUERY",
     headers: { authorization },
@@ -205,7 +205,7 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET" },
   },
   {
-    name: "one of them on a route without a token",
+    name: "an uncommon method on a route without a token",
     path: "/healthz",
     method: "MKCOL",
     body: "",
@@ -214,14 +214,14 @@ const cases: readonly Case[] = [
     answerHeaders: { allow: "GET" },
   },
   {
-    name: "one of them without a token",
+    name: "an uncommon method without a token",
     method: "PROPFIND",
     body: "",
     status: 401,
     error: { code: "missing_api_key" },
   },
   {
-    name: "one of them on an unknown path",
+    name: "an uncommon method on an unknown path",
     path: "/v1/nope",
     method: "PROPFIND",
     headers: { authorization },
@@ -230,7 +230,7 @@ const cases: readonly Case[] = [
     error: { code: "unknown_url" },
   },
   {
-    name: "a body that is too large by its length",
+    name: "a body whose declared length is too large",
     headers: asker,
     box: { limits: { maxBodyBytes: 16 } },
     status: 413,
@@ -253,7 +253,7 @@ const cases: readonly Case[] = [
     error: { code: "unsupported_media_type", message: "The charset 'latin1' is not supported; send JSON in UTF-8." },
   },
   {
-    name: "a packed body",
+    name: "a compressed body",
     headers: { ...asker, "content-encoding": "gzip" },
     status: 415,
     error: {
@@ -262,7 +262,7 @@ const cases: readonly Case[] = [
     },
   },
   ...[[], [{ role: "user", content: "well?" }]].map((behind) => ({
-    name: `a call that nobody answered, with ${behind.length} items behind it`,
+    name: `a call without an output, with ${behind.length} items after it`,
     path: "/v1/responses",
     headers: asker,
     body: JSON.stringify({ model: "m", input: [{ role: "user", content: "go" }, unanswered, ...behind] }),
@@ -275,14 +275,14 @@ const cases: readonly Case[] = [
     },
   })),
   {
-    name: "JSON with a very long string that breaks off",
+    name: "truncated JSON with a very long string",
     headers: asker,
     body: `{"model":"${"a".repeat(900_000)}`,
     status: 400,
     error: { code: "invalid_json", message: /unexpected end at line 1, column 900011\.$/ },
   },
   {
-    name: "JSON that breaks off",
+    name: "truncated JSON",
     headers: asker,
     body: '{"model":\n "m',
     status: 400,
@@ -310,14 +310,14 @@ const cases: readonly Case[] = [
     error: { code: "invalid_json", message: "The request body is empty; send a JSON object." },
   },
   {
-    name: "a body that is no object",
+    name: "a body that is not an object",
     headers: asker,
     body: "[]",
     status: 400,
     error: { code: "invalid_type", message: "The request body must be a JSON object, but it is an array." },
   },
   {
-    name: "a body nested too deep",
+    name: "a body that is nested too deeply",
     headers: asker,
     body: `${'{"a":'.repeat(65)}1${"}".repeat(65)}`,
     status: 400,
@@ -403,7 +403,7 @@ for (const [code, status] of [
   ["adapter_rate_limit", 429],
   ["overloaded", 503],
 ] as const) {
-  test(`a ${status} whose cause does not say when to come back asks for a second, and one that does is believed`, async (context) => {
+  test(`a ${status} has Retry-After: 1 by default, or the time that its cause gives`, async (context) => {
     const waits = [undefined, 30];
     const box = createBox(context, async function* () {
       yield [];
@@ -418,7 +418,7 @@ for (const [code, status] of [
 }
 
 for (const row of cases) {
-  test(`${row.name} is answered with ${row.status}, in the one error shape`, async (context) => {
+  test(`${row.name} is answered with ${row.status}, in the common error format`, async (context) => {
     const box = createBox(context, [say("hi")], row.box);
     const address = await box.listen();
     const method = row.method ?? "POST";
@@ -444,7 +444,7 @@ for (const row of cases) {
   });
 }
 
-/** Bytes over a bare socket, and all that comes back until it closes. */
+/** Sends bytes over a bare socket, and returns all that comes back until it closes. */
 async function exchange(context: TestContext, address: string, bytes: string | Buffer, end = false): Promise<string> {
   const { port } = new URL(address);
   const socket = connect(Number(port), "127.0.0.1");
@@ -466,7 +466,7 @@ test("a wrong token is refused before the body is read", async (context) => {
   assert.match(answer, /"code":"invalid_api_key"/);
 });
 
-test("a caller that waits to be asked for its body is asked only if nothing speaks against it", async (context) => {
+test("Expect: 100-continue is answered with 100 only if the request is not refused by its head", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = (path: string, length: number, rest = "") =>
     `POST ${path} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-type: application/json\r\n` +
@@ -491,7 +491,7 @@ test("a caller that waits to be asked for its body is asked only if nothing spea
   assert.match(String(answer), /^HTTP\/1\.1 200 /);
 });
 
-test("the names of codings are read in any case", async (context) => {
+test("names of transfer and content codings are case-insensitive", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n`;
   const codings = "transfer-encoding: Chunked\r\ncontent-encoding: Identity\r\n\r\n";
@@ -499,7 +499,7 @@ test("the names of codings are read in any case", async (context) => {
   assert.match(await exchange(context, address, head + codings + body), /^HTTP\/1\.1 200 /);
 });
 
-test("a POST without length and without chunking is answered with 411", async (context) => {
+test("a POST without a length and without chunking is answered with 411", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nauthorization: ${authorization}\r\nconnection: close\r\n\r\n`;
   const answer = await exchange(context, address, head);
@@ -507,7 +507,7 @@ test("a POST without length and without chunking is answered with 411", async (c
   assert.match(answer, /"code":"length_required"/);
 });
 
-test("what is no HTTP at all still gets the one error shape", async (context) => {
+test("input that is not HTTP is answered in the common error format", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(context, address, "NONSENSE\r\n\r\n");
   assert.match(answer, /^HTTP\/1\.1 400 Bad Request\r\n/);
@@ -518,7 +518,7 @@ test("what is no HTTP at all still gets the one error shape", async (context) =>
   );
 });
 
-test("who takes the gateway for a proxy is told that it is none", async (context) => {
+test("a CONNECT request is told that the gateway is not a proxy", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(
     context,
@@ -549,7 +549,7 @@ test("headers that do not arrive are answered with 408", async (context) => {
   assert.match(answer, /"code":"request_timeout"/);
 });
 
-test("a body that stops moving is answered with 408", async (context) => {
+test("a body that stops arriving is answered with 408", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { bodyIdleTimeoutMs: 50 } }).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\nauthorization: ${authorization}\r\n\r\n{"model"`;
   const answer = await exchange(context, address, head);
@@ -557,7 +557,7 @@ test("a body that stops moving is answered with 408", async (context) => {
   assert.match(answer, /body_idle_timeout_ms/);
 });
 
-test("a caller that sends all of a body before it listens hears why that was refused", async (context) => {
+test("a client that sends its whole body before it reads still gets the refusal", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const length = 30 * 1024 * 1024;
   for (const [path, signed, status] of [
@@ -580,7 +580,7 @@ test("a caller that sends all of a body before it listens hears why that was ref
   }
 });
 
-test("a body may be as large as is allowed, to the byte, whether its length is told or not", async (context) => {
+test("a body may be exactly as large as allowed, with or without a declared length", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: hello.length } }).listen();
   for (const body of [hello, new Blob([hello]).stream()]) {
     const init = { method: "POST", headers: asker, body, duplex: "half" } as const;
@@ -589,7 +589,7 @@ test("a body may be as large as is allowed, to the byte, whether its length is t
   }
 });
 
-test("a chunked body that grows too large is answered with 413 before its end", async (context) => {
+test("a chunked body that becomes too large is answered with 413 before its end", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 64 } }).listen();
   const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nauthorization: ${authorization}\r\n\r\n`;
   const answer = await exchange(context, address, `${head}80\r\n${" ".repeat(128)}\r\n`);
@@ -608,7 +608,7 @@ test("bytes that are not UTF-8 are refused", async (context) => {
   );
 });
 
-test("a bug inside hides itself from the caller and stands in the log", async (context) => {
+test("an internal error is hidden from the caller and logged", async (context) => {
   const box = createBox(context, () => {
     throw new Error("the secret cause");
   });
@@ -632,7 +632,7 @@ test("a refused body leaves the connection usable for the next request", async (
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 400", "HTTP/1.1 200"]);
 });
 
-test("JSON that breaks off far behind is refused without a search of all of it", async (context) => {
+test("JSON that is truncated after many megabytes is refused without searching all of it", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 16 * 1024 * 1024 } }).listen();
   const body = `{"model":"${"a".repeat(9_000_000)}`;
   const response = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: asker, body });
@@ -658,7 +658,7 @@ test("an error without a body to read leaves the connection open", async (contex
   assert.deepEqual(answer.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 404", "HTTP/1.1 200"]);
 });
 
-test("a request without Host, or with a strange Expect, still gets an ordinary answer", async (context) => {
+test("a request without Host, or with an unknown Expect, gets an ordinary answer", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const bare = await exchange(context, address, "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n");
   assert.match(bare, /^HTTP\/1\.1 400 [^]*"code":"malformed_http"/);
@@ -670,7 +670,7 @@ test("a request without Host, or with a strange Expect, still gets an ordinary a
   assert.match(strange, /^HTTP\/1\.1 200 [^]*"status":"ok"/);
 });
 
-test("a malformed URL is told with a request id", async (context) => {
+test("a malformed URL is answered with a request id", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const answer = await exchange(
     context,
@@ -680,7 +680,7 @@ test("a malformed URL is told with a request id", async (context) => {
   assert.match(answer, /^HTTP\/1\.1 400 [^]*x-request-id: req_[^]*"code":"malformed_http"/);
 });
 
-test("a message with more calls than any list may hold is refused by its number", async (context) => {
+test("a message with too many calls is refused with their number", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxBodyBytes: 64 * 1024 * 1024 } }).listen();
   const calls = Array.from({ length: 160_000 }, (_, id) => ({ id: `c${id}`, function: { name: "f" } }));
   const body = JSON.stringify({ model: "m", messages: [{ role: "assistant", content: null, tool_calls: calls }] });
@@ -689,7 +689,7 @@ test("a message with more calls than any list may hold is refused by its number"
   assert.equal(response.status, 400);
 });
 
-test("an error does not send a caller's own megabytes back", async (context) => {
+test("an error does not repeat megabytes of the caller's input", async (context) => {
   const address = await createBox(context, []).listen();
   const long = "x".repeat(1_000_000);
   for (const [path, body] of [
@@ -703,7 +703,7 @@ test("an error does not send a caller's own megabytes back", async (context) => 
   }
 });
 
-test("an answer of any route is cut off when its caller does not read it", async (context) => {
+test("a response of any route is cut off when its client does not read it", async (context) => {
   const box = createBox(context, [], { limits: { stalledClientTimeoutMs: 100, maxBodyBytes: 20_000_000 } });
   const address = await box.listen();
   const items = [{ type: "message", role: "user", content: "x".repeat(16_000_000) }];

@@ -1,4 +1,4 @@
-/** A model that calls several functions at once, and a caller who can take only one. */
+/** A model that calls several functions at once, and a caller that can handle only one. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -32,17 +32,17 @@ async function start(context: TestContext, user: string | undefined) {
 
 for (const user of ["ann", undefined]) {
   const where = user === undefined ? "outside of a session" : "in a session";
-  test(`${where} the turn goes on from the one call that was answered`, async (context) => {
+  test(`${where} the turn continues from the one call that was answered`, async (context) => {
     const { post, chat, itemsSeen } = await start(context, user);
     const { message } = await chat(question);
     const { function_call, tool_calls } = message;
     assert.deepEqual(function_call, { name: "weather", arguments: '{"city":"Athens"}' });
     assert.equal(tool_calls?.length, 2);
 
-    // Some clients send back what they got, others only what they know of it.
+    // Some clients send back what they received, others only the fields that they know.
     for (const shown of [message, { role: "assistant", content: null, function_call }]) {
-      const told = await chat(question, shown, { role: "function", name: "weather", content: "sunny" });
-      assert.equal(told.message.content, "done");
+      const answered = await chat(question, shown, { role: "function", name: "weather", content: "sunny" });
+      assert.equal(answered.message.content, "done");
       const [, call, output, ...more] = itemsSeen();
       assert.ok(call?.type === "tool-call" && output?.type === "tool-output");
       assert.deepEqual([call.arguments, output.callId, more], ['{"city":"Athens"}', call.callId, []]);
@@ -51,11 +51,11 @@ for (const user of ["ann", undefined]) {
   });
 }
 
-test("a caller who knows both forms may answer all of the calls", async (context) => {
+test("a caller that knows both forms may answer all of the calls", async (context) => {
   const { chat, itemsSeen } = await start(context, "ann");
   const { message } = await chat(question);
   const outputs = message.tool_calls?.map(({ id }) => ({ role: "tool", tool_call_id: id, content: "sunny" })) ?? [];
-  const told = await chat(question, message, ...outputs);
-  assert.deepEqual([told.message.content, told.history], ["done", "matched"]);
+  const answered = await chat(question, message, ...outputs);
+  assert.deepEqual([answered.message.content, answered.history], ["done", "matched"]);
   assert.equal(itemsSeen().length, 5);
 });

@@ -1,4 +1,6 @@
-/** What one token can take of the gateway: turns that go on alone, connections, and memory, each bounded and given back. */
+/**
+ * What one token can use of the gateway: turns without a request, connections and memory, each limited and released.
+ */
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -38,20 +40,20 @@ async function codeOf({ response }: Awaited<ReturnType<typeof ask>>): Promise<un
   return error?.code;
 }
 
-/** What the gateway says that it holds. */
+/** How many bytes the gateway reports as held. */
 async function readHeld(address: string): Promise<number> {
   const response = await fetch(`${address}/metrics`, { headers: { authorization: `Bearer ${operator}` } });
   const [, bytes] = /^portico_held_bytes (\d+)$/m.exec(await response.text()) ?? [];
-  assert.ok(bytes !== undefined, "there is such a metric");
+  assert.ok(bytes !== undefined, "the metric exists");
   return Number(bytes);
 }
 
 /** Waits until it holds no more than that. */
-async function letGo(address: string, most = 0): Promise<void> {
+async function waitForRelease(address: string, most = 0): Promise<void> {
   while ((await readHeld(address)) > most);
 }
 
-/** A model that says a word, and the rest when it may; `asked` resolves when so many turns have come to it. */
+/** A model that emits a word, and the rest on `finish`; `asked` resolves when it has received so many turns. */
 function createSlowModel() {
   const going = Promise.withResolvers<void>();
   const seen = { turns: 0 };
@@ -73,8 +75,8 @@ function createSlowModel() {
   };
 }
 
-suite("turns that go on without their request", () => {
-  test("a turn in the background counts as its owner's until it is over, and can be listened to meanwhile", async (context) => {
+suite("turns that continue without their request", () => {
+  test("a background turn counts for its owner until it ends, and can be followed meanwhile", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens } }).listen();
     const background = { model: "m", input: "hi", background: true };
@@ -86,16 +88,20 @@ suite("turns that go on without their request", () => {
       assert.equal(await codeOf(refused), "rate_limit_exceeded");
     }
     assert.equal((await ask(address, `responses/${id}`)).status, 200);
-    const heard = await ask(address, `responses/${id}?stream=true`);
-    assert.equal(heard.status, 200);
-    assert.equal((await ask(address, `responses/${id}?stream=true`)).status, 429, "one may listen, as one may run");
+    const followed = await ask(address, `responses/${id}?stream=true`);
+    assert.equal(followed.status, 200);
+    assert.equal(
+      (await ask(address, `responses/${id}?stream=true`)).status,
+      429,
+      "one follower is allowed, as one turn is",
+    );
     assert.equal((await ask(address, "responses", { body: background, bearer: token })).status, 200);
     model.finish();
-    assert.match(await heard.response.text(), /response\.completed/);
+    assert.match(await followed.response.text(), /response\.completed/);
     assert.equal((await ask(address, "responses", { body: background })).status, 200);
   });
 
-  test("a turn with a key counts when its caller has left, and whoever repeats the request hears it", async (context) => {
+  test("a turn with an idempotency key counts after its caller has left, and a repeated request follows it", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens } }).listen();
     const body = { model: "m", input: "hi", stream: true };
@@ -114,7 +120,7 @@ suite("turns that go on without their request", () => {
     assert.equal((await ask(address, "responses", others[1])).status, 200);
   });
 
-  test("a turn with a key in the background is one turn", async (context) => {
+  test("a background turn with an idempotency key is one turn", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens } }).listen();
     const body = { model: "m", input: "hi", background: true };
@@ -126,8 +132,8 @@ suite("turns that go on without their request", () => {
   });
 });
 
-suite("WebSocket connections of a token that may have so many turns", () => {
-  test("there may be as many as turns, and four at least", async (context) => {
+suite("WebSocket connections of a token with a limit of turns", () => {
+  test("may be as many as its turns, and at least four", async (context) => {
     const many = toToken("sk-many", { owner: "many", maxConcurrentTurns: 6 });
     const address = await createBox(context, [say("hi")], { settings: { tokens: [...tokens, many] } }).listen();
     for (const [bearer, most] of [
@@ -150,7 +156,7 @@ suite("WebSocket connections of a token that may have so many turns", () => {
 });
 
 suite("memory", () => {
-  test("an owner may have as much as it leaves to the others, and each next one finds room", () => {
+  test("an owner may hold as much as it leaves to the others, and the next owner finds room", () => {
     let most = 120;
     const held = createHoldings(() => most, "What is held");
     const fits = (owner: string, bytes: number): boolean => {
@@ -162,7 +168,7 @@ suite("memory", () => {
         return false;
       }
     };
-    assert.ok(fits("a", 1_000), "one alone always has room");
+    assert.ok(fits("a", 1_000), "a single owner always has room");
     const first = held.hold("a", 60);
     assert.deepEqual([fits("a", 1), fits("b", 60), fits("b", 61)], [false, true, false]);
     const second = held.hold("b", 20);
@@ -170,19 +176,19 @@ suite("memory", () => {
     second.add(40);
     assert.deepEqual([fits("c", 1), held.bytes], [false, 120]);
     most = 130;
-    assert.ok(fits("c", 1), "the bound may change");
+    assert.ok(fits("c", 1), "the limit may change");
     for (const each of [first, first, second]) each.release();
     second.add(50);
-    assert.equal(held.bytes, 0, "what was let go of counts no more");
+    assert.equal(held.bytes, 0, "what was released no longer counts");
   });
 
-  test("a text of ASCII takes a byte a character, and any other two", () => {
+  test("ASCII text takes one byte per character, and any other text two", () => {
     assert.deepEqual([toHeldBytes("abc"), toHeldBytes("grün"), toHeldBytes("ā")], [3, 8, 2]);
   });
 
   const limits = { maxHeldBytes: 1_000_000 };
 
-  test("a request is refused before its body when too much is held, and taken when it was let go of", async (context) => {
+  test("a request is refused before its body while too much is held, and accepted after a release", async (context) => {
     const model = createSlowModel();
     const box = createBox(context, model.script, { settings: { tokens }, limits });
     const address = await box.listen();
@@ -196,11 +202,11 @@ suite("memory", () => {
     assert.match(await refused.response.text(), /gateway\.http\.limits\.max_held_bytes.*"code":"overloaded"/);
     assert.equal((await ask(address, "responses", { body })).status, 200, "another owner has room");
     model.finish();
-    await letGo(address);
+    await waitForRelease(address);
     assert.equal((await ask(address, "responses", { body, bearer: token })).status, 200);
   });
 
-  test("a body counts as the memory that it takes, however few characters it has", async (context) => {
+  test("a body counts with the memory that it takes, however few characters it has", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens } }).listen();
     const body = {
@@ -214,26 +220,26 @@ suite("memory", () => {
     model.finish();
   });
 
-  test("what a connection was given ready counts until it is closed", async (context) => {
+  test("what was prepared on a connection counts until the connection is closed", async (context) => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const [first, second] = [await dial(context, address), await dial(context, address)];
     const prepared = { generate: false, input: "x".repeat(200_000) };
     first.create(prepared);
     assert.equal((await first.answer()).at(-1)?.type, "response.completed");
-    await letGo(address, 201_000);
+    await waitForRelease(address, 201_000);
     second.create(prepared);
     const [refused] = await second.answer();
     assert.deepEqual([refused?.status, refused?.error?.code], [503, "overloaded"]);
     first.socket.close();
     await first.closed;
-    await letGo(address);
+    await waitForRelease(address);
     second.create(prepared);
     assert.equal((await second.answer()).at(-1)?.type, "response.completed");
     second.create({ input: "hi", store: false });
     assert.equal(textOf(await second.answer()), "hi");
   });
 
-  test("what waits on a connection, and what is answered there, count until it is closed", async (context) => {
+  test("waiting and running requests of a connection count until it is closed", async (context) => {
     const model = createSlowModel();
     const address = await createBox(context, model.script, { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);
@@ -241,18 +247,18 @@ suite("memory", () => {
     await model.asked(1);
     while ((await readHeld(address)) < 200_000);
     client.socket.terminate();
-    await letGo(address);
+    await waitForRelease(address);
   });
 
-  test("what a connection remembers of turns that nobody keeps counts too", async (context) => {
+  test("what a connection remembers of turns that are not stored counts too", async (context) => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);
     client.create({ store: false, input: "x".repeat(200_000) });
     assert.equal(textOf(await client.answer()), "hi");
-    await letGo(address, 201_000);
+    await waitForRelease(address, 201_000);
     assert.ok((await readHeld(address)) > 200_000);
     client.socket.terminate();
-    await letGo(address);
+    await waitForRelease(address);
   });
 
   test("what the lanes of a connection remember counts together, until a lane is forgotten or the connection closed", async (context) => {
@@ -263,16 +269,16 @@ suite("memory", () => {
       assert.equal(textOf(await client.answer()), "hi");
     };
     for (const lane of ["a", "b"]) await remember(lane, "x".repeat(60_000));
-    await letGo(address, 121_000);
+    await waitForRelease(address, 121_000);
     assert.ok((await readHeld(address)) > 120_000);
     for (let lane = 0; lane < 15; lane++) await remember(`lane ${lane}`, "hi");
-    await letGo(address, 70_000);
+    await waitForRelease(address, 70_000);
     assert.ok((await readHeld(address)) > 60_000);
     client.socket.terminate();
-    await letGo(address);
+    await waitForRelease(address);
   });
 
-  test("what connections remember keeps no request out: a client whose memory finds no room shows all of it again", async (context) => {
+  test("remembered turns do not block requests: a client whose turn finds no room must send everything again", async (context) => {
     const settled = { settings: { tokens }, limits: { ...limits, maxHeldBytes: 1_200_000 } };
     const address = await createBox(context, [say("hi")], settled).listen();
     const clients = [];
@@ -296,14 +302,14 @@ suite("memory", () => {
     assert.equal(textOf((await clients[0]?.answer()) ?? []), "hi");
   });
 
-  test("a frame that is there alone has room, however much it is", async (context) => {
+  test("a single frame always has room, however large it is", async (context) => {
     const address = await createBox(context, [say("hi")], { settings: { tokens }, limits }).listen();
     const client = await dial(context, address);
     client.create({ input: "x".repeat(limits.maxHeldBytes - 10_000) });
     assert.equal(textOf(await client.answer()), "hi");
   });
 
-  /** A request on a bare socket, whose answer is not read. */
+  /** A request on a bare socket whose answer is not read. */
   async function leaveUnread(context: TestContext, address: string, request: string): Promise<Socket> {
     const socket = connect(Number(new URL(address).port), "127.0.0.1");
     context.after(() => socket.destroy());
@@ -312,16 +318,16 @@ suite("memory", () => {
     return socket;
   }
 
-  test("an answer that is not read counts until it is, and no other is looked up beyond the bound", async (context) => {
+  test("an unread answer counts until it is read, and no other answer is loaded beyond the limit", async (context) => {
     const size = 12_000_000;
     const settled = { settings: { tokens }, limits: { maxHeldBytes: 5 * size } };
     const address = await createBox(context, [say("x".repeat(size))], settled).listen();
     const begun = await ask(address, "responses", { body: { model: "m", input: "hi" } });
     const { id } = (await begun.response.json()) as { readonly id: string };
     const request = `GET /v1/responses/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer sk-app\r\n\r\n`;
-    // The second stands behind the first on its connection, and was never begun to be sent when that is closed.
+    // The second answer is queued behind the first on its connection, and sending it has not begun when that is closed.
     for (const end of ["resume", "destroy"] as const) {
-      await letGo(address);
+      await waitForRelease(address);
       const unread = await leaveUnread(context, address, request.repeat(2));
       while ((await readHeld(address)) < 2 * size);
       const refused = await ask(address, `responses/${id}`);
@@ -329,11 +335,11 @@ suite("memory", () => {
       assert.match(await refused.response.text(), /max_held_bytes/);
       unread[end]();
     }
-    await letGo(address);
+    await waitForRelease(address);
     assert.equal((await ask(address, `responses/${id}`)).status, 200);
   });
 
-  test("an answer whose reader is gone counts for nothing", () => {
+  test("an answer whose reader has disconnected does not count", () => {
     const held = createHoldings(() => 1_000_000, "answers");
     const response = Object.assign(new EventEmitter(), { writableLength: 100_000, closed: true });
     holdRest(held, { raw: response, request: { token: toToken(token) } } as unknown as FastifyReply);
@@ -345,7 +351,7 @@ suite("memory", () => {
     assert.equal(held.bytes, 0);
   });
 
-  test("the end of a stream that is not read counts until it is", async (context) => {
+  test("the unread end of a stream counts until it is read", async (context) => {
     const size = 6_000_000;
     const box = createBox(context, [say("x".repeat(size))], { settings: { tokens } });
     const address = await box.listen();
@@ -354,6 +360,6 @@ suite("memory", () => {
     const unread = await leaveUnread(context, address, `POST /v1/responses HTTP/1.1\r\n${head}\r\n\r\n${body}`);
     while ((await readHeld(address)) < size) unread.read(1_000_000);
     unread.resume();
-    await letGo(address);
+    await waitForRelease(address);
   });
 });

@@ -11,7 +11,7 @@ test("an idempotency key has 1 to 255 characters", () => {
   for (const key of ["", "k".repeat(256)]) assert.throws(() => read(key), refusal);
 });
 
-test("the same request is the same path, the same session and the same body", () => {
+test("requests are the same if path, session and body are the same", () => {
   const first = read("k")?.fingerprint;
   assert.equal(read("k")?.fingerprint, first);
   const others = [
@@ -22,6 +22,6 @@ test("the same request is the same path, the same session and the same body", ()
   for (const other of others) assert.notEqual(other?.fingerprint, first);
 });
 
-test("what is kept of a request tells nothing to who does not know its key", () => {
+test("the stored fingerprint of a request depends on its key", () => {
   assert.notEqual(read("k1")?.fingerprint, read("k2")?.fingerprint);
 });

@@ -27,7 +27,7 @@ interface Line {
   readonly outputTokens?: number;
 }
 
-/** The lines of requests, once there are so many. */
+/** The log lines of requests, once there are so many. */
 async function lines(box: Box, count: number): Promise<readonly Line[]> {
   for (;;) {
     const found = box.logged.filter(({ message }) => message === "request").map(({ fields }) => fields as Line);
@@ -36,7 +36,7 @@ async function lines(box: Box, count: number): Promise<readonly Line[]> {
   }
 }
 
-test("every request leaves one line, which says what became of it", async (context) => {
+test("every request is logged in one line with its outcome", async (context) => {
   const box = createBox(context, [say("hi")]);
   const address = await box.listen();
   await fetch(`${address}/v1/chat/completions`, {
@@ -53,7 +53,7 @@ test("every request leaves one line, which says what became of it", async (conte
   assert.doesNotMatch(JSON.stringify(box.logged), /sk-test|"u"/);
 });
 
-test("the line of a turn says when it began to answer, in which session, and what it took", async (context) => {
+test("the log line of a turn has its time to the first byte, its session and its tokens", async (context) => {
   const box = createBox(context, [say("hel", "lo"), [{ type: "usage", usage }]]);
   const address = await box.listen();
   const post = (body: object, more: object = {}) =>
@@ -82,10 +82,14 @@ test("the line of a turn says when it began to answer, in which session, and wha
   for (let times = 0; times < 2; times++) await (await post({}, { "idempotency-key": "once" })).text();
   const [, , , first, repeated] = await lines(box, 5);
   assert.equal(first?.outputTokens, usage.outputTokens);
-  assert.deepEqual([repeated?.outputTokens, repeated?.firstMs], [undefined, undefined], "it was told already");
+  assert.deepEqual(
+    [repeated?.outputTokens, repeated?.firstMs],
+    [undefined, undefined],
+    "a replayed answer has neither",
+  );
 });
 
-test("the line names the adapter that was asked last", async (context) => {
+test("the log line names the adapter that was asked last", async (context) => {
   const logged: Line[] = [];
   const log = {
     info: (fields: object, message: string) => void (message === "request" && logged.push(fields as Line)),
@@ -116,7 +120,7 @@ test("the line names the adapter that was asked last", async (context) => {
   );
 });
 
-test("a stream that fails on its way is logged with its code and its cause", async (context) => {
+test("a stream that fails after its start is logged with its code and its cause", async (context) => {
   const box = createBox(context, async function* () {
     yield say("half");
     throw new GatewayError("adapter_error", "broke", { cause: new Error("the wire was cut") });
@@ -131,7 +135,7 @@ test("a stream that fails on its way is logged with its code and its cause", asy
   assert.match(String((failure.fields as { err: Error }).err), /the wire was cut/);
 });
 
-test("a caller who leaves is logged as 499, and by its code", async (context) => {
+test("a caller that disconnects is logged as 499 with its code", async (context) => {
   const started = Promise.withResolvers<void>();
   const box = createBox(context, async function* (_turn, signal) {
     started.resolve();
@@ -154,7 +158,7 @@ test("a method that a route does not have is logged under the route's path", asy
   assert.deepEqual([line?.status, line?.path], [405, "/v1/responses/:id"]);
 });
 
-test("a query, which may hold a secret, is not logged", async (context) => {
+test("a query, which may contain a secret, is not logged", async (context) => {
   const box = createBox(context, [say("hi")]);
   await fetch(`${await box.listen()}/v1/nope?api_key=sk-secret`, { headers });
   assert.equal((await lines(box, 1))[0]?.path, "/v1/nope");
@@ -163,7 +167,7 @@ test("a query, which may hold a secret, is not logged", async (context) => {
 
 const full = () => new GatewayError("store_unavailable", "The disk is full.", { cause: new Error("no room") });
 
-test("while turns cannot be kept the cause is logged once, and every request has its line and its code", async (context) => {
+test("while turns cannot be stored the cause is logged once, and every request has its line and code", async (context) => {
   const store = { ...createMemoryStore(), check: () => Promise.reject(full()) };
   const box = createBox(context, [say("hi")], { store });
   const address = await box.listen();
@@ -178,11 +182,11 @@ test("while turns cannot be kept the cause is logged once, and every request has
   assert.match(String((causes[0]!.fields as { err: Error }).err), /no room/);
 });
 
-test("a trouble that lasts is told again after a minute, and another one at once", () => {
-  const told: string[] = [];
+test("a lasting problem is logged again after a minute, and another one at once", () => {
+  const reported: string[] = [];
   let nowMs = 0;
   const journal = createJournal(
-    { info: () => {}, error: (_fields, message) => void told.push(message) },
+    { info: () => {}, error: (_fields, message) => void reported.push(message) },
     () => {},
     undefined,
     () => nowMs,
@@ -194,22 +198,26 @@ test("a trouble that lasts is told again after a minute, and another one at once
   };
   const moved = () => new GatewayError("store_unavailable", "The file was moved.");
   for (const error of [full(), full(), moved(), full(), moved()]) report(error);
-  assert.deepEqual(told.splice(0), ["The disk is full.", "The file was moved."]);
+  assert.deepEqual(reported.splice(0), ["The disk is full.", "The file was moved."]);
   nowMs = 59_999;
   report(full());
-  assert.deepEqual(told, []);
+  assert.deepEqual(reported, []);
   nowMs = 60_000;
   for (const error of [full(), full()]) report(error);
-  assert.deepEqual(told.splice(0), ["The disk is full."]);
+  assert.deepEqual(reported.splice(0), ["The disk is full."]);
   const busy = () => new GatewayError("overloaded", "Too many turns run.");
   for (const error of [busy(), busy(), full()]) report(error);
-  assert.deepEqual(told.splice(0), ["Too many turns run."]);
+  assert.deepEqual(reported.splice(0), ["Too many turns run."]);
   for (let count = 0; count < 100; count += 1)
     report(new GatewayError("overloaded", `Not now, said request ${count}.`));
-  assert.equal(told.splice(0).length, 100);
+  assert.equal(reported.splice(0).length, 100);
   report(busy());
-  assert.deepEqual(told.splice(0), ["Too many turns run."], "not every wording is remembered for ever");
+  assert.deepEqual(reported.splice(0), ["Too many turns run."], "not every message is remembered for ever");
   const broken = () => new GatewayError("adapter_error", "The model broke.");
   for (const error of [broken(), broken()]) report(error);
-  assert.deepEqual(told, ["The model broke.", "The model broke."], "what is not one lasting trouble is always told");
+  assert.deepEqual(
+    reported,
+    ["The model broke.", "The model broke."],
+    "what is not a lasting problem is always logged",
+  );
 });

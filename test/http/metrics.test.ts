@@ -1,4 +1,4 @@
-/** What Prometheus reads of the gateway. */
+/** The metrics that Prometheus reads from the gateway. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as send } from "node:http";
@@ -14,7 +14,7 @@ import { dial } from "./websocket-client.ts";
 
 const operator = "sk-operator-0123456789";
 
-/** Every figure by its name and labels, as they stand in the text. */
+/** Every sample by its name and labels, as written in the text. */
 type Figures = ReadonlyMap<string, number>;
 
 function toFigures(text: string): Figures {
@@ -28,7 +28,7 @@ async function read(address: string): Promise<string> {
   return (await fetch(`${address}/metrics`, { headers: { authorization: `Bearer ${operator}` } })).text();
 }
 
-/** How much each figure that moved has grown. */
+/** How much each changed sample has grown. */
 function growth(before: Figures, after: Figures): Readonly<Record<string, number>> {
   const grown = Array.from(after, ([name, value]) => [name, value - (before.get(name) ?? 0)] as const);
   return Object.fromEntries(grown.filter(([, by]) => by !== 0));
@@ -42,8 +42,8 @@ const box = (context: TestContext, ...[script, options]: Tail<Parameters<typeof 
 
 type Tail<List extends readonly unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never;
 
-suite("a door", () => {
-  test("requests, turns and the breakers of adapters are counted, for the operator alone", async (context) => {
+suite("the HTTP server", () => {
+  test("counts requests, turns and circuit breakers, for the operator only", async (context) => {
     const address = await box(context, [say("hi")]).listen();
     const headers = { authorization, "content-type": "application/json" };
     const body = JSON.stringify({ model: "m", input: "hi" });
@@ -67,14 +67,14 @@ suite("a door", () => {
     assert.match(text, /^portico_adapter_turns_total\{adapter="scripted",outcome="completed"\} 0$/m);
   });
 
-  test("a store in trouble is told to whoever watches the gateway", async (context) => {
+  test("reports a store that is not ready", async (context) => {
     const full = new GatewayError("store_unavailable", "The disk is full.");
     const store = { ...createMemoryStore(), check: () => Promise.reject(full) };
     const address = await box(context, [say("hi")], { store }).listen();
     assert.match(await read(address), /^portico_store_ready 0$/m);
   });
 
-  test("what runs, waits, goes on by itself and is connected now is told while it is so", async (context) => {
+  test("reports running, waiting and background turns and connections while they last", async (context) => {
     const going = Promise.withResolvers<void>();
     const address = await box(context, async function* () {
       yield say("so ");
@@ -104,7 +104,7 @@ suite("a door", () => {
     while ((await gauges()).some((count) => count !== 0)) await new Promise(setImmediate);
   });
 
-  test("a turn over a WebSocket counts as a request, and how long its connection lasted is no request's time", async (context) => {
+  test("counts a WebSocket turn as a request, and the duration of its connection as no request's time", async (context) => {
     const address = await box(context, [say("hi")]).listen();
     const client = await dial(context, address);
     client.create({ input: "hi" });
@@ -119,7 +119,7 @@ suite("a door", () => {
       assert.equal(figures.get(`portico_requests_total{${path},status="200"}`), 2);
       assert.equal(figures.get(`portico_request_seconds_count{${path},outcome="answered"}`), 2);
       const firsts = figures.get(`portico_first_byte_seconds_count{${path},stream="true"}`);
-      assert.equal(firsts, 1, "what is only prepared says nothing");
+      assert.equal(firsts, 1, "a prepared request has no first byte");
       return;
     }
   });
@@ -143,7 +143,9 @@ suite("a whole gateway", () => {
     return {
       address,
       headers,
-      /** What has moved since it was last asked; the line of an answer is written a moment after its caller has it. */
+      /**
+       * What has changed since the last call; the log line of an answer is written a moment after its caller has it.
+       */
       async moved(isThere: (name: string) => boolean) {
         for (;;) {
           const after = toFigures(await read(address));
@@ -169,7 +171,7 @@ suite("a whole gateway", () => {
     [`portico_request_seconds_count{${path},outcome="answered"}`]: 1,
   };
 
-  test("a turn moves what is counted of its request, its history, its store and its adapter", async (context) => {
+  test("counts a turn's request, history, store and adapter", async (context) => {
     const { say, moved } = await open(context);
     await say("one two three", { user: "u" });
     const asked = {
@@ -198,10 +200,10 @@ suite("a whole gateway", () => {
     const { 'portico_adapter_turns_total{adapter="main",outcome="incomplete"}': incomplete, ...rest } =
       await moved(ended);
     assert.deepEqual([incomplete, rest['portico_history_total{history="stateless"}']], [1, 1]);
-    assert.equal(rest["portico_commit_seconds_count"], undefined, "it is not kept");
+    assert.equal(rest["portico_commit_seconds_count"], undefined, "it is not stored");
   });
 
-  test("failures are told with their code, with what was asked again and of another", async (context) => {
+  test("counts failures with their code, retries and fallbacks", async (context) => {
     const { say, moved } = await open(context);
     await say("FAIL before");
     const failed = (adapter: string, times: number) => ({
@@ -219,7 +221,7 @@ suite("a whole gateway", () => {
     });
   });
 
-  test("a stream that breaks off has failed, though its status was good", async (context) => {
+  test("counts a stream that breaks off as failed, although its status was 200", async (context) => {
     const { address, say, moved } = await open(context);
     assert.match(await say("FAIL after 1 one two", { stream: true }), /"error"/);
     const grown = await moved(ended);
@@ -230,7 +232,7 @@ suite("a whole gateway", () => {
     assert.deepEqual([totalOf(endpoints), totalOf(endpoints, ["failed"])], [1, 1], "the console counts the same");
   });
 
-  test("a caller who leaves cancels what the adapter says", async (context) => {
+  test("counts an adapter's turn as cancelled when its caller disconnects", async (context) => {
     const { address, headers, moved } = await open(context);
     const request = send(`${address}/v1/chat/completions`, { method: "POST", headers });
     request.on("error", () => {});
@@ -243,7 +245,7 @@ suite("a whole gateway", () => {
     assert.equal(grown['portico_adapter_turns_total{adapter="main",outcome="cancelled"}'], 1);
   });
 
-  test("an answer that is told again is not counted as another turn", async (context) => {
+  test("does not count a replayed answer as another turn", async (context) => {
     const { address, headers, moved } = await open(context);
     const post = async (body: object) =>
       fetch(`${address}/v1/responses`, {
@@ -266,7 +268,7 @@ suite("a whole gateway", () => {
     });
   });
 
-  test("nothing that callers choose becomes a label", async (context) => {
+  test("uses nothing that callers choose as a label", async (context) => {
     const { address, headers, say, moved } = await open(context);
     const ask = async (word: string) => {
       await say("hello", { model: word, user: word });
@@ -297,7 +299,7 @@ suite("the text", () => {
     ready: async () => {},
   };
 
-  test("is what Prometheus reads: each name told once, with its help and its type, and labels escaped", async () => {
+  test("is valid for Prometheus: each name once, with its help and type, and labels escaped", async () => {
     const metrics = createMetrics();
     metrics.count("/v1/responses", 200, 12, { ms: 3, isStreamed: true });
     metrics.asked("main").ended({ outcome: "failed", code: "adapter_timeout" });
@@ -326,7 +328,7 @@ suite("the text", () => {
     }
   });
 
-  test("has buckets that hold the smaller ones, up to one for everything", async () => {
+  test("has cumulative buckets, up to one for everything", async () => {
     const metrics = createMetrics();
     for (const ms of [0, 5, 5.1, 1_000, 599_999, 700_000]) metrics.count("/p", 200, ms);
     const figures = toFigures((await metrics.read(idle)).text);

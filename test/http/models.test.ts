@@ -1,4 +1,4 @@
-/** What `/v1/models` lists, and what it says of the endpoints. */
+/** What `/v1/models` lists, and what it says about the endpoints. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startGateway, token as general } from "../gateway.ts";
@@ -10,7 +10,7 @@ async function list(address: string, bearer: string) {
   return { response, ids: data.map(({ id }) => id) };
 }
 
-test("an adapter that takes any name is listed by its model, or by its own name, and answers to it", async (context) => {
+test("an adapter that accepts any model is listed by its model, or by its own name, and answers to it", async (context) => {
   const agent = { type: "command", argv: ["echo", "{model}"], input: "none", env: ["PATH"] };
   const sessions = { store: "memory:" };
   const { address, talk } = await startGateway(context, { sessions, adapters: { agent } });
@@ -22,7 +22,7 @@ test("an adapter that takes any name is listed by its model, or by its own name,
   assert.deepEqual((await list(chosen.address, general)).ids, ["opus"]);
 });
 
-test("the endpoints that are on and open to the token stand in a header of the list", async (context) => {
+test("a header of the list names the endpoints that are enabled and open to the token", async (context) => {
   const forChat = "sk-chat-0123456789";
   const tokens = [toToken(token), toToken(forChat, { opens: new Set(["chat"]) })];
   const both = await createBox(context, [say("hi")], { settings: { tokens } }).listen();
@@ -39,7 +39,7 @@ test("the endpoints that are on and open to the token stand in a header of the l
   }
 });
 
-test("the header stands there also where the list cannot be had", async (context) => {
+test("the header is sent even if the list is not available", async (context) => {
   const adapters = { away: { type: "openai", base_url: "http://127.0.0.1:9/v1" } };
   const { address } = await startGateway(context, { adapters, sessions: { store: "memory:" } });
   const { response } = await list(address, general);

@@ -1,4 +1,4 @@
-/** Tools in namespaces, as coding agents offer those of their servers, to models whose wire has no such thing. */
+/** Tools in namespaces, as coding agents offer those of their servers, with models whose wire has no namespaces. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { startGateway, token } from "../gateway.ts";
@@ -25,7 +25,10 @@ const question = { type: "message", role: "user", content: "Is it raining in Osl
 const output = { type: "function_call_output", call_id: "call_1", output: "It rains." };
 const called = { name: "mcp__wx__get_weather", arguments: '{"city":"Oslo"}' };
 
-/** Calls a tool under the name that it was offered by; when it has the output, it says so. Streamed or whole, as it is asked. */
+/**
+ * Calls a tool under the name that it was offered by; answers "done" when it has the output. Streamed or whole, as
+ * requested.
+ */
 async function startModel(context: TestContext): Promise<ScriptedUpstream> {
   const call = { id: "call_1", type: "function", function: called };
   const pieces = [
@@ -55,13 +58,13 @@ function toAdapter({ url }: ScriptedUpstream, more: object = {}) {
   return { adapters: { model: { type: "openai", base_url: `${url}/v1`, api_key: "sk-model", ...more } } };
 }
 
-/** What a client has of one answer. */
-interface Heard {
+/** What a client has received of one answer. */
+interface Received {
   readonly response: WireResponse & { readonly id: string };
   readonly events: readonly WireEvent[];
 }
 
-type Ask = (fields: object) => Promise<Heard>;
+type Ask = (fields: object) => Promise<Received>;
 
 function overHttp(address: string): Ask {
   return async (fields) => {
@@ -76,7 +79,7 @@ function overHttp(address: string): Ask {
     if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) {
       return { response: JSON.parse(text), events: [] };
     }
-    return checkStream(text) as unknown as Heard;
+    return checkStream(text) as unknown as Received;
   };
 }
 
@@ -85,15 +88,15 @@ async function overConnection(context: TestContext, address: string): Promise<As
   return async (fields) => {
     client.create({ ...request, ...fields });
     const events = (await client.answer()) as unknown as readonly WireEvent[];
-    return { response: events.at(-1)!.response as Heard["response"], events };
+    return { response: events.at(-1)!.response as Received["response"], events };
   };
 }
 
-/** The call has its own name and its namespace wherever the client can read it. */
-function checkCall({ response, events }: Heard): void {
-  const told = events.filter(({ item }) => item !== undefined).map(({ item }) => item);
+/** Checks that the call has its own name and its namespace wherever the client can read it. */
+function checkCall({ response, events }: Received): void {
+  const sentItems = events.filter(({ item }) => item !== undefined).map(({ item }) => item);
   assert.deepEqual(
-    [...told, ...response.output].map(nameOf),
+    [...sentItems, ...response.output].map(nameOf),
     events.length === 0 ? [inNamespace] : [inNamespace, inNamespace, inNamespace],
   );
   const { id: _, ...call } = response.output[0] as WireItem;
@@ -114,7 +117,7 @@ function nameOf({ namespace, name }: WireItem): readonly unknown[] {
   return [namespace, name];
 }
 
-/** The model was offered plain functions, and in its second turn saw its own call as it had made it. */
+/** Checks that the model was offered plain functions, and in its second turn saw its own call unchanged. */
 function checkAsked({ received }: ScriptedUpstream): void {
   const bodies = received.map(({ json }) => json as { readonly messages: readonly object[]; readonly tools: object[] });
   assert.equal(bodies.length, 2);
@@ -150,8 +153,8 @@ const ways = ["streamed over HTTP", "whole over HTTP", "over a connection"] as c
 
 for (const way of ways) {
   for (const store of [true, false]) {
-    const kept = store ? "and what is kept is continued" : "and what is not kept is sent again";
-    test(`a model that speaks chat only calls a tool of a namespace, ${way}, ${kept}`, async (context) => {
+    const continuation = store ? "and the stored response is continued" : "and the history is sent again";
+    test(`a model that supports chat only calls a tool of a namespace, ${way}, ${continuation}`, async (context) => {
       const model = await startModel(context);
       const { address } = await startGateway(context, toAdapter(model));
       const send = way === "over a connection" ? await overConnection(context, address) : overHttp(address);
@@ -167,7 +170,7 @@ for (const way of ways) {
   }
 }
 
-test("a call of a tool in a namespace is kept and listed with it, and the stream is told again with it", async (context) => {
+test("a call of a tool in a namespace is stored, listed and replayed with its namespace", async (context) => {
   const model = await startModel(context);
   const { address } = await startGateway(context, toAdapter(model));
   const read = async (path: string) => (await fetch(`${address}/v1/responses/${path}`, { headers })).text();
@@ -181,7 +184,7 @@ test("a call of a tool in a namespace is kept and listed with it, and the stream
   assert.deepEqual(nameOf(data[1]!), inNamespace);
 });
 
-test("a choice of a tool in a namespace reaches a model that knows no namespaces", async (context) => {
+test("a choice of a tool in a namespace reaches a model without namespaces", async (context) => {
   const model = await startModel(context);
   const { address } = await startGateway(context, toAdapter(model));
   const forced = { type: "function", name: "get_weather", namespace: "mcp__wx" };
@@ -194,7 +197,7 @@ test("a choice of a tool in a namespace reaches a model that knows no namespaces
   assert.deepEqual([other?.tool_choice, other?.tools.length], ["required", 1]);
 });
 
-test("a model that knows namespaces is offered them as they are, and its calls come back with theirs", async (context) => {
+test("a model with namespaces is offered them unchanged, and its calls keep theirs", async (context) => {
   const item = { type: "function_call", id: "fc_1", status: "completed", call_id: "call_1", ...called };
   const call = { ...item, name: "get_weather", namespace: "mcp__wx" };
   const upstream = await startUpstream(

@@ -56,7 +56,7 @@ async function open(
     limits: { ...defaultLimits, ...wanted.limits },
     webSocket: { enabled: false, maxConnections: 1, maxMinutes: 1 },
   };
-  // No turn is asked for here, so the parts that answer turns are not there.
+  // No turn is run here, so the parts that answer turns are left out.
   const parts = {
     settings,
     protocols: {},
@@ -99,7 +99,7 @@ async function fill(store: SessionStore): Promise<{ readonly thread: string; rea
 }
 
 suite("the operator's routes", () => {
-  test("are for no web page, whatever pages may call the endpoints", async (context) => {
+  test("are not available to web pages, whatever origins may call the endpoints", async (context) => {
     const origin = "https://chat.example";
     const { call } = await open(context, { corsOrigins: [origin] });
     for (const [method, status] of [
@@ -112,7 +112,7 @@ suite("the operator's routes", () => {
     }
   });
 
-  test("only the general token opens them", async (context) => {
+  test("are open to the general token only", async (context) => {
     const { call } = await open(context);
     for (const token of [forHttp, named]) {
       for (const [method, path] of [
@@ -134,7 +134,7 @@ suite("the operator's routes", () => {
     assert.equal((await call("sessions")).status, 200);
   });
 
-  test("a parameter that is there twice is a mistake that is named", async (context) => {
+  test("refuse a parameter that is given twice, with its name", async (context) => {
     const { call } = await open(context);
     for (const [path, param] of [
       ["sessions?owner=a&owner=b", "owner"],
@@ -148,7 +148,7 @@ suite("the operator's routes", () => {
     }
   });
 
-  test("sessions are listed page by page, of all owners or of one", async (context) => {
+  test("list sessions in pages, of all owners or of one", async (context) => {
     const { call, store } = await open(context);
     const { thread, other } = await fill(store);
     const first = (await (await call("sessions?limit=1")).json()) as List;
@@ -168,7 +168,7 @@ suite("the operator's routes", () => {
     }
   });
 
-  test("a session is shown with all of its turns, and without its hint", async (context) => {
+  test("show a session with all of its turns, and without its hint", async (context) => {
     const { call, store } = await open(context);
     const { thread, other } = await fill(store);
     const response = await call(`sessions/${thread}`);
@@ -182,7 +182,7 @@ suite("the operator's routes", () => {
     assert.equal((await call("sessions/conv_gone")).status, 404);
   });
 
-  test("a deleted session is gone", async (context) => {
+  test("delete a session", async (context) => {
     const { call, store } = await open(context);
     const { other } = await fill(store);
     const response = await call(`sessions/${other}`, { method: "DELETE" });
@@ -191,7 +191,7 @@ suite("the operator's routes", () => {
     assert.equal((await call(`sessions/${other}`, { method: "DELETE" })).status, 404);
   });
 
-  test("an export that is imported elsewhere makes the same store", async (context) => {
+  test("export an archive that gives the same store when it is imported elsewhere", async (context) => {
     const { call, store } = await open(context);
     const { thread } = await fill(store);
     const exported = await call("export");
@@ -210,7 +210,7 @@ suite("the operator's routes", () => {
     assert.equal((await call("export?session=conv_gone")).status, 404);
   });
 
-  test("a wrong line is named, and nothing is taken in", async (context) => {
+  test("name a wrong line of an archive, and import nothing", async (context) => {
     const source = createMemoryStore();
     await fill(source);
     const lines = (await archiveOf(source)).split("\n");
@@ -239,7 +239,7 @@ suite("the operator's routes", () => {
     }
   });
 
-  test("a wrong line is told at once, while the rest of the archive is still to come", async (context) => {
+  test("report a wrong line at once, while the rest of the archive is still arriving", async (context) => {
     const { address } = await open(context);
     const client = send(`${address}/operator/import`, {
       method: "POST",
@@ -252,7 +252,7 @@ suite("the operator's routes", () => {
     client.destroy();
   });
 
-  test("an archive has its own type, and other routes do not take it", async (context) => {
+  test("accept an archive by its own media type, which other routes refuse", async (context) => {
     const { call, address } = await open(context);
     const response = await call("import", { method: "POST", headers: { "content-type": "text/csv" }, body: "a" });
     assert.equal(response.status, 415);
@@ -266,8 +266,8 @@ suite("the operator's routes", () => {
   });
 
   for (const [name, bodyIdleTimeoutMs, code] of [
-    ["whoever leaves in the middle of an import leaves nothing behind", 30_000, "client_closed"],
-    ["an import that comes to a standstill is given up, and leaves nothing behind", 50, "request_timeout"],
+    ["import nothing when the client disconnects during the import", 30_000, "client_closed"],
+    ["abandon an import that stops arriving, and import nothing", 50, "request_timeout"],
   ] as const) {
     test(name, async (context) => {
       const source = createMemoryStore();
@@ -311,7 +311,7 @@ suite("the operator's routes", () => {
     });
   }
 
-  test("an archive that came while the gateway itself stood still is taken in", async (context) => {
+  test("import an archive that arrived while the gateway itself was blocked", async (context) => {
     const source = createMemoryStore();
     await fill(source);
     const archive = await archiveOf(source);
@@ -337,14 +337,14 @@ suite("the operator's routes", () => {
     assert.equal(response.statusCode, 200);
   });
 
-  test("an export goes no faster than it is read, and ends with its reader", async (context) => {
+  test("export no faster than the client reads, and stop when it disconnects", async (context) => {
     const left = Promise.withResolvers<void>();
-    let told = 0;
+    let exportedTurns = 0;
     async function* endless(): AsyncGenerator<ArchiveRecord> {
       try {
         yield { type: "store", hintKey: "a2V5" };
         const turn = makeTurn({ output: [{ type: "message", role: "assistant", content: "x".repeat(100_000) }] });
-        for (; ; told++) {
+        for (; ; exportedTurns++) {
           yield { type: "turn", turn };
           await new Promise(setImmediate);
         }
@@ -357,17 +357,17 @@ suite("the operator's routes", () => {
     const client = send(`${address}/operator/export`, { headers: { authorization: `Bearer ${general}` } });
     client.end();
     const [response] = (await once(client, "response")) as [NodeJS.ReadableStream & { destroy(): void }];
-    // Nobody reads: what is told comes to rest.
-    for (let before = -1; before !== told;) {
-      before = told;
+    // Nobody reads: the export pauses.
+    for (let before = -1; before !== exportedTurns;) {
+      before = exportedTurns;
       for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate);
     }
-    assert.ok(told < 500, `${told} turns were told to nobody`);
+    assert.ok(exportedTurns < 500, `${exportedTurns} turns were exported to nobody`);
     response.destroy();
     await left.promise;
   });
 
-  test("an export that fails on its way is cut off, and the log tells why", async (context) => {
+  test("cut off an export that fails, and log the cause", async (context) => {
     const opened = Promise.withResolvers<void>();
     async function* failing(): AsyncGenerator<ArchiveRecord> {
       yield { type: "store", hintKey: "a2V5" };
@@ -383,7 +383,7 @@ suite("the operator's routes", () => {
     assert.equal(logged.length, 1);
   });
 
-  test("retention is applied when the operator asks, without a body", async (context) => {
+  test("apply retention when the operator asks, without a body", async (context) => {
     const { call } = await open(context);
     const response = await call("prune", { method: "POST" });
     assert.deepEqual(await response.json(), { object: "prune", sessions: 1, turns: 2 });

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { GatewayError } from "../../src/core/errors.ts";
 import { parseBody } from "../../src/http/parse.ts";
 
-/** Makes any text long enough to be looked through before it is parsed. */
+/** Makes any text long enough to be scanned before it is parsed. */
 const padding = " ".repeat(64 * 1024);
 
 function outcome(text: string, maxJsonDepth: number): unknown {
@@ -16,7 +16,7 @@ function outcome(text: string, maxJsonDepth: number): unknown {
   }
 }
 
-test("a long body is judged as a short one, whatever its strings hold", () => {
+test("a long body is judged like a short one, whatever its strings contain", () => {
   const strings = fc.string({
     unit: fc.constantFrom("[", "{", "}", "]", '"', "\\", "a", "é", "\n", ":"),
     maxLength: 12,
@@ -38,7 +38,7 @@ test("a long body is judged as a short one, whatever its strings hold", () => {
   );
 });
 
-test("as many levels as allowed pass, and one more does not, in a short body and in a long one", () => {
+test("the allowed depth passes, and one more level does not, in a short body and in a long one", () => {
   const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
   for (const rest of ["", padding]) {
     assert.equal(outcome(nested(65) + rest, 64), "json_too_deep");
@@ -54,13 +54,13 @@ test("megabytes of brackets are refused before they are parsed", (context) => {
   assert.equal(parse.callCount(), 0);
 });
 
-test("a body of more objects and lists than anybody needs is refused before it is parsed", () => {
+test("a body with too many objects and arrays is refused before it is parsed", () => {
   const flat = (count: number) => `[${"{},".repeat(count - 2)}{}]`;
   assert.equal(outcome(flat(1_000_001), 64), "body_too_large");
   assert.notEqual(outcome(flat(200_000), 64), "body_too_large");
 });
 
-test("a body of more members than anybody names is refused before it is parsed, and numbers and text are none", (context) => {
+test("a body with too many members is refused before it is parsed; numbers and colons in text do not count", (context) => {
   const named = (count: number) => `{${Array.from({ length: count }, (_, index) => `"k${index}":1`).join()}}`;
   const { mock: parse } = context.mock.method(JSON, "parse");
   assert.equal(outcome(named(600_000), 64), "body_too_large");
@@ -73,7 +73,7 @@ test("a body of more members than anybody names is refused before it is parsed, 
   assert.notEqual(outcome(JSON.stringify([":".repeat(1_000_000)]), 64), "body_too_large");
 });
 
-test("a long text that is no JSON is told as such", () => {
+test("a long text that is not JSON is reported as such", () => {
   for (const text of [`]]}}${padding}`, `{"a":"${padding}`, `{"a":"${padding}\\"`, padding]) {
     assert.equal(outcome(text, 64), "invalid_json");
   }

@@ -1,4 +1,4 @@
-/** Azure-style paths, and targets with a host, lead to the same routes, with the same guards. */
+/** Azure-style paths, and targets with a host, reach the same routes, with the same checks. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as sendRequest } from "node:http";
@@ -19,14 +19,14 @@ interface Case {
   readonly body?: unknown;
   readonly box?: BoxOptions;
   readonly status: number;
-  /** What stands in the answer. */
+  /** What the answer contains. */
   readonly says: RegExp;
 }
 
 const cases: readonly Case[] = [
-  { name: "a deployment stands for the model that is not named", path: deployed, status: 200, says: /"model":"fast"/ },
+  { name: "a deployment names the model of a body without one", path: deployed, status: 200, says: /"model":"fast"/ },
   {
-    name: "a deployment stands above the model that is named",
+    name: "a deployment overrides the model of the body",
     path: deployed,
     body: { ...hello, model: "other" },
     status: 200,
@@ -51,7 +51,7 @@ const cases: readonly Case[] = [
     says: /Missing required parameter: 'model'/,
   },
   {
-    name: "a body that is no object is told as such",
+    name: "a body that is not an object is refused",
     path: deployed,
     body: [],
     status: 400,
@@ -65,14 +65,14 @@ const cases: readonly Case[] = [
     says: /"model":"m"/,
   },
   {
-    name: "responses are made at the older path",
+    name: "responses are created at the older path",
     path: "/openai/responses?api-version=preview",
     body: { model: "m", input: "hi" },
     status: 200,
     says: /"object":"response"/,
   },
   {
-    name: "responses are made at the newer path",
+    name: "responses are created at the newer path",
     path: "/openai/v1/responses",
     body: { model: "m", input: "hi" },
     status: 200,
@@ -81,21 +81,21 @@ const cases: readonly Case[] = [
   { name: "the models are listed", path: "/openai/v1/models", method: "GET", status: 200, says: /"id":"scripted"/ },
   { name: "a token is needed", path: deployed, headers: {}, status: 401, says: /"code":"missing_api_key"/ },
   {
-    name: "a token that does not open the endpoint does not open it here",
+    name: "a token without access to the endpoint is refused",
     path: deployed,
     box: { settings: { tokens: [toToken(token, { opens: new Set(["responses"]) })] } },
     status: 403,
     says: /"code":"endpoint_not_allowed"/,
   },
   {
-    name: "an endpoint that is disabled is disabled here",
+    name: "a disabled endpoint is refused",
     path: deployed,
     box: { settings: { endpoints: { chat: false, responses: true } } },
     status: 404,
     says: /"code":"endpoint_disabled"/,
   },
   {
-    name: "the limits hold",
+    name: "the limits apply",
     path: deployed,
     box: { limits: { maxBodyBytes: 8 } },
     status: 413,
@@ -103,7 +103,7 @@ const cases: readonly Case[] = [
   },
   { name: "another method is refused", path: deployed, method: "GET", status: 405, says: /; use POST\./ },
   {
-    name: "what is not there is not there, in the caller's own words",
+    name: "an unknown path is reported as the caller wrote it",
     path: "/openai/deployments/fast/embeddings?api-version=1",
     status: 404,
     says: /Unknown request URL: POST \/openai\/deployments\/fast\/embeddings\. Send turns to/,
@@ -122,13 +122,13 @@ const cases: readonly Case[] = [
     says: /"code":"unknown_url"/,
   },
   {
-    name: "an endpoint that ends with /v1 is told",
+    name: "an endpoint that ends with /v1 is corrected in the error",
     path: `/v1${deployed}`,
     status: 404,
     says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\? An Azure-style client's endpoint must have no path\./,
   },
   {
-    name: "a base URL without /openai is told",
+    name: "a base URL without /openai is corrected in the error",
     path: "/deployments/fast/chat/completions",
     status: 404,
     says: /Did you mean \/openai\/deployments\/fast\/chat\/completions\?/,
@@ -150,7 +150,7 @@ for (const row of cases) {
   });
 }
 
-test("the log and the metrics know one route, whichever way a request came", async (context) => {
+test("the log and the metrics have one route, whichever path a request used", async (context) => {
   const operator = "sk-operator-0123456789";
   const tokens = [toToken(token), toToken(operator, { opens: new Set(["operator"]) })];
   const box = createBox(context, [say("hello")], { settings: { tokens } });
@@ -166,14 +166,14 @@ test("the log and the metrics know one route, whichever way a request came", asy
   assert.deepEqual(paths.slice(0, 4), [...Array<string>(3).fill("/v1/chat/completions"), "/openai/nope"]);
 });
 
-/** Sends a request whose target is written as it is given. */
+/** Sends a request with exactly this target. */
 async function sendTo(address: string, target: string, method: string, body = "") {
   const outgoing = sendRequest(address, { path: target, method, headers }).end(body);
   const [incoming] = await once(outgoing, "response");
   return { status: Number(incoming.statusCode), text: await readText(incoming) };
 }
 
-test("a target that names the host is that of its path, in the log too", async (context) => {
+test("a target with a host is routed and logged by its path", async (context) => {
   const box = createBox(context, [say("hello")]);
   const address = await box.listen();
   const body = JSON.stringify({ ...hello, model: "m" });
@@ -189,14 +189,14 @@ test("a target that names the host is that of its path, in the log too", async (
   assert.deepEqual(paths, [chat, chat, chat, "/v1/responses", "/v1/nope", "/"]);
 });
 
-test("a letter that is written as its code is the same letter", async (context) => {
+test("a percent-encoded letter of a path is decoded", async (context) => {
   const address = await createBox(context, [say("hello")]).listen();
   const body = JSON.stringify({ ...hello, model: "m" });
   assert.equal((await sendTo(address, "/v1/%63hat/completions", "POST", body)).status, 200);
   assert.match((await sendTo(address, "/v1/%63hat/completions", "PUT")).text, /not allowed on \/v1\/chat\/completions/);
 });
 
-test("an idempotency key that was used for one deployment is not good for another", async (context) => {
+test("an idempotency key that was used for one deployment conflicts with another", async (context) => {
   const box = createBox(context, [say("hello")]);
   const address = await box.listen();
   const post = async (deployment: string) => {
@@ -214,7 +214,7 @@ test("an idempotency key that was used for one deployment is not good for anothe
   assert.equal(box.adapter.turns.length, 1);
 });
 
-test("the WebSocket form is reached at the newer path too", async (context) => {
+test("WebSocket connections are accepted at the newer path too", async (context) => {
   const address = await createBox(context, [say("hello")]).listen();
   const socket = new WebSocket(`${address.replace("http", "ws")}/openai/v1/responses`, {
     headers: { "api-key": token },

@@ -1,4 +1,4 @@
-/** What a caller should know beside its answer, where no header can tell it at once. */
+/** What a caller should know besides its answer, where the response headers have already been sent. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../src/core/delta.ts";
@@ -10,9 +10,9 @@ const headers = { authorization, "content-type": "application/json" };
 const warning = "tool web_search left out";
 const tried = "main (adapter_timeout)";
 
-const remarking: Script = async function* (_turn, _signal, tell) {
-  tell({ type: "tried", adapter: "main", code: "adapter_timeout" });
-  tell({ type: "left-out", what: "tool web_search" });
+const remarking: Script = async function* (_turn, _signal, report) {
+  report({ type: "tried", adapter: "main", code: "adapter_timeout" });
+  report({ type: "left-out", what: "tool web_search" });
   yield say("hi");
 };
 
@@ -22,7 +22,7 @@ interface Line {
   readonly warning?: string;
 }
 
-/** The line of the request with this method, once it is written. */
+/** The log line of the request with this method, once it is written. */
 async function lineOf(box: Box, method: string): Promise<Line> {
   for (;;) {
     const lines = box.logged.filter(({ message }) => message === "request").map(({ fields }) => fields as Line);
@@ -32,12 +32,12 @@ async function lineOf(box: Box, method: string): Promise<Line> {
   }
 }
 
-async function remarksOfKept(address: string, id: string | undefined): Promise<readonly (string | null)[]> {
-  const kept = await fetch(`${address}/v1/responses/${id}`, { headers });
-  return [kept.headers.get("x-portico-tried"), kept.headers.get("x-portico-warning")];
+async function remarksOfStored(address: string, id: string | undefined): Promise<readonly (string | null)[]> {
+  const stored = await fetch(`${address}/v1/responses/${id}`, { headers });
+  return [stored.headers.get("x-portico-tried"), stored.headers.get("x-portico-warning")];
 }
 
-test("what a stream's head came too early for stands in the log, and in the headers of the kept response", async (context) => {
+test("remarks that are too late for a stream's headers are logged, and sent with the stored response", async (context) => {
   const open = Promise.withResolvers<void>();
   const box = createBox(
     context,
@@ -55,10 +55,10 @@ test("what a stream's head came too early for stands in the log, and in the head
   const [created = ""] = readEvents(await answer.text());
   const { tried: first, warning: rest } = await lineOf(box, "POST");
   assert.deepEqual([first, rest], [tried, warning]);
-  assert.deepEqual(await remarksOfKept(address, JSON.parse(created).response.id), [tried, warning]);
+  assert.deepEqual(await remarksOfStored(address, JSON.parse(created).response.id), [tried, warning]);
 });
 
-test("what a turn over a connection left out stands in the log, and in the headers of the kept response", async (context) => {
+test("remarks on a WebSocket turn are logged, and sent with the stored response", async (context) => {
   const box = createBox(context, remarking);
   const address = await box.listen();
   const client = await dial(context, address);
@@ -66,35 +66,35 @@ test("what a turn over a connection left out stands in the log, and in the heade
   const frames = await client.answer();
   const { tried: first, warning: rest } = await lineOf(box, "response.create");
   assert.deepEqual([first, rest], [tried, warning]);
-  assert.deepEqual(await remarksOfKept(address, frames.at(-1)?.response?.id), [tried, warning]);
+  assert.deepEqual(await remarksOfStored(address, frames.at(-1)?.response?.id), [tried, warning]);
 });
 
-test("what was changed is told too, in words that a header can carry and no more of them than it may", async (context) => {
-  const address = await createBox(context, async function* (_turn, _signal, tell) {
-    tell({ type: "changed", what: "max_tokens", to: "16" });
-    tell({ type: "left-out", what: `tool é\n${"x".repeat(2_000)}` });
+test("changes are reported too, in header-safe characters and up to a maximum length", async (context) => {
+  const address = await createBox(context, async function* (_turn, _signal, report) {
+    report({ type: "changed", what: "max_tokens", to: "16" });
+    report({ type: "left-out", what: `tool é\n${"x".repeat(2_000)}` });
     yield say("hi");
   }).listen();
   const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
   const answer = await fetch(`${address}/v1/chat/completions`, { method: "POST", headers, body });
-  const told = answer.headers.get("x-portico-warning") ?? "";
-  assert.match(told, /^max_tokens changed to 16, tool \?\?x+$/);
-  assert.equal(told.length, 1_000);
+  const header = answer.headers.get("x-portico-warning") ?? "";
+  assert.match(header, /^max_tokens changed to 16, tool \?\?x+$/);
+  assert.equal(header.length, 1_000);
 });
 
-test("a failure over a connection carries the headers that it would have over HTTP", async (context) => {
-  const box = createBox(context, async function* (_turn, _signal, tell): AsyncGenerator<readonly Delta[]> {
-    tell({ type: "tried", adapter: "main", code: "adapter_timeout" });
+test("a failure on a WebSocket connection carries the headers that it would have over HTTP", async (context) => {
+  const box = createBox(context, async function* (_turn, _signal, report): AsyncGenerator<readonly Delta[]> {
+    report({ type: "tried", adapter: "main", code: "adapter_timeout" });
     throw new GatewayError("adapter_error", "down");
   });
   const client = await dial(context, await box.listen());
   client.create({ input: "hi" });
   const [frame] = await client.answer();
-  assert.deepEqual(JSON.parse(client.heard[0] ?? "").error.headers, { "x-portico-tried": tried });
+  assert.deepEqual(JSON.parse(client.received[0] ?? "").error.headers, { "x-portico-tried": tried });
   assert.equal(frame?.error?.code, "adapter_error");
 });
 
-test("a repeated request is told the remarks of the answer that it gets again", async (context) => {
+test("a replayed answer has the remarks of the original one", async (context) => {
   const address = await createBox(context, remarking).listen();
   const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }], store: true });
   for (const replayed of [null, "true"]) {

@@ -1,4 +1,4 @@
-/** Whatever a response says and however it ends: from a SQLite file it is streamed again exactly, from any event on. */
+/** Any answer, however it ends, is replayed from a SQLite file exactly, from any event on. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ const write = (index: number, text: string): Delta => ({ type: "tool-arguments",
 
 const answers: Readonly<Record<string, Script>> = {
   text: [say("Good"), say(" day", ", Ann"), [{ type: "usage", usage }]],
-  nothing: [[{ type: "finish", reason: "stop" }]],
+  "an empty answer": [[{ type: "finish", reason: "stop" }]],
   "text with log probabilities": [
     [{ type: "text", text: "Good", logprobs: logprobs("Good") }],
     [{ type: "text", text: " day", logprobs: logprobs(" day") }],
@@ -26,24 +26,24 @@ const answers: Readonly<Record<string, Script>> = {
       { type: "text", text: "So." },
     ],
   ],
-  "calls side by side": [[call(0, "look"), call(1, "ask")], [write(0, '{"a"'), write(1, "{}")], [write(0, ":1}")]],
+  "parallel calls": [[call(0, "look"), call(1, "ask")], [write(0, '{"a"'), write(1, "{}")], [write(0, ":1}")]],
   "a refusal": [[{ type: "refusal", text: "I will" }], [{ type: "refusal", text: " not" }]],
-  "half a text": [say("Half", " a"), [{ type: "finish", reason: "length" }]],
-  "a failure in the middle": async function* () {
+  "a truncated text": [say("Half", " a"), [{ type: "finish", reason: "length" }]],
+  "a failure after some text": async function* () {
     yield say("Half", " a");
     throw new GatewayError("adapter_timeout", "Nothing came.");
   },
   "a failure at once": async function* (): AsyncGenerator<readonly Delta[]> {
     throw new GatewayError("adapter_rate_limit", "Slow down.");
   },
-  "what was cancelled": async function* () {
+  "a cancelled answer": async function* () {
     yield say("Half", " a");
     throw new GatewayError("cancelled", "Called off.");
   },
 };
 
 for (const [name, script] of Object.entries(answers)) {
-  test(`${name} is told again exactly, from any event on`, async (context) => {
+  test(`${name} is replayed exactly, from any event on`, async (context) => {
     const store = createSqliteStore({ file: join(makeFolder(context), "sessions.db") });
     const box = createBox(context, script, { store });
     context.after(() => store.close());

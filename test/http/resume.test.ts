@@ -1,4 +1,4 @@
-/** Requests that are repeated, streams that are taken up again, and responses after the fact, over real sockets. */
+/** Repeated requests, resumed streams, and responses that are retrieved later, over real sockets. */
 import assert from "node:assert/strict";
 import { suite, test, type TestContext } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -52,7 +52,7 @@ suite("a repeated request", () => {
       assert.equal(adapter.turns.length, 1);
     });
 
-    test(`gets the same stream, on ${path}, and what of it is missing when it says where it was cut`, async (context) => {
+    test(`gets the same stream on ${path}, or its rest after the last event that it names`, async (context) => {
       const { post, adapter } = await open(context, words);
       const headers = { "idempotency-key": "order-67" };
       const first = await post(path, { ...body, stream: true }, headers);
@@ -64,7 +64,7 @@ suite("a repeated request", () => {
       for (let seen = 0; seen < messages.length; seen++) {
         for (const id of [`${turn}-${seen}`, String(seen)]) {
           const rest = await post(path, { ...body, stream: true }, { ...headers, "last-event-id": id });
-          // The end is told in any case, so that nobody takes silence for a cut.
+          // The end is sent in any case, so that nobody takes silence for a lost connection.
           assert.deepEqual(messagesOf(rest.text), messages.slice(Math.min(seen + 1, messages.length - 1)));
         }
       }
@@ -81,7 +81,7 @@ suite("a repeated request", () => {
     });
   }
 
-  test("is another one in another session, or on the other endpoint", async (context) => {
+  test("is a conflict in another session, or on the other endpoint", async (context) => {
     const { post } = await open(context, words);
     const headers = { "idempotency-key": "order-69" };
     assert.equal((await post("/v1/responses", response, headers)).status, 200);
@@ -90,7 +90,7 @@ suite("a repeated request", () => {
     assert.equal((await post("/v1/chat/completions", chat, headers)).status, 409);
   });
 
-  test("attaches to the turn that runs, after the first caller was cut off in the middle", async (context) => {
+  test("attaches to the running turn after the first caller was disconnected", async (context) => {
     const gate = Promise.withResolvers<void>();
     const { post, address, adapter } = await open(context, async function* () {
       yield say("one");
@@ -119,7 +119,7 @@ suite("a repeated request", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("needs a key of 1 to 255 characters and a number to go on from", async (context) => {
+  test("needs a key of 1 to 255 characters and a valid event id to resume from", async (context) => {
     const { post } = await open(context, words);
     for (const key of ["", "x".repeat(256)]) {
       const refused = await post("/v1/responses", response, { "idempotency-key": key });
@@ -134,7 +134,7 @@ suite("a repeated request", () => {
     }
   });
 
-  test("is refused as a whole when the number is wrong, whatever else is wrong with it", async (context) => {
+  test("is refused when the event id is invalid, and leaves the stored answer intact", async (context) => {
     const { post, adapter } = await open(context, words);
     await post("/v1/responses", response, { "idempotency-key": "k" });
     const headers = { "idempotency-key": "k", "last-event-id": "seven" };
@@ -144,7 +144,7 @@ suite("a repeated request", () => {
     assert.equal(adapter.turns.length, 1);
   });
 
-  test("goes on with the answer that was cut, and never with another one", async (context) => {
+  test("resumes only the answer that was cut off, never another one", async (context) => {
     const { post, adapter } = await open(context, words);
     const headers = { "idempotency-key": "k", "last-event-id": "2" };
     const refused = await post("/v1/chat/completions", { ...chat, stream: true }, headers);
@@ -154,7 +154,7 @@ suite("a repeated request", () => {
     assert.equal(adapter.turns.length, 0);
   });
 
-  test("is not put behind the beginning of an attempt that failed", async (context) => {
+  test("does not resume an attempt that failed with the answer of another one", async (context) => {
     let attempts = 0;
     const gate = Promise.withResolvers<void>();
     const { post } = await open(context, async function* () {
@@ -175,19 +175,19 @@ suite("a repeated request", () => {
   });
 });
 
-test("of a chat turn that nobody can ask for again only what was said is kept", async (context) => {
+test("a chat turn that cannot be requested again is stored without its events", async (context) => {
   const { post, store } = await open(context, words);
-  const keptOf = async (headers: Record<string, string>) => {
+  const storedTurnOf = async (headers: Record<string, string>) => {
     const { id } = JSON.parse((await post("/v1/chat/completions", { ...chat, user: "ann" }, headers)).text);
     return store.findTurn("default", id.replace("chatcmpl-", "resp_"));
   };
-  const plain = await keptOf({});
+  const plain = await storedTurnOf({});
   assert.equal(plain?.output.length, 1);
   assert.equal(plain?.told, undefined);
-  assert.deepEqual((await keptOf({ "idempotency-key": "order-71" }))?.told?.pieces?.length, 1);
+  assert.deepEqual((await storedTurnOf({ "idempotency-key": "order-71" }))?.told?.pieces?.length, 1);
 });
 
-suite("a response after the fact", () => {
+suite("a response that is retrieved later", () => {
   test("is the one that was answered, whole and as a stream from any event on", async (context) => {
     const { post, send } = await open(context, words);
     const streamed = await post("/v1/responses", { ...response, stream: true, metadata: { a: "b" } });
@@ -204,7 +204,7 @@ suite("a response after the fact", () => {
     assert.equal(JSON.parse(wrong.text).error.param, "starting_after");
   });
 
-  test("is gone when it is deleted, and unknown when it was not stored", async (context) => {
+  test("is not found after it was deleted, or if it was not stored", async (context) => {
     const { post, send } = await open(context, words);
     const { id } = JSON.parse((await post("/v1/responses", response)).text);
     const deleted = await send(`/v1/responses/${id}`, { method: "DELETE" });
@@ -217,7 +217,7 @@ suite("a response after the fact", () => {
     assert.equal((await send(`/v1/responses/${unstored.id}`)).status, 404);
   });
 
-  test("of another owner is answered like one that never was", async (context) => {
+  test("is answered like an unknown one if it has another owner", async (context) => {
     const tokens = [toToken(token), toToken("sk-other-0123456789", { owner: "other" })];
     const { post, send } = await open(context, words, { settings: { tokens } });
     const { id } = JSON.parse((await post("/v1/responses", response)).text);
@@ -238,7 +238,7 @@ suite("a response after the fact", () => {
     assert.equal((await send(`/v1/responses/${id}`)).status, 200);
   });
 
-  test("is none that was asked for in the other dialect, which nobody deletes by its name", async (context) => {
+  test("is not found if it was created as a chat completion, and cannot be deleted", async (context) => {
     const { post, send, store } = await open(context, words);
     const { id } = JSON.parse((await post("/v1/chat/completions", { ...chat, store: true })).text);
     const name = id.replace("chatcmpl-", "resp_");
@@ -248,7 +248,7 @@ suite("a response after the fact", () => {
     assert.equal((await store.findTurn("default", name))?.id, name);
   });
 
-  test("cannot be cancelled when it was answered at once", async (context) => {
+  test("cannot be cancelled if it was answered synchronously", async (context) => {
     const { post, send } = await open(context, words);
     const { id } = JSON.parse((await post("/v1/responses", response)).text);
     const refused = await send(`/v1/responses/${id}/cancel`, { method: "POST" });
@@ -257,26 +257,26 @@ suite("a response after the fact", () => {
   });
 });
 
-suite("a response in the background", () => {
-  test("says where it belongs when it is promised, unless it waits for another turn", async (context) => {
+suite("a background response", () => {
+  test("has its session headers in the first answer, unless it waits for another turn", async (context) => {
     const opened = Promise.withResolvers<void>();
     const { post, send } = await open(context, async function* () {
       await opened.promise;
       yield say("Good day");
     });
     const ask = () => post("/v1/responses", { ...response, user: "ann", background: true });
-    const told = ({ headers }: Called) =>
+    const placeHeaders = ({ headers }: Called) =>
       ["session", "history", "context"].map((name) => headers.get(`x-portico-${name}`));
     const first = await ask();
     const waiting = await ask();
-    assert.deepEqual(told(first).slice(1), ["new", "1 items"]);
-    assert.deepEqual(told(waiting), [null, null, null]);
+    assert.deepEqual(placeHeaders(first).slice(1), ["new", "1 items"]);
+    assert.deepEqual(placeHeaders(waiting), [null, null, null]);
     opened.resolve();
     const events = await send(`/v1/responses/${JSON.parse(first.text).id}?stream=true`);
-    assert.deepEqual(told(events), told(first));
+    assert.deepEqual(placeHeaders(events), placeHeaders(first));
   });
 
-  test("is promised at once, polled, and followed from any event on", async (context) => {
+  test("is queued at once, polled, and followed from any event on", async (context) => {
     const gate = Promise.withResolvers<void>();
     const { post, send } = await open(context, async function* () {
       yield say("one");
@@ -297,7 +297,7 @@ suite("a response in the background", () => {
     assert.equal(polled.output[0].content[0].text, "one two");
   });
 
-  test("can be streamed by the request itself, which begins with its being queued", async (context) => {
+  test("can be streamed by the request itself, beginning with response.queued", async (context) => {
     const { post } = await open(context, words);
     const streamed = await post("/v1/responses", { ...response, background: true, stream: true });
     const types = messagesOf(streamed.text).map((message) => /^event: (.*)$/m.exec(message)?.[1]);
@@ -305,7 +305,7 @@ suite("a response in the background", () => {
     assert.equal(types.at(-2), "response.completed");
   });
 
-  test("that is cancelled lets go of the model and stays cancelled", async (context) => {
+  test("releases the model when it is cancelled, and stays cancelled", async (context) => {
     const begun = Promise.withResolvers<void>();
     const gone = Promise.withResolvers<void>();
     const { post, send } = await open(context, async function* (_turn, signal) {
@@ -331,7 +331,7 @@ suite("a response in the background", () => {
   });
 });
 
-test("who takes up a response that broke off with its gateway hears how it ended, however much it had heard", async (context) => {
+test("a response that was interrupted with its gateway is resumed with its end, from any event on", async (context) => {
   const store = createMemoryStore();
   const hanging: Script = async function* () {
     yield say("Good");
@@ -352,7 +352,7 @@ test("who takes up a response that broke off with its gateway hears how it ended
   }
 });
 
-test("who has heard the end of a response that was broken off here is not told it again", async (context) => {
+test("a client that has received the end of an interrupted response does not get it again", async (context) => {
   const { post, send } = await open(context, async function* () {
     yield say("Good");
     throw new GatewayError("interrupted", "Nobody followed it.");
@@ -369,35 +369,35 @@ for (const [path, body, failure] of [
   ["/v1/chat/completions", chat, /^data: \{"error":/m],
   ["/v1/responses", response, /^event: response\.failed$/m],
 ] as const) {
-  test(`who has heard more of a gateway that died than the others hears that it failed, on ${path}`, async (context) => {
+  test(`a client that has received more than the peers of a crashed gateway gets a failure, on ${path}`, async (context) => {
     const join = createPeerStores();
     const [one, other] = [join(), join()];
     const hanging: Script = async function* () {
       for (const word of words) yield word;
       await new Promise(() => {});
     };
-    const { publish: tell } = one.store.peers!;
+    const { publish } = one.store.peers!;
     const { subscribe } = other.store.peers!;
-    const isHeard = Promise.withResolvers<void>();
-    // It dies when it has told its caller all of that, and the others only how it began.
+    const isSubscribed = Promise.withResolvers<void>();
+    // It crashes when it has sent its caller everything, but its peers only the beginning.
     let isFirst = true;
-    const telling: Peers["publish"] = (name, events) => {
-      if (isFirst) tell(name, events);
+    const publishOnce: Peers["publish"] = (name, events) => {
+      if (isFirst) publish(name, events);
       isFirst = false;
     };
-    const hearing: Peers["subscribe"] = async function* (name, signal) {
+    const subscribeAndNote: Peers["subscribe"] = async function* (name, signal) {
       for await (const events of subscribe(name, signal)) {
-        isHeard.resolve();
+        isSubscribed.resolve();
         yield events;
       }
     };
     const limits = { drainTimeoutMs: 0 };
     const before = await open(context, hanging, {
-      store: { ...one.store, peers: { ...one.store.peers!, publish: telling } },
+      store: { ...one.store, peers: { ...one.store.peers!, publish: publishOnce } },
       limits,
     });
     const after = await open(context, words, {
-      store: { ...other.store, peers: { ...other.store.peers!, subscribe: hearing } },
+      store: { ...other.store, peers: { ...other.store.peers!, subscribe: subscribeAndNote } },
       limits,
     });
     const headers = { authorization, "content-type": "application/json", "idempotency-key": "order-68" };
@@ -405,11 +405,11 @@ for (const [path, body, failure] of [
     const stream = (await fetch(`${before.address}${path}`, { ...init, headers })).body!.pipeThrough(
       new TextDecoderStream(),
     );
-    let heard = "";
-    for await (const text of stream) if ((heard += text).includes(", Ann")) break;
-    const last = /^id: (.*)$/m.exec(messagesOf(heard).at(-1)!)![1]!;
+    let received = "";
+    for await (const text of stream) if ((received += text).includes(", Ann")) break;
+    const last = /^id: (.*)$/m.exec(messagesOf(received).at(-1)!)![1]!;
     const resumed = fetch(`${after.address}${path}`, { ...init, headers: { ...headers, "last-event-id": last } });
-    await isHeard.promise;
+    await isSubscribed.promise;
     one.die();
     const rest = await (await resumed).text();
     assert.match(rest, failure);

@@ -9,7 +9,7 @@ function createSocket() {
   return socket;
 }
 
-test("of all connections only those are cut on which nothing was asked, a request or a WebSocket", () => {
+test("only connections without any request or upgrade are cut off", () => {
   const server = new EventEmitter();
   const silence = watchSilence(server as Server);
   const sockets = [createSocket(), createSocket(), createSocket(), createSocket()] as const;

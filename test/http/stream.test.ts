@@ -30,14 +30,14 @@ async function readAll(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** A promise with its handle, to let the scripted adapter go on when the test wants it. */
+/** A promise with its handle, with which the test lets the scripted adapter continue. */
 function gate(): { readonly opened: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };
 }
 
 for (const path of bothPaths) {
-  test(`${path}: what is said while the caller listens reaches it at once, not at the end`, async (context) => {
+  test(`${path}: deltas reach the caller at once, not at the end`, async (context) => {
     const later = gate();
     const box = createBox(context, async function* () {
       yield say("first");
@@ -55,7 +55,7 @@ for (const path of bothPaths) {
     assert.equal(readEvents(text).at(-1), "[DONE]");
   });
 
-  test(`${path}: an adapter that fails before its first word is told as a status`, async (context) => {
+  test(`${path}: an adapter that fails before its first word is reported with a status`, async (context) => {
     const box = createBox(context, async function* (): AsyncGenerator<readonly Delta[]> {
       throw new GatewayError("adapter_rate_limit", "slow down", { retryAfterSeconds: 7 });
     });
@@ -65,7 +65,7 @@ for (const path of bothPaths) {
     assert.match(await readAll(response), /"type":"rate_limit_error","param":null,"code":"adapter_rate_limit"/);
   });
 
-  test(`${path}: an adapter that fails later is told by exactly one terminal event`, async (context) => {
+  test(`${path}: an adapter that fails later is reported by exactly one terminal event`, async (context) => {
     const box = createBox(context, async function* () {
       yield say("half");
       throw new GatewayError("adapter_error", "broke");
@@ -81,24 +81,24 @@ for (const path of bothPaths) {
     );
   });
 
-  test(`${path}: heartbeats open the stream while the adapter is silent, and a failure is then told inside`, async (context) => {
+  test(`${path}: heartbeats open the stream while the adapter is silent, and a failure is then sent as an event`, async (context) => {
     const box = createBox(
       context,
       async function* (_turn, signal): AsyncGenerator<readonly Delta[]> {
-        await heard.opened;
+        await heartbeats.opened;
         signal.throwIfAborted();
         throw new GatewayError("adapter_timeout", "too late");
       },
       { limits: { heartbeatMs: 20 } },
     );
-    const heard = gate();
+    const heartbeats = gate();
     const response = await ask(await box.listen(), path);
     assert.equal(response.statusCode, 200);
     assert.equal(response.headers["x-portico-history"], path === "/v1/responses" ? "new" : "stateless");
     let text = "";
     response.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk;
-      if (text.startsWith(": heartbeat\n\n: heartbeat\n\n")) heard.open();
+      if (text.startsWith(": heartbeat\n\n: heartbeat\n\n")) heartbeats.open();
     });
     await once(response, "end");
     const events = readEvents(text);
@@ -107,7 +107,7 @@ for (const path of bothPaths) {
   });
 
   for (const stream of [true, false]) {
-    test(`${path}: a caller who leaves a ${stream ? "stream" : "whole answer"} aborts the adapter within 100 ms`, async (context) => {
+    test(`${path}: a caller that disconnects from a ${stream ? "stream" : "whole answer"} aborts the adapter within 100 ms`, async (context) => {
       const started = gate();
       const aborted = Promise.withResolvers<void>();
       const box = createBox(context, async function* (_turn, signal) {
@@ -129,7 +129,7 @@ for (const path of bothPaths) {
   }
 }
 
-test("a request that waits for its session's turn is kept alive by heartbeats, then sees the answer before it", async (context) => {
+test("a request that waits for its session is kept alive by heartbeats, then sees the previous answer", async (context) => {
   const first = gate();
   let turns = 0;
   const box = createBox(
@@ -157,7 +157,7 @@ async function untilTurns(box: Box, count: number): Promise<void> {
   while (box.adapter.turns.length < count) await new Promise(setImmediate);
 }
 
-/** A caller that asks and then reads nothing. */
+/** A caller that sends a request and then reads nothing. */
 async function askAndStall(
   context: TestContext,
   address: string,
@@ -175,7 +175,7 @@ async function askAndStall(
   return socket;
 }
 
-test("a caller that does not read pauses the adapter, and is cut when nothing moves", async (context) => {
+test("a caller that does not read pauses the adapter, and is cut off when nothing is sent", async (context) => {
   const piece = "x".repeat(64 * 1024);
   let said = 0;
   const ended = gate();
@@ -195,7 +195,7 @@ test("a caller that does not read pauses the adapter, and is cut when nothing mo
   );
   await askAndStall(context, await box.listen());
   await ended.opened;
-  // What a loopback socket's own buffers take comes on top of what the gateway holds.
+  // The buffers of the loopback socket come on top of what the gateway holds.
   assert.ok(said < 16 * 1024 * 1024, `${said} bytes were produced for a caller that reads none`);
 });
 
@@ -216,7 +216,7 @@ test("a slow caller that does read gets everything", async (context) => {
   assert.equal(readEvents(text).at(-1), "[DONE]");
 });
 
-test("a caller that reads gets everything, however little may be unread", async (context) => {
+test("a caller that reads gets everything, however small the limit of unsent bytes", async (context) => {
   const piece = "y".repeat(20 * 1024);
   const box = createBox(context, [say(piece), say(piece), say(piece)], {
     limits: { maxUnsentBytes: 1, stalledClientTimeoutMs: 300 },
@@ -242,7 +242,7 @@ test("closing lets a running turn end and refuses new ones", async (context) => 
   await closing;
 });
 
-test("closing calls off a turn that outlasts the drain time-out, and tells its caller why", async (context) => {
+test("closing cancels a turn at the drain timeout, and tells its caller why", async (context) => {
   const box = createBox(
     context,
     async function* (_turn, signal) {
@@ -262,7 +262,7 @@ for (const [what, body, more] of [
   ["has an idempotency key", {}, { "idempotency-key": "k" }],
   ["runs in the background", { background: true }, {}],
 ] as const) {
-  test(`closing tells the end of a turn that ${what} to who follows it`, async (context) => {
+  test(`closing sends the end of a turn that ${what} to its followers`, async (context) => {
     const box = createBox(
       context,
       async function* (_turn, signal) {
@@ -278,7 +278,7 @@ for (const [what, body, more] of [
   });
 }
 
-test("closing tells who waits for a whole answer with a key to send it again elsewhere", async (context) => {
+test("closing answers a whole request with an idempotency key with draining and Retry-After", async (context) => {
   const begun = gate();
   const box = createBox(
     context,
@@ -297,7 +297,7 @@ test("closing tells who waits for a whole answer with a key to send it again els
   assert.match(await readAll(response), /"code":"draining"/);
 });
 
-test("closing does not wait for a body that only drips", async (context) => {
+test("closing does not wait for a body that arrives very slowly", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 20 } });
   const socket = connect(Number(new URL(await box.listen()).port), "127.0.0.1");
   context.after(() => socket.destroy());
@@ -312,7 +312,7 @@ test("closing does not wait for a body that only drips", async (context) => {
   await box.close();
 });
 
-test("closing does not wait for a connection on which nothing is asked", { timeout: 10_000 }, async (context) => {
+test("closing does not wait for a connection without a request", { timeout: 10_000 }, async (context) => {
   const box = createBox(context, [say("hi")], { limits: { drainTimeoutMs: 60_000 } });
   const port = Number(new URL(await box.listen()).port);
   for (const beginning of ["", "POST /v1/chat/comp"]) {
@@ -326,7 +326,7 @@ test("closing does not wait for a connection on which nothing is asked", { timeo
   await box.close();
 });
 
-test("a caller that does not read its whole answer is cut when nothing moves", async (context) => {
+test("a caller that does not read its whole answer is cut off when nothing is sent", async (context) => {
   const box = createBox(context, [say("z".repeat(32 * 1024 * 1024))], { limits: { stalledClientTimeoutMs: 200 } });
   await askAndStall(context, await box.listen(), { stream: false });
   await untilTurns(box, 1);
@@ -334,7 +334,7 @@ test("a caller that does not read its whole answer is cut when nothing moves", a
   assert.match(JSON.stringify(box.logged), /"status":499/);
 });
 
-test("all events of one batch leave in one write", async (context) => {
+test("all events of one batch are sent in one write", async (context) => {
   const box = createBox(context, [say("a", "b", "c")]);
   const response = await ask(await box.listen(), "/v1/responses");
   const chunks: string[] = [];

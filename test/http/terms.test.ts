@@ -1,4 +1,4 @@
-/** The terms on which requests are taken may change while the door is open. */
+/** Settings that change while the HTTP server is running. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
@@ -11,7 +11,7 @@ import { createResponsesProtocol } from "../../src/protocols/responses/index.ts"
 import { authorization, createBox, defaultLimits, say, seal, token, toToken } from "../scripted.ts";
 import { dial, refusalOf, textOf } from "./websocket-client.ts";
 
-/** The usual terms of a box, but for what is told. */
+/** The default settings of a box, except for those given. */
 function decide(settings: Partial<HttpSettings> = {}, limits: Partial<HttpLimits> = {}): Decisions {
   return {
     settings: {
@@ -49,7 +49,7 @@ async function statusOf(asking: Promise<Response>): Promise<number> {
   return answer.status;
 }
 
-/** What a token opens; tells when the door has asked, and so has let a request in. */
+/** The endpoints that a token opens; `asked` resolves when a request was admitted. */
 function createOpenings() {
   const asked = Promise.withResolvers<void>();
   const opens = new Set(["chat", "responses"] as const);
@@ -61,7 +61,7 @@ function createOpenings() {
   return { opens, asked: asked.promise };
 }
 
-test("a request keeps the terms on which it came, also while its body is still on its way", async (context) => {
+test("a request keeps the settings under which it arrived, even while its body is still arriving", async (context) => {
   const { opens, asked } = createOpenings();
   const box = createBox(context, [say("hi")], { settings: { tokens: [toToken(token, { opens })] } });
   const address = await box.listen();
@@ -86,7 +86,7 @@ test("a request keeps the terms on which it came, also while its body is still o
   assert.equal(answer.headers["x-portico-history"], "new", "its hint was read too");
 });
 
-test("tokens, endpoints, hints and limits are all those of the new terms", async (context) => {
+test("tokens, endpoints, hints and limits are those of the new settings", async (context) => {
   const box = createBox(context, [say("hi")]);
   const address = await box.listen();
   const before = await post(address, { user: "anna" });
@@ -105,7 +105,7 @@ test("tokens, endpoints, hints and limits are all those of the new terms", async
   assert.match(await disabled.text(), /endpoint_disabled/);
 });
 
-test("turns that run count whatever terms they began on", async (context) => {
+test("running turns count whatever settings they began with", async (context) => {
   const going = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
     yield say("a");
@@ -126,7 +126,7 @@ test("turns that run count whatever terms they began on", async (context) => {
   for (const answer of [first, third]) assert.match(await answer.text(), /\[DONE\]/);
 });
 
-test("what an address has failed and what a token has spent is not forgotten", async (context) => {
+test("failures of an address and the used rate of a token survive a change", async (context) => {
   const now = () => new Date(1_000_000);
   const rate = { requestsPerMinute: 2, burst: 2 };
   const box = createBox(context, [say("hi")], { now, limits: { maxAuthFailuresPerMinute: 1, rate } });
@@ -139,7 +139,7 @@ test("what an address has failed and what a token has spent is not forgotten", a
   assert.equal(await statusOf(post(address)), 200);
 });
 
-test("pages of other origins are let in and shut out", async (context) => {
+test("allowed origins change with the settings", async (context) => {
   const origin = "https://chat.example";
   const box = createBox(context, [say("hi")]);
   const address = await box.listen();
@@ -156,7 +156,7 @@ test("pages of other origins are let in and shut out", async (context) => {
   assert.deepEqual(await ask(), [null, null, 401]);
 });
 
-test("a connection lasts, and each of its turns is taken on the terms of its time", async (context) => {
+test("a connection stays open, and each of its turns uses the current settings", async (context) => {
   const going = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
     yield say("a");
@@ -188,7 +188,7 @@ test("a connection lasts, and each of its turns is taken on the terms of its tim
   assert.equal(client.socket.readyState, client.socket.OPEN);
 });
 
-test("a frame may be as long as a body, by the terms of its connection", async (context) => {
+test("the maximum frame length is that of the settings when the connection was opened", async (context) => {
   const box = createBox(context, [say("hi")], { limits: { maxBodyBytes: 1_000 } });
   const address = await box.listen();
   const long = { input: "a".repeat(2_000) };

@@ -1,4 +1,4 @@
-/** Requests that come at the same time: they begin together, each as its own. */
+/** Requests that arrive at the same time begin together, each in its own context. */
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
@@ -7,7 +7,7 @@ import { connect, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
 import { authorization, createBox, say } from "../scripted.ts";
 
-/** Connections that are open already, so that what is written to them in one breath is also read in one. */
+/** Connections that are already open, so that what is written to them at once is also read at once. */
 async function dial(context: TestContext, address: string, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(Number(new URL(address).port), "127.0.0.1"));
   context.after(() => sockets.forEach((socket) => socket.destroy()));
@@ -19,7 +19,7 @@ async function dial(context: TestContext, address: string, count: number): Promi
       ),
     ),
   );
-  // The other side takes one in each round of the event loop.
+  // The server accepts one connection in each round of the event loop.
   for (let round = 0; round <= count; round += 1) await new Promise(setImmediate);
   return sockets;
 }
@@ -34,7 +34,7 @@ function ask(socket: Socket, words: string): void {
 
 const names = ["a", "b", "c", "d"];
 
-test("they take each step side by side", async (context) => {
+test("simultaneous requests take each step in parallel", async (context) => {
   const steps: string[] = [];
   const box = createBox(context, async function* ({ items }) {
     const [item] = items;
@@ -54,7 +54,7 @@ test("they take each step side by side", async (context) => {
   );
 });
 
-test("each keeps the context in which it came, as whoever traces requests has set it", async (context) => {
+test("each of several simultaneous requests keeps the async context of its arrival", async (context) => {
   const tracing = new AsyncLocalStorage<string>();
   const trace = (message: unknown) => {
     const { request } = message as { readonly request: { readonly headers: Readonly<Record<string, string>> } };
@@ -77,7 +77,7 @@ test("each keeps the context in which it came, as whoever traces requests has se
   );
 });
 
-test("who leaves while others begin is asked nothing more, and nobody waits for its body", async (context) => {
+test("requests whose clients disconnect while others begin are dropped, and leave no timer behind", async (context) => {
   const box = createBox(context, [say("hi")]);
   const sockets = await dial(context, await box.listen(), 200);
   const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
@@ -88,6 +88,6 @@ test("who leaves while others begin is asked nothing more, and nobody waits for 
   }
   while (box.logged.length < sockets.length) await new Promise(setImmediate);
   for (let round = 0; round < 20; round += 1) await new Promise(setImmediate);
-  assert.ok(box.adapter.turns.length < sockets.length, `${box.adapter.turns.length} turns were asked for`);
+  assert.ok(box.adapter.turns.length < sockets.length, `${box.adapter.turns.length} turns were run`);
   assert.ok(countTimers() <= timers, `${countTimers() - timers} timers are left`);
 });

@@ -1,4 +1,4 @@
-/** A request that is part of a trace goes on as a part of it. */
+/** A request that is part of a trace is continued as a part of it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openPortico } from "../../src/index.ts";
@@ -8,7 +8,7 @@ import { startUpstream } from "../upstream.ts";
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
 
-test("the trace of a request is passed on to the model's server and stands in the log; one that is malformed is not", async (context) => {
+test("the trace of a request is sent to the model's server and logged; a malformed one is not", async (context) => {
   const upstream = await startUpstream((_, response) => {
     const message = { role: "assistant", content: "Hello" };
     const completion = { object: "chat.completion", choices: [{ index: 0, message, finish_reason: "stop" }] };

@@ -4,7 +4,7 @@ import { createHoldings } from "../../src/http/held.ts";
 import { createTurns } from "../../src/http/turns.ts";
 import { toToken } from "../scripted.ts";
 
-test("who was let in is served while the gateway drains, and nobody once it has called off what ran", async () => {
+test("admitted requests are served while the gateway drains, and refused once it has aborted running turns", async () => {
   const turns = createTurns(
     () => 10,
     createHoldings(() => 1_000, "requests"),

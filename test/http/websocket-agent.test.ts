@@ -1,4 +1,7 @@
-/** A coding agent's long requests, over HTTP and over a connection, to a model that speaks chat completions only. */
+/**
+ * A coding agent's long requests, over HTTP and over a WebSocket connection, to a model that supports chat completions
+ * only.
+ */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { startGateway, token } from "../gateway.ts";
@@ -12,7 +15,7 @@ const functionCall = { id: "call_f", type: "function", function: { name: "shell"
 const customCall = { id: "call_c", type: "custom", custom: { name: "apply_patch", input: "*** Begin Patch" } };
 const counted = { prompt_tokens: 9, completion_tokens: 5, total_tokens: 14 };
 
-/** Thinks and calls two tools; when it has their outputs, it says that it is done. */
+/** Reasons and calls two tools; answers "done" when it has their outputs. */
 async function startModel(context: TestContext): Promise<ScriptedUpstream> {
   const calls = [functionCall, customCall].map((call, index) => ({ index, ...call }));
   const called = answerEvents(
@@ -66,7 +69,7 @@ const outputs = [
   { type: "custom_tool_call_output", call_id: "call_c", output: [{ type: "input_text", text: "patched" }] },
 ];
 
-test("an agent's request with tools of every kind is answered over HTTP, and its next one brings back what it was given", async (context) => {
+test("an agent's request with tools of every kind is answered over HTTP, and its next one sends everything back", async (context) => {
   const model = await startModel(context);
   const { address } = await startGateway(context, toAdapter(model));
   const ask = async (input: readonly object[]) => {
@@ -88,7 +91,7 @@ test("an agent's request with tools of every kind is answered over HTTP, and its
   checkAsked(model);
 });
 
-test("the same is answered over a connection that was made ready, of which each request sends only what is new", async (context) => {
+test("the same requests are answered over a prepared connection, each sending only what is new", async (context) => {
   const model = await startModel(context);
   const { address } = await startGateway(context, toAdapter(model));
   const client = await dial(context, address, headers);
@@ -110,7 +113,7 @@ function toAdapter({ url }: ScriptedUpstream) {
   return { adapters: { model: { type: "openai", base_url: `${url}/v1`, api_key: "sk-model" } } };
 }
 
-/** Agents read the items of an answer where each is done. */
+/** Agents read the items of an answer from the events that complete them. */
 function itemsOf(events: readonly WireEvent[]): readonly WireItem[] {
   return events.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item);
 }
@@ -127,12 +130,15 @@ function checkCalls(items: readonly WireItem[]): void {
   assert.match(String(items[0]?.["encrypted_content"]), /^portico2\./);
 }
 
-/** What is not stored has no id to send back; reasoning goes back sealed, without its text. */
+/** What is not stored has no id to send back; reasoning is sent back sealed, without its text. */
 function toCarried({ id: _id, status: _status, ...item }: WireItem): object {
   return item.type === "reasoning" ? { ...item, content: null } : item;
 }
 
-/** The model was asked twice, the second time with its calls and their outputs, and was offered what it knows. */
+/**
+ * Checks that the model was asked twice, the second time with its calls and their outputs, and was offered only
+ * supported tools.
+ */
 function checkAsked({ received }: ScriptedUpstream): void {
   const bodies = received.map(({ json }) => json as { readonly messages: readonly object[]; readonly tools: object[] });
   assert.equal(bodies.length, 2);

@@ -1,4 +1,4 @@
-/** A client of the WebSocket form for tests: sends create frames, and gives the events back as they come. */
+/** A WebSocket client for tests: sends create frames, and returns the events as they arrive. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { TestContext } from "node:test";
@@ -29,12 +29,12 @@ export interface ServerFrame {
 
 export interface Client {
   readonly socket: WebSocket;
-  /** Every frame that came, as text. */
-  readonly heard: string[];
+  /** Every received frame, as text. */
+  readonly received: string[];
   send(frame: object | string): void;
   create(fields?: object): void;
-  /** Resolves when the gateway has heard all that was sent. */
-  heardOut(): Promise<void>;
+  /** Resolves when the gateway has received everything that was sent. */
+  flushed(): Promise<void>;
   next(): Promise<ServerFrame>;
   /** All frames up to the one that ends a response, or an error outside of one. */
   answer(): Promise<readonly ServerFrame[]>;
@@ -50,11 +50,11 @@ export async function dial(
 ): Promise<Client> {
   const socket = new WebSocket(toSocketUrl(address), { headers: { ...headers } });
   context.after(() => socket.terminate());
-  const heard: string[] = [];
+  const received: string[] = [];
   const unread: ServerFrame[] = [];
   let news = Promise.withResolvers<void>();
   socket.on("message", (bytes) => {
-    heard.push(String(bytes));
+    received.push(String(bytes));
     unread.push(JSON.parse(String(bytes)) as ServerFrame);
     news.resolve();
   });
@@ -73,10 +73,10 @@ export async function dial(
   await once(socket, "open");
   return {
     socket,
-    heard,
+    received,
     send,
     create: (fields = {}) => send({ type: "response.create", model: "m", input: "hi", ...fields }),
-    async heardOut() {
+    async flushed() {
       socket.ping();
       await once(socket, "pong");
     },
@@ -113,7 +113,7 @@ export function toSocketUrl(address: string): string {
   return `${address.replace("http", "ws")}/v1/responses`;
 }
 
-/** What the client would see of these frames, joined. */
+/** The text of these frames, joined. */
 export function textOf(frames: readonly ServerFrame[]): string {
   return frames.map(({ delta }) => delta ?? "").join("");
 }

@@ -6,7 +6,7 @@ import type { Turn } from "../../src/core/turn.ts";
 import { type Box, createBox, say } from "../scripted.ts";
 import { dial, idOf, textOf } from "./websocket-client.ts";
 
-/** A model that answers nobody before `release` is called. */
+/** A model that answers nothing before `release` is called. */
 function createHeld(context: TestContext): { readonly box: Box; release(): void } {
   const held = Promise.withResolvers<void>();
   const script = async function* () {
@@ -16,11 +16,11 @@ function createHeld(context: TestContext): { readonly box: Box; release(): void 
   return { box: createBox(context, script), release: held.resolve };
 }
 
-test("a frame for which there is no room is refused in its lane, in its turn", async (context) => {
+test("a frame beyond the limit of waiting frames is refused in its lane, in order", async (context) => {
   const { box, release } = createHeld(context);
   const client = await dial(context, await box.listen());
   for (let lane = 0; lane < 12; lane++) client.create({ stream_id: `lane ${lane}` });
-  await client.heardOut();
+  await client.flushed();
   release();
   for (let lane = 0; lane < 12; lane++) {
     const answer = await client.answer();
@@ -32,7 +32,7 @@ test("a frame for which there is no room is refused in its lane, in its turn", a
   assert.equal(textOf(await client.answer()), "hi");
 });
 
-test("more refusals than may wait are told at once", async (context) => {
+test("refusals are sent at once when too many of them wait", async (context) => {
   const { box, release } = createHeld(context);
   const client = await dial(context, await box.listen());
   for (let sent = 0; sent < 500; sent++) client.create();
@@ -57,12 +57,12 @@ test("a frame that is refused unread is refused in its lane", async (context) =>
   assert.equal((await client.answer())[0]?.stream_id, undefined);
 });
 
-test("every lane that waits when the connection ends is told so", async (context) => {
+test("every waiting lane is told when the connection ends", async (context) => {
   const { box, release } = createHeld(context);
   const client = await dial(context, await box.listen());
   client.create();
   for (const stream_id of ["a", "b"]) client.create({ stream_id });
-  await client.heardOut();
+  await client.flushed();
   const closing = box.close();
   release();
   assert.equal(textOf(await client.answer()), "hi");
@@ -74,7 +74,7 @@ test("every lane that waits when the connection ends is told so", async (context
   await closing;
 });
 
-test("a response that is being made cannot be steered: its client is told so at once, and its answers stay in their order", async (context) => {
+test("a running response cannot be steered: its client is told at once, and its answers stay in order", async (context) => {
   const held = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
     yield say("h");
@@ -102,13 +102,13 @@ test("a response that is being made cannot be steered: its client is told so at 
   assert.deepEqual([line?.["status"], line?.["code"]], [400, "unsupported_parameter"]);
 });
 
-/** Says how many items the model was shown, and fails where the last one is "fail". */
+/** Answers with how many items the model was shown, and fails where the last one is "fail". */
 async function* count({ items }: Turn) {
   if (JSON.stringify(items.at(-1)).includes("fail")) throw new GatewayError("adapter_error", "broke");
   yield say(`${items.length}`);
 }
 
-/** Asks in a lane for what is not kept, and gives the name of the answer and what it says. */
+/** Sends a request in a lane that is not stored, and returns the answer's id and text. */
 async function dialLanes(context: TestContext) {
   const client = await dial(context, await createBox(context, count).listen());
   return async (stream_id: string | undefined, previous_response_id?: string, fields: object = {}) => {
@@ -120,20 +120,20 @@ async function dialLanes(context: TestContext) {
 
 const lost = "previous_response_not_found";
 
-test("each lane goes on from its own last response that is not kept", async (context) => {
+test("each lane continues from its own last response that is not stored", async (context) => {
   const ask = await dialLanes(context);
   const [one, a, b] = [await ask(undefined), await ask("a"), await ask("b")];
   const [one2, a2, b2] = [await ask(undefined, one.id), await ask("a", a.id), await ask("b", b.id)];
   assert.deepEqual([one2.text, a2.text, b2.text], ["3", "3", "3"]);
-  assert.equal((await ask("a", a.id)).text, lost, "only the last one of a lane is kept");
+  assert.equal((await ask("a", a.id)).text, lost, "only the last one of a lane is remembered");
 
   assert.equal((await ask("b", b2.id, { input: "fail" })).text, "adapter_error");
-  assert.equal((await ask("b", b2.id)).text, lost, "a continuation that fails makes its lane forget");
+  assert.equal((await ask("b", b2.id)).text, lost, "a failed continuation makes its lane forget");
   assert.equal((await ask("a", a2.id)).text, "5");
   assert.equal((await ask(undefined, one2.id)).text, "5");
 });
 
-test("a lane may go on from another's response, which stays what that one goes on from", async (context) => {
+test("a lane may continue from another lane's response, which that lane can still continue", async (context) => {
   const ask = await dialLanes(context);
   const ready = await ask(undefined, undefined, { generate: false });
   const root = await ask("root", ready.id);
@@ -143,7 +143,7 @@ test("a lane may go on from another's response, which stays what that one goes o
   assert.deepEqual([(await ask("a", a.id)).text, (await ask("b", b.id)).text], ["6", "6"]);
 });
 
-test("a connection remembers so many lanes, and names that are not too long", async (context) => {
+test("a connection remembers a limited number of lanes, and no lane with a long name", async (context) => {
   const ask = await dialLanes(context);
   const first = await ask("first");
   const second = await ask("second");
@@ -151,7 +151,7 @@ test("a connection remembers so many lanes, and names that are not too long", as
   const again = await ask("first", first.id);
   assert.equal(again.text, "3");
   await ask("one more");
-  assert.equal((await ask("second", second.id)).text, lost, "it was silent for the longest");
+  assert.equal((await ask("second", second.id)).text, lost, "it was unused for the longest time");
   assert.equal((await ask("first", again.id)).text, "5");
 
   const long = await ask("x".repeat(257));

@@ -9,7 +9,7 @@ import { dial, refusalOf, textOf, toSocketUrl } from "./websocket-client.ts";
 
 const on = { enabled: true, maxConnections: 100, maxMinutes: 60 };
 
-test("an upgrade needs a token that opens the endpoint, and the endpoint", async (context) => {
+test("an upgrade needs an enabled endpoint and a token that opens it", async (context) => {
   const tokens = [toToken("sk-chat", { opens: new Set(["chat"]) })];
   const address = await createBox(context, [], { settings: { tokens } }).listen();
   const missing = await refusalOf(address, {});
@@ -24,7 +24,7 @@ test("an upgrade needs a token that opens the endpoint, and the endpoint", async
   assert.equal((await refusalOf(await closed.listen())).code, "endpoint_disabled");
 });
 
-test("where WebSocket is switched off an upgrade is answered with 426, and HTTP goes on", async (context) => {
+test("an upgrade is answered with 426 where WebSocket is disabled", async (context) => {
   const box = createBox(context, [say("hi")], { settings: { webSocket: { ...on, enabled: false } } });
   const address = await box.listen();
   const refused = await refusalOf(address);
@@ -32,7 +32,7 @@ test("where WebSocket is switched off an upgrade is answered with 426, and HTTP 
   assert.equal((await refusalOf(address, {})).status, 401);
 });
 
-test("a GET without an upgrade is not allowed, and other upgrades are not heard", async (context) => {
+test("a GET without an upgrade is not allowed, and other upgrades are ignored", async (context) => {
   const address = await createBox(context, [say("hi")]).listen();
   const plain = await fetch(`${address}/v1/responses`, { headers: { authorization } });
   assert.equal(plain.status, 405);
@@ -54,7 +54,7 @@ test("a GET without an upgrade is not allowed, and other upgrades are not heard"
   assert.equal(statusCode, 200);
 });
 
-test("an upgrade that is not well-formed is refused in the one error shape", async (context) => {
+test("a malformed upgrade is refused in the common error format", async (context) => {
   const address = await createBox(context, []).listen();
   const key = "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
   for (const fields of ["connection: upgrade\r\n", `connection: close\r\n${key}`]) {
@@ -92,7 +92,7 @@ test("an upgrade behind a request that is still being answered ends the connecti
   await left;
 });
 
-test("more connections than allowed are refused, and one that ended makes room", async (context) => {
+test("connections beyond the limit are refused until one has ended", async (context) => {
   const address = await createBox(context, [say("hi")], {
     settings: { webSocket: { ...on, maxConnections: 1 } },
   }).listen();
@@ -107,7 +107,7 @@ test("more connections than allowed are refused, and one that ended makes room",
   assert.equal(textOf(await second.answer()), "hi");
 });
 
-test("a frame that is wrong is answered with an error, and the connection stays usable", async (context) => {
+test("a wrong frame is answered with an error, and the connection stays usable", async (context) => {
   const address = await createBox(context, [say("hi")], { limits: { maxJsonDepth: 8 } }).listen();
   const client = await dial(context, address);
   const deep = `{"type":"response.create","model":"m","input":${"[".repeat(20)}${"]".repeat(20)}}`;
@@ -142,13 +142,13 @@ test("a frame that is wrong is answered with an error, and the connection stays 
   assert.equal(textOf(await client.answer()), "hi");
 });
 
-test("a frame larger than a body may be closes the connection with 1009", async (context) => {
+test("a frame larger than the maximum body closes the connection with 1009", async (context) => {
   const client = await dial(context, await createBox(context, [], { limits: { maxBodyBytes: 1000 } }).listen());
   client.create({ input: "x".repeat(1000) });
   assert.equal((await client.closed).code, 1009);
 });
 
-test("only so many frames wait behind the one that is being answered, and one more is refused in its turn", async (context) => {
+test("at most eight frames wait behind the one that is being answered, and one more is refused in order", async (context) => {
   const release = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
     await release.promise;
@@ -156,8 +156,8 @@ test("only so many frames wait behind the one that is being answered, and one mo
   });
   const client = await dial(context, await box.listen());
   for (let sent = 0; sent < 10; sent++) client.create();
-  await client.heardOut();
-  assert.deepEqual(client.heard, []);
+  await client.flushed();
+  assert.deepEqual(client.received, []);
   release.resolve();
   for (let answered = 0; answered < 9; answered++) assert.equal(textOf(await client.answer()), "hi");
   const [busy] = await client.answer();
@@ -165,7 +165,7 @@ test("only so many frames wait behind the one that is being answered, and one mo
   assert.equal(box.adapter.turns.length, 9);
 });
 
-test("frames that wait may be as long together as one body", async (context) => {
+test("waiting frames may together be as long as one body", async (context) => {
   const release = Promise.withResolvers<void>();
   const script = async function* () {
     await release.promise;
@@ -174,13 +174,13 @@ test("frames that wait may be as long together as one body", async (context) => 
   const box = createBox(context, script, { limits: { maxBodyBytes: 2_000 } });
   const client = await dial(context, await box.listen());
   for (let sent = 0; sent < 3; sent++) client.create({ input: "x".repeat(1_500) });
-  await client.heardOut();
+  await client.flushed();
   release.resolve();
   for (let answered = 0; answered < 2; answered++) assert.equal(textOf(await client.answer()), "hi");
   const [busy] = await client.answer();
   assert.deepEqual([busy?.status, busy?.error?.code], [429, "session_busy"]);
   client.create({ input: "x".repeat(1_500) });
-  assert.equal(textOf(await client.answer()), "hi", "what was answered waits no longer");
+  assert.equal(textOf(await client.answer()), "hi", "what was answered no longer waits");
 });
 
 test("the upgrade and every turn count against the token's rate", async (context) => {
@@ -192,11 +192,11 @@ test("the upgrade and every turn count against the token's rate", async (context
   client.create();
   const [refused] = await client.answer();
   assert.deepEqual([refused?.status, refused?.error?.code], [429, "rate_limit_exceeded"]);
-  assert.match(client.heard.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
+  assert.match(client.received.at(-1) ?? "", /"headers":\{"retry-after":"60"\}/);
   assert.equal((await refusalOf(address)).code, "rate_limit_exceeded");
 });
 
-test("a token that expires opens no more turns on a connection that it opened", async (context) => {
+test("an expired token starts no more turns on a connection that it opened", async (context) => {
   let at = new Date("2030-01-01T00:00:00Z");
   const tokens = [toToken("sk-short", { expiresAt: new Date("2030-01-01T00:10:00Z") })];
   const address = await createBox(context, [say("hi")], { settings: { tokens }, now: () => at }).listen();
@@ -209,7 +209,7 @@ test("a token that expires opens no more turns on a connection that it opened", 
   assert.deepEqual([refused?.status, refused?.error?.code], [401, "invalid_api_key"]);
 });
 
-test("a turn on a connection takes its place among all turns, and gives it back", async (context) => {
+test("a turn on a connection takes one of the turn slots, and releases it", async (context) => {
   const release = Promise.withResolvers<void>();
   const box = createBox(
     context,
@@ -231,7 +231,7 @@ test("a turn on a connection takes its place among all turns, and gives it back"
   assert.equal(textOf(await other.answer()), "hi");
 });
 
-test("a connection whose time is over ends after the running response", async (context) => {
+test("a connection that has reached its maximum age ends after the running response", async (context) => {
   const ended = Promise.withResolvers<void>();
   const box = createBox(
     context,
@@ -243,13 +243,16 @@ test("a connection whose time is over ends after the running response", async (c
     { settings: { webSocket: { ...on, maxMinutes: 0.002 } } },
   );
   const address = await box.listen();
-  // Its time is over first.
+  // This connection reaches its maximum age first.
   const busy = await dial(context, address);
   busy.create();
   busy.create();
   const idle = await dial(context, address);
-  const told = await idle.next();
-  assert.deepEqual([told.type, told.status, told.error?.code], ["error", 400, "websocket_connection_limit_reached"]);
+  const notice = await idle.next();
+  assert.deepEqual(
+    [notice.type, notice.status, notice.error?.code],
+    ["error", 400, "websocket_connection_limit_reached"],
+  );
   assert.equal((await idle.closed).code, 1001);
   ended.resolve();
   assert.equal(textOf(await busy.answer()), "ab");
@@ -257,7 +260,7 @@ test("a connection whose time is over ends after the running response", async (c
   assert.equal((await busy.closed).code, 1001);
 });
 
-test("a gateway that is shut down lets responses end, refuses what waits, and closes with 1001", async (context) => {
+test("a gateway that shuts down lets responses end, refuses waiting frames, and closes with 1001", async (context) => {
   const release = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
@@ -270,27 +273,31 @@ test("a gateway that is shut down lets responses end, refuses what waits, and cl
   const idle = await dial(context, address);
   const busy = await dial(context, address);
   for (let sent = 0; sent < 10; sent++) busy.create();
-  await Promise.all([started.promise, busy.heardOut()]);
+  await Promise.all([started.promise, busy.flushed()]);
   const closing = box.close();
   assert.equal((await idle.closed).code, 1001);
-  assert.deepEqual(idle.heard, []);
+  assert.deepEqual(idle.received, []);
   release.resolve();
   assert.equal(textOf(await busy.answer()), "ab");
   for (let refused = 0; refused < 8; refused++) {
     const { status, error } = await busy.next();
     assert.deepEqual([status, error?.code], [503, "draining"]);
   }
-  assert.equal((await busy.next()).error?.code, "session_busy", "what had no room is told so still");
+  assert.equal((await busy.next()).error?.code, "session_busy", "a frame without room is still refused as such");
   assert.equal((await busy.closed).code, 1001);
   await closing;
 });
 
-test("a client that does not say goodbye holds up no shutdown", { timeout: 10_000 }, async (context) => {
-  const box = createBox(context, [], { limits: { drainTimeoutMs: 15_000 } });
-  const asleep = await dial(context, await box.listen());
-  asleep.socket.pause();
-  await box.close();
-});
+test(
+  "a client that does not answer the close frame does not delay a shutdown",
+  { timeout: 10_000 },
+  async (context) => {
+    const box = createBox(context, [], { limits: { drainTimeoutMs: 15_000 } });
+    const asleep = await dial(context, await box.listen());
+    asleep.socket.pause();
+    await box.close();
+  },
+);
 
 test("a shutdown waits for a client that may not have read its answer", { timeout: 10_000 }, async (context) => {
   const box = createBox(context, [say("x".repeat(600_000))], { limits: { drainTimeoutMs: 15_000 } });
@@ -307,7 +314,7 @@ test("a shutdown waits for a client that may not have read its answer", { timeou
   await closing;
 });
 
-test("what waits is not answered to a client that has said goodbye", async (context) => {
+test("waiting frames of a client that has sent a close frame are not answered", async (context) => {
   const release = Promise.withResolvers<void>();
   const box = createBox(context, async function* () {
     await release.promise;
@@ -316,14 +323,14 @@ test("what waits is not answered to a client that has said goodbye", async (cont
   const address = await box.listen();
   const [leaving, other] = [await dial(context, address), await dial(context, address)];
   for (let sent = 0; sent < 2; sent++) leaving.create();
-  await leaving.heardOut();
-  // It does not hear the gateway's own goodbye, so that the connection is not over yet.
+  await leaving.flushed();
+  // It does not read the gateway's close frame, so that the connection has not ended yet.
   leaving.socket.pause();
   leaving.socket.close();
-  await other.heardOut();
+  await other.flushed();
   release.resolve();
   while (!box.logged.some(({ message }) => message === "request")) await new Promise(setImmediate);
-  await other.heardOut();
+  await other.flushed();
   assert.equal(box.adapter.turns.length, 1);
   leaving.socket.terminate();
 });
@@ -341,7 +348,7 @@ test("a client that makes the gateway write, and does not read, is cut off", asy
   assert.equal((await client.closed).code, 1006);
 });
 
-test("a response that outlives the shutdown is called off and told so", async (context) => {
+test("a response that exceeds the drain timeout is cancelled, and its client is told", async (context) => {
   const box = createBox(
     context,
     async function* (_turn, signal) {
@@ -361,7 +368,7 @@ test("a response that outlives the shutdown is called off and told so", async (c
   await closing;
 });
 
-test("a client is asked whether it is still there, and cut off when it does not answer", async (context) => {
+test("a client is pinged, and cut off when it does not answer", async (context) => {
   let at = Date.now();
   const box = createBox(context, [], { limits: { heartbeatMs: 10 }, now: () => new Date(at) });
   const address = await box.listen();
@@ -370,7 +377,7 @@ test("a client is asked whether it is still there, and cut off when it does not 
   const lively = await dial(context, address);
   await Promise.all([once(mute, "ping"), once(lively.socket, "ping")]);
   for (let pings = 0; pings < 3; pings += 1) await once(lively.socket, "ping");
-  assert.equal(mute.readyState, WebSocket.OPEN, "it has its time");
+  assert.equal(mute.readyState, WebSocket.OPEN, "its time has not passed yet");
   at += 61_000;
   assert.equal((await once(mute, "close"))[0], 1006);
   assert.equal(lively.socket.readyState, WebSocket.OPEN);

@@ -1,11 +1,11 @@
-/** The WebSocket form as the official client uses it. */
+/** WebSocket connections as the official client uses them. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { ResponsesWS } from "openai/resources/responses/ws";
 import { createBox, say, token } from "../scripted.ts";
 
-test("a client whose connection has lasted as long as it may connects again by itself", async (context) => {
+test("the official client reconnects by itself when its connection has reached its maximum age", async (context) => {
   const webSocket = { enabled: true, maxConnections: 100, maxMinutes: 0.002 };
   const address = await createBox(context, [say("hi")], { settings: { webSocket } }).listen();
   const reconnect = { onReconnecting: () => {}, initialDelay: 1 };

@@ -9,7 +9,7 @@ import type { Turn } from "../../src/core/turn.ts";
 import { authorization, createBox, readEvents, say, token, toToken, usage } from "../scripted.ts";
 import { dial, idOf, type ServerFrame, textOf } from "./websocket-client.ts";
 
-/** Says how many items the model was shown. */
+/** Answers with how many items the model was shown. */
 async function* count({ items }: Turn) {
   yield [...say(`${items.length}`), { type: "usage", usage } as const];
 }
@@ -19,11 +19,11 @@ function typesOf(frames: readonly ServerFrame[]): readonly string[] {
 }
 
 /** Ids and times differ from one request to the next. */
-function leveled(text: string): string {
+function normalised(text: string): string {
   return text.replaceAll(/[0-9a-f]{48}/g, "ID").replaceAll(/"(created|completed)_at":\d+/g, '"$1_at":0');
 }
 
-test("the frames of a response are the events of its stream, letter for letter", async (context) => {
+test("the frames of a response are exactly the events of its stream", async (context) => {
   const script = [say("Hel", "lo"), [{ type: "tool-call", index: 0, callId: "call_1", name: "look" } as const]];
   const address = await createBox(context, script).listen();
   const body = { model: "m", input: "hi", tools: [{ type: "function", name: "look", parameters: {} }] };
@@ -37,14 +37,14 @@ test("the frames of a response are the events of its stream, letter for letter",
   const client = await dial(context, address);
   client.create(body);
   const frames = await client.answer();
-  assert.deepEqual(client.heard.map(leveled), events.map(leveled));
+  assert.deepEqual(client.received.map(normalised), events.map(normalised));
   assert.deepEqual(
     frames.map((frame) => frame.sequence_number),
     frames.map((_, index) => index),
   );
 });
 
-test("requests on one connection are answered one after the other, in the order in which they came", async (context) => {
+test("requests on one connection are answered one after the other, in order", async (context) => {
   let running = 0;
   const box = createBox(context, async function* ({ items }) {
     assert.equal(++running, 1);
@@ -64,7 +64,7 @@ test("requests on one connection are answered one after the other, in the order 
   assert.equal(second[0]?.sequence_number, 0);
 });
 
-test("a response that is kept can be continued from anywhere", async (context) => {
+test("a stored response can be continued from anywhere", async (context) => {
   const address = await createBox(context, count).listen();
   const one = await dial(context, address);
   one.create();
@@ -74,7 +74,7 @@ test("a response that is kept can be continued from anywhere", async (context) =
   assert.equal(textOf(await other.answer()), "3");
 });
 
-test("a response that is not kept can be continued on its own connection, and on no other", async (context) => {
+test("a response that is not stored can be continued on its own connection only", async (context) => {
   const address = await createBox(context, count).listen();
   const client = await dial(context, address);
   client.create({ store: false });
@@ -90,18 +90,22 @@ test("a response that is not kept can be continued on its own connection, and on
   assert.equal(textOf(second), "3");
   assert.equal(second.at(-1)?.response?.previous_response_id, first);
   client.create({ store: false, previous_response_id: first });
-  assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found", "only the last one is kept");
+  assert.equal(
+    (await client.answer())[0]?.error?.code,
+    "previous_response_not_found",
+    "only the last one is remembered",
+  );
   client.create({ store: false, previous_response_id: idOf(second) });
   assert.equal(textOf(await client.answer()), "5");
 });
 
-test("a response that is not kept is forgotten when another one is made ready to go on from", async (context) => {
+test("a response that is not stored is forgotten when another one is prepared", async (context) => {
   const client = await dial(context, await createBox(context, count).listen());
   client.create();
-  const kept = idOf(await client.answer());
+  const stored = idOf(await client.answer());
   client.create({ store: false });
   const forgotten = idOf(await client.answer());
-  client.create({ store: false, generate: false, previous_response_id: kept, input: "and" });
+  client.create({ store: false, generate: false, previous_response_id: stored, input: "and" });
   const ready = idOf(await client.answer());
   client.create({ store: false, previous_response_id: forgotten });
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
@@ -111,18 +115,18 @@ test("a response that is not kept is forgotten when another one is made ready to
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
 });
 
-test("what is kept may follow what is not: it is kept with all that was said before", async (context) => {
+test("a stored response may follow one that is not: it is stored with the whole conversation", async (context) => {
   const address = await createBox(context, count).listen();
   const client = await dial(context, address);
   client.create({ store: false });
   client.create({ previous_response_id: idOf(await client.answer()) });
-  const kept = idOf(await client.answer());
+  const stored = idOf(await client.answer());
   const other = await dial(context, address);
-  other.create({ previous_response_id: kept });
+  other.create({ previous_response_id: stored });
   assert.equal(textOf(await other.answer()), "5");
 });
 
-test("what is kept may follow a conversation that was made short and is not kept: the model sees the short form alone", async (context) => {
+test("a stored response may follow a compaction that is not stored: the model sees only the compaction", async (context) => {
   const box = createBox(context, count);
   const client = await dial(context, await box.listen());
   const ask = async (fields: object) => {
@@ -139,7 +143,7 @@ test("what is kept may follow a conversation that was made short and is not kept
   );
 });
 
-test("a continuation that fails makes the connection forget what it continued", async (context) => {
+test("a failed continuation makes the connection forget what it continued", async (context) => {
   const box = createBox(context, async function* (turn) {
     if (turn.items.length === 3) throw new GatewayError("adapter_error", "broke");
     yield* count(turn);
@@ -155,7 +159,7 @@ test("a continuation that fails makes the connection forget what it continued", 
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
 });
 
-test("a conversation longer than a body may be is not remembered", async (context) => {
+test("a conversation longer than the maximum body is not remembered", async (context) => {
   const address = await createBox(context, count, { limits: { maxBodyBytes: 2000 } }).listen();
   const client = await dial(context, address);
   client.create({ store: false, input: "x".repeat(1200) });
@@ -178,10 +182,10 @@ test("a conversation longer than a body may be is not remembered", async (contex
   assert.equal((await client.answer())[0]?.error?.code, "previous_response_not_found");
   client.create({ store: false, generate: false });
   client.create({ store: false, previous_response_id: idOf(await client.answer()) });
-  assert.equal(textOf(await client.answer()), "2", "what is forgotten takes no room");
+  assert.equal(textOf(await client.answer()), "2", "what was forgotten takes no room");
 });
 
-test("a request that shall not generate is made ready without the model, and continued later", async (context) => {
+test("a request with generate: false is prepared without the model, and continued later", async (context) => {
   const box = createBox(context, count);
   const address = await box.listen();
   const client = await dial(context, address);
@@ -210,7 +214,7 @@ test("a request that shall not generate is made ready without the model, and con
   assert.equal((await other.answer())[0]?.error?.code, "previous_response_not_found");
 });
 
-test("a failure on the way is told by the end of the response alone, and the connection goes on", async (context) => {
+test("a failure after the start is reported by the end of the response only, and the connection stays open", async (context) => {
   let asked = 0;
   const box = createBox(context, async function* () {
     yield say("half");
@@ -219,7 +223,7 @@ test("a failure on the way is told by the end of the response alone, and the con
   const client = await dial(context, await box.listen());
   client.create();
   const failed = await client.answer();
-  // Clients take an error for the end, and would read what follows as the answer to their next request.
+  // Clients take an error event for the end, and would read what follows as the answer to their next request.
   assert.deepEqual(typesOf(failed).slice(-2), ["response.output_text.delta", "response.failed"]);
   assert.equal(failed.at(-1)?.response?.error?.code, "server_error");
   assert.deepEqual(
@@ -233,7 +237,7 @@ test("a failure on the way is told by the end of the response alone, and the con
   assert.deepEqual([line?.["status"], line?.["code"]], [200, "adapter_error"]);
 });
 
-test("a client that leaves calls off its turn at once", async (context) => {
+test("a client that disconnects cancels its turn at once", async (context) => {
   const gone = Promise.withResolvers<number>();
   const box = createBox(context, async function* (_turn, signal) {
     yield say("first");
@@ -256,7 +260,7 @@ test("a client that reads slowly pauses the model", async (context) => {
     context,
     async function* (_turn, signal) {
       for (; batches < 300; batches++) {
-        // Nobody pulls for so long only when the client's side is full.
+        // A batch waits this long only when the client's buffers are full.
         const timer = setTimeout(paused.resolve, 200);
         yield say("x".repeat(64 * 1024));
         clearTimeout(timer);
@@ -276,11 +280,11 @@ test("a client that reads slowly pauses the model", async (context) => {
   client.socket.terminate();
 });
 
-test("a client that was behind and has caught up may be silent for as long as it likes", async (context) => {
-  const told = Promise.withResolvers<void>();
+test("a client that was slow and has caught up may be idle for any time", async (context) => {
+  const emitted = Promise.withResolvers<void>();
   const script = async function* () {
     yield say("x".repeat(1024 * 1024));
-    told.resolve();
+    emitted.resolve();
   };
   const box = createBox(context, script, { limits: { stalledClientTimeoutMs: 54_321 } });
   const client = await dial(context, await box.listen());
@@ -291,12 +295,12 @@ test("a client that was behind and has caught up may be silent for as long as it
   while (!isTimed(54_321)) await new Promise(setImmediate);
   assert.ok(!isTimed(0));
   client.socket.resume();
-  await told.promise;
+  await emitted.promise;
   await client.answer();
   while (!isTimed(0)) await new Promise(setImmediate);
 });
 
-test("a client that reads nothing is cut off, and its turn with it", async (context) => {
+test("a client that reads nothing is cut off, and its turn is cancelled", async (context) => {
   const gone = Promise.withResolvers<void>();
   const box = createBox(
     context,
@@ -312,7 +316,7 @@ test("a client that reads nothing is cut off, and its turn with it", async (cont
   await gone.promise;
 });
 
-test("every turn leaves one line in the log, and so does the connection", async (context) => {
+test("every turn and every connection is logged in one line", async (context) => {
   const box = createBox(context, [say("hi")]);
   const client = await dial(context, await box.listen());
   client.create();
@@ -347,7 +351,7 @@ test("the sessions of a token are its own over WebSocket too", async (context) =
   assert.equal(textOf(await beta.answer()), "1");
 });
 
-test("a lane that a client names is repeated by every event", async (context) => {
+test("the lane that a client names is repeated in every event", async (context) => {
   const client = await dial(context, await createBox(context, [say("hi")]).listen());
   client.create({ stream_id: 'lane "1"' });
   for (const frame of await client.answer()) assert.equal(frame.stream_id, 'lane "1"');
@@ -355,7 +359,7 @@ test("a lane that a client names is repeated by every event", async (context) =>
   assert.equal((await client.answer())[0]?.stream_id, "two");
 });
 
-test("the official client's connection works as it stands", async (context) => {
+test("the official client works over a connection without changes", async (context) => {
   const address = await createBox(context, count).listen();
   const socket = new ResponsesWS(new OpenAI({ apiKey: token, baseURL: `${address}/v1` }));
   context.after(() => socket.close());
