@@ -1,10 +1,12 @@
-/** Gathers the chunks of a chat stream the way a careful client reads them, and throws at what no client should see. */
+/**
+ * Collects the chunks of a chat stream the way a careful client reads them, and throws at what no client should see.
+ */
 import assert from "node:assert/strict";
 import type { WireItem } from "./grammar.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A piece of a call, or a whole one: the two differ only in what is there. */
+/** A piece of a call, or a whole one: the two differ only in which fields they have. */
 export interface WireCall {
   readonly index?: number;
   readonly id?: string;
@@ -55,11 +57,11 @@ export interface Call {
   readonly type: string | undefined;
   readonly name: string | undefined;
   arguments: string;
-  /** What the wire has beside these. */
+  /** Other fields of the wire. */
   added?: Fields;
 }
 
-/** What a client has in its hands when the stream is over. */
+/** What a client has received when the stream has ended. */
 export interface Gathered {
   readonly message: {
     readonly content: string;
@@ -70,7 +72,7 @@ export interface Gathered {
   };
   readonly logprobs: readonly unknown[];
   readonly finishReason: string | undefined;
-  /** The fields that stand beside the choices, as the last chunk has them. */
+  /** The fields next to the choices, from the last chunk. */
   readonly rest: Fields;
   readonly usage: Fields | undefined;
   readonly error: Fields | undefined;
@@ -88,7 +90,7 @@ export function readChunks(text: string): WireChunk[] {
   });
 }
 
-/** `showsUsage`: the request asked for usage, so that every chunk speaks of it. */
+/** `showsUsage`: the request asked for usage, so that every chunk has the field. */
 export function gatherChunks(text: string, showsUsage = false): Gathered {
   const chunks = readChunks(text);
   const error = chunks.at(-1)?.error;
@@ -107,8 +109,8 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     assert.equal(chunk.choices.length, 1);
     const { index, delta, ...choice } = chunk.choices[0]!;
     assert.equal(index, 0);
-    assert.equal(delta.role, position === 0 ? "assistant" : undefined, "the first chunk alone names the role");
-    assert.equal(finishReason, undefined, "nothing is said after the finish");
+    assert.equal(delta.role, position === 0 ? "assistant" : undefined, "only the first chunk has the role");
+    assert.equal(finishReason, undefined, "nothing is sent after the finish reason");
     content += delta.content ?? "";
     refusal += delta.refusal ?? "";
     reasoning += delta.reasoning_content ?? "";
@@ -117,7 +119,7 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
     logprobs.push(...(choice.logprobs?.content ?? []));
     if (choice.finish_reason !== null) {
       finishReason = choice.finish_reason;
-      assert.deepEqual(delta, {}, "the finish stands alone");
+      assert.deepEqual(delta, {}, "the finish reason is sent alone");
     }
   }
   assert.equal(finishReason === undefined, error !== undefined, "a stream finishes once, or fails");
@@ -132,21 +134,21 @@ export function gatherChunks(text: string, showsUsage = false): Gathered {
   };
 }
 
-/** A call is begun once, with everything but its arguments; then they come, and never those of an earlier call. */
+/** A call begins once, with everything but its arguments; then they follow, and never those of an earlier call. */
 function acceptCall(piece: WireCall, calls: Call[]): void {
-  const heard = toCall(piece);
-  if (heard.id !== undefined) {
-    assert.equal(piece.index, calls.length, "calls are counted from 0 without gaps");
-    assert.equal(heard.arguments, "", "a call begins without arguments");
-    calls.push(heard);
+  const received = toCall(piece);
+  if (received.id !== undefined) {
+    assert.equal(piece.index, calls.length, "calls are numbered from 0 without gaps");
+    assert.equal(received.arguments, "", "a call begins without arguments");
+    calls.push(received);
     return;
   }
   const call = calls.at(-1)!;
   assert.equal(piece.index, calls.length - 1, "arguments belong to the newest call");
-  assert.deepEqual([heard.name, heard.type], [undefined, undefined], "a call is named once");
+  assert.deepEqual([received.name, received.type], [undefined, undefined], "a call is named once");
   assert.equal(piece.custom !== undefined, call.type === "custom");
-  call.arguments += heard.arguments;
-  if (heard.added !== undefined) call.added = { ...call.added, ...heard.added };
+  call.arguments += received.arguments;
+  if (received.added !== undefined) call.added = { ...call.added, ...received.added };
 }
 
 export function toCall({ id, type, function: called, custom, index: _index, ...added }: WireCall): Call {
@@ -160,7 +162,7 @@ export function toCall({ id, type, function: called, custom, index: _index, ...a
   };
 }
 
-/** A call of the responses dialect in the form in which chunks are gathered. */
+/** A call of the responses dialect in the form in which chunks are collected. */
 export function fromItem(item: WireItem): Call {
   const isCustom = item.type === "custom_tool_call";
   return {

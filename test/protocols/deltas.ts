@@ -1,4 +1,4 @@
-/** Whatever an adapter may say, for properties that hold for every answer. */
+/** Anything that an adapter may emit, for properties of every answer. */
 import * as fc from "fast-check";
 import type { Delta } from "../../src/core/delta.ts";
 import type { Annotation, Extra } from "../../src/core/item.ts";
@@ -6,7 +6,7 @@ import type { Annotation, Extra } from "../../src/core/item.ts";
 const text = fc.string({ unit: "grapheme", maxLength: 6 });
 const index = fc.nat(2);
 
-/** What a dialect adds to a call, or to an item of its own. */
+/** Extra fields of a call, or of an item of the dialect. */
 const extra: fc.Arbitrary<Extra> = fc.constantFrom(
   { dialect: "chat", fields: { extra_content: { signature: "s" } } },
   { dialect: "responses", fields: { namespace: "mcp" } },
@@ -17,7 +17,7 @@ const annotation: fc.Arbitrary<Annotation> = fc.record({
   fields: fc.record({ url: text, start_index: fc.nat(9) }),
 });
 
-/** A call with its arguments in pieces; no arguments come for a call that is not open. */
+/** A call with its arguments in pieces; there are no arguments for a call that is not open. */
 const call: fc.Arbitrary<Delta[]> = fc
   .record({
     index,
@@ -36,7 +36,7 @@ const call: fc.Arbitrary<Delta[]> = fc
     ...pieces.slice(1).map((text): Delta => ({ type: "tool-arguments", index, text })),
   ]);
 
-/** What its dialect says of a message, when it begins or at its end. */
+/** Extra fields of a message, when it begins or at its end. */
 const phase = fc.constantFrom(undefined, { dialect: "responses" as const, fields: { phase: "commentary" } });
 
 const delta: fc.Arbitrary<Delta> = fc.oneof(

@@ -1,4 +1,4 @@
-/** What holds for every answer on its way through a real door: told once, told again, told whole, told in the other dialect. */
+/** Properties of every answer through a real HTTP server: streamed, replayed, whole, and in the other dialect. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -14,11 +14,11 @@ interface Play {
   readonly fails: boolean;
 }
 
-const play = fc.record({ batches: batches.filter((told) => told.length > 0), fails: fc.boolean() });
+const play = fc.record({ batches: batches.filter((each) => each.length > 0), fails: fc.boolean() });
 const include = fc.constantFrom([], ["reasoning.encrypted_content"]);
 const reasoning = fc.constantFrom({}, { summary: "auto" });
 
-test("a streamed answer is grammatical, is kept as it was told, and says the same in both dialects, wherever it breaks", async (context) => {
+test("a streamed answer is well formed, stored as it was sent, and the same in both dialects, wherever it fails", async (context) => {
   let current: Play = { batches: [], fails: false };
   const box = createBox(context, async function* () {
     yield* current.batches;
@@ -53,14 +53,14 @@ test("a streamed answer is grammatical, is kept as it was told, and says the sam
         assert.equal(whole.status, 502);
         return;
       }
-      assert.deepEqual(leveled(JSON.parse(whole.text)), leveled(response));
+      assert.deepEqual(normalised(JSON.parse(whole.text)), normalised(response));
       assert.equal(await get(`/v1/responses/${JSON.parse(whole.text).id}`), whole.text);
     }),
     { numRuns: 100 },
   );
 });
 
-/** What a caller is told, in no dialect. */
+/** What a caller receives, independent of the dialect. */
 function saidIn({ output }: WireResponse) {
   const parts = output.flatMap((item) => (item.type === "message" ? (item.content ?? []) : []));
   return {
@@ -75,13 +75,13 @@ function saidInChat(stream: string) {
   return { content, refusal, calls: calls.map(({ added: _added, ...call }) => withoutId(call)) };
 }
 
-/** The ids of calls are made of the response's where the model gives none. */
+/** The ids of calls are derived from the response's where the model gives none. */
 function withoutId<Call extends { readonly id: unknown }>({ id: _id, ...call }: Call): Omit<Call, "id"> {
   return call;
 }
 
 /** Ids and times differ from one request to the next. */
-function leveled(response: object): unknown {
+function normalised(response: object): unknown {
   const text = JSON.stringify(response).replaceAll(/[0-9a-f]{48}/g, "ID");
   return JSON.parse(text.replaceAll(/"(created|completed)_at":\d+/g, '"$1_at":0'));
 }

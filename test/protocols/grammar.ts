@@ -20,7 +20,7 @@ export interface WireResponse extends Fields {
 export interface WireEvent extends Fields {
   readonly type: string;
   readonly sequence_number: number;
-  /** Which of these an event has depends on its type; a reader finds out by reading. */
+  /** Which of these an event has depends on its type. */
   readonly response: WireResponse;
   readonly item: WireItem;
   readonly part: Fields;
@@ -31,8 +31,8 @@ export interface WireEvent extends Fields {
   readonly delta?: string;
 }
 
-/** What a client has in its hands when the stream is over. */
-export interface Told {
+/** What a client has received when the stream has ended. */
+export interface CheckedStream {
   readonly events: readonly WireEvent[];
   /** The object of the terminal event. */
   readonly response: WireResponse;
@@ -55,7 +55,7 @@ export function readStream(text: string): WireEvent[] {
 }
 
 /** Throws at the first event that no client should ever see. */
-export function checkStream(text: string): Told {
+export function checkStream(text: string): CheckedStream {
   const events = readStream(text);
   assert.equal(events[0]?.type, "response.created");
   assert.equal(events[1]?.type, "response.in_progress");
@@ -64,7 +64,7 @@ export function checkStream(text: string): Told {
   const last = events.at(-1)!;
   assert.match(last.type, /^response\.(completed|incomplete|failed)$/);
   assert.equal(last.response.status, last.type.slice("response.".length));
-  // A response that was called off has failed without an error.
+  // A cancelled response has failed without an error event.
   const isCancelled = last.response?.error?.message === "The response was cancelled.";
   const beforeLast = last.type === "response.failed" && !isCancelled ? -2 : -1;
   if (beforeLast === -2) assert.equal(events.at(-2)?.type, "error");
@@ -83,22 +83,22 @@ export function checkStream(text: string): Told {
       open = undefined;
     } else {
       assert.ok(open, `${event.type} is inside an item`);
-      open.hear(event);
+      open.accept(event);
     }
   }
   if (open !== undefined) {
     assert.equal(last.type, "response.failed", "every item is closed, unless the turn failed");
-    items.push(open.breakOff(last.response.output.at(-1)!));
+    items.push(open.interrupt(last.response.output.at(-1)!));
   }
-  assert.deepEqual(last.response.output, items, "the final object holds the items as they were closed");
+  assert.deepEqual(last.response.output, items, "the final object contains the items as they were closed");
   return { events, response: last.response };
 }
 
 interface ItemReader {
-  hear(event: WireEvent): void;
+  accept(event: WireEvent): void;
   close(item: WireItem): void;
-  /** It was never done, but stands in the final object as far as it came. */
-  breakOff(item: WireItem): WireItem;
+  /** It was never done, but is in the final object as far as it came. */
+  interrupt(item: WireItem): WireItem;
 }
 
 interface Piece {
@@ -120,7 +120,7 @@ function createItemReader(added: WireItem): ItemReader {
     return event.content_index !== undefined ? content[event.content_index]! : input;
   }
 
-  /** All that was told of it, and nothing else, stands in the item. */
+  /** Checks that the item has exactly the streamed texts. */
   function checkTexts(item: WireItem): void {
     assert.deepEqual(
       textsOf(item.content),
@@ -137,18 +137,18 @@ function createItemReader(added: WireItem): ItemReader {
   }
 
   return {
-    hear(event) {
+    accept(event) {
       const step = event.type.slice(event.type.lastIndexOf(".") + 1);
       const isPart = /_part\./.test(event.type);
       if (event.type === "response.output_text.annotation.added") {
         const { state, annotations } = pieceOf(event);
-        assert.equal(state, "open", "a note stands on a text that is being told");
+        assert.equal(state, "open", "an annotation belongs to a text that is being streamed");
         assert.equal(annotations.push(event["annotation"]) - 1, event["annotation_index"]);
         return;
       }
       if (step === "added") {
         const pieces = event.summary_index !== undefined ? summary : content;
-        assert.equal(event.summary_index ?? event.content_index, pieces.length, "parts are counted from 0");
+        assert.equal(event.summary_index ?? event.content_index, pieces.length, "parts are numbered from 0");
         assert.ok(
           pieces.every((piece) => piece.state === "closed"),
           "one part of a kind at a time",
@@ -159,18 +159,18 @@ function createItemReader(added: WireItem): ItemReader {
       }
       const piece = pieceOf(event);
       if (step === "delta") {
-        assert.equal(piece.state, "open", "nothing is said after the end of a part");
-        assert.ok(event.delta, "a piece says something");
+        assert.equal(piece.state, "open", "nothing is sent after the end of a part");
+        assert.ok(event.delta, "a piece is not empty");
         piece.text += event.delta;
         return;
       }
       assert.equal(step, "done");
       assert.equal(piece.state, isPart ? "said" : "open");
       assert.equal(saidIn(isPart ? event.part : event), piece.text, "the pieces joined are the whole");
-      if (isPart) assert.deepEqual(event.part["annotations"] ?? [], piece.annotations, "no note is lost");
+      if (isPart) assert.deepEqual(event.part["annotations"] ?? [], piece.annotations, "no annotation is lost");
       piece.state = isPart ? "closed" : "said";
     },
-    breakOff(item) {
+    interrupt(item) {
       assert.deepEqual([item.id, item.type, item.status], [added.id, added.type, "incomplete"]);
       if (isCall(item)) assert.deepEqual([saidIn(item), input.state], [input.text, "open"]);
       checkTexts(item);
@@ -195,7 +195,7 @@ function createItemReader(added: WireItem): ItemReader {
 
 const withoutStatus = new Set(["compaction", "mcp_list_tools", "mcp_approval_request"]);
 
-/** A call whose tool the caller runs, and so hears its input in pieces. */
+/** A call whose tool the caller runs, so that its input is streamed. */
 export function isCall(item: WireItem): boolean {
   return item.type === "function_call" || item.type === "custom_tool_call";
 }
@@ -204,7 +204,7 @@ function textsOf(parts: readonly Fields[] = []): unknown[] {
   return parts.map(saidIn);
 }
 
-/** Whatever a part or a closing event says in full. */
+/** The full text of a part or of a closing event. */
 function saidIn(part: Fields): unknown {
   return part["text"] ?? part["refusal"] ?? part["arguments"] ?? part["input"];
 }

@@ -1,4 +1,4 @@
-/** Requests with very much of something: each is read and made to fit in a time that grows with it, and holds nobody up. */
+/** Requests with very much of something: each is read and adapted in linear time, and does not block the event loop. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../src/core/item.ts";
@@ -9,7 +9,7 @@ import { protocol as chat } from "./chat/script.ts";
 import { protocol as responses } from "./responses/script.ts";
 import { worked } from "../worked.ts";
 
-/** What takes longer looks at all of something for each of something else. */
+/** Quadratic work takes longer. */
 const boundMs = 2_000;
 
 function many<T>(count: number, make: (index: number) => T): T[] {
@@ -27,7 +27,7 @@ const spaces = many(64, (space) =>
   ),
 );
 
-/** The turn as an adapter that speaks none of the dialects gets it. */
+/** The turn as an adapter that supports none of the dialects gets it. */
 function read(protocol: Protocol, body: object): Turn {
   const asked = { model: "m", messages: [{ role: "user", content: "Hi" }], input: "Hi", ...body };
   const { items, settings } = protocol.parse(asked, "default").ask;
@@ -55,7 +55,7 @@ const cases: readonly (readonly [what: string, protocol: Protocol, body: () => o
     40_000,
   ],
   [
-    "a type of tools that is allowed over and over",
+    "a type of tools that is allowed many times",
     responses,
     () => ({
       tools: [toFunction(0), ...many(4_000, (index) => ({ type: "mcp", server_label: `l${index}` }))],
@@ -68,7 +68,7 @@ const cases: readonly (readonly [what: string, protocol: Protocol, body: () => o
     1,
   ],
   [
-    "tools of namespaces that are allowed over and over",
+    "tools of namespaces that are allowed many times",
     responses,
     () => ({
       tools: spaces,
@@ -81,7 +81,7 @@ const cases: readonly (readonly [what: string, protocol: Protocol, body: () => o
     64,
   ],
   [
-    "a namespace that comes in 10,000 parts",
+    "a namespace in 10,000 parts",
     responses,
     () => ({
       input: [
@@ -100,7 +100,7 @@ const cases: readonly (readonly [what: string, protocol: Protocol, body: () => o
     4_000,
   ],
   [
-    "a call in a namespace whose name is a long line",
+    "a call in a namespace with a very long name",
     responses,
     () => ({
       input: [
@@ -113,7 +113,7 @@ const cases: readonly (readonly [what: string, protocol: Protocol, body: () => o
 ];
 
 for (const [what, protocol, makeBody, tools] of cases) {
-  test(`holds nobody up: ${what}`, () => {
+  test(`a request is read in linear time: ${what}`, () => {
     const body = makeBody();
     const since = worked();
     const { settings } = read(protocol, body);
@@ -123,7 +123,7 @@ for (const [what, protocol, makeBody, tools] of cases) {
   });
 }
 
-test("more than 1,000 fields that are not known are refused, in the body and in a message", () => {
+test("more than 1,000 unknown fields are refused, in the body and in a message", () => {
   const fields = Object.fromEntries(many(1_001, (index) => [`x${index}`, 1]));
   const message = { role: "user", content: "Hi", ...fields };
   const refusals: readonly (readonly [Protocol, object, string])[] = [

@@ -1,4 +1,4 @@
-/** Plays scripted deltas through the frame of a turn, and says them in a dialect, as a stream and whole. */
+/** Runs scripted deltas through the frame of a turn and a dialect, streamed and whole. */
 import type { Delta } from "../../src/core/delta.ts";
 import { toGatewayError } from "../../src/core/errors.ts";
 import { frame } from "../../src/core/frame/frame.ts";
@@ -22,28 +22,28 @@ export const about: About = {
 const endedAt = new Date(1_700_000_009_900);
 
 export interface Played<Body> {
-  /** The stream, one string a write. */
+  /** The stream, one string per write. */
   readonly writes: readonly string[];
   readonly stream: string;
   readonly answer: Answer;
-  /** The same answer said whole. */
+  /** The same answer whole. */
   whole(): Body;
 }
 
 /** `failure` is thrown after the last batch. */
 export async function playWith<Body>(voice: Voice, batches: Batches, failure?: Error): Promise<Played<Body>> {
-  const speak = voice.stream(about);
+  const write = voice.stream(about);
   const writes: string[] = [];
   let answer: Answer | undefined;
   const ending = { settle: async () => {}, explain: toGatewayError, leave: () => {}, now: () => endedAt };
   for await (const events of frame(about.id, say(batches, failure), ending)) {
-    writes.push(speak(events));
+    writes.push(write(events));
     const last = events.at(-1);
     if (last?.type === "turn-end") answer = last.answer;
   }
   if (answer === undefined) throw new Error("The turn has no end.");
-  const told = answer;
-  return { writes, stream: writes.join(""), answer: told, whole: () => JSON.parse(voice.whole(about, told)) };
+  const finished = answer;
+  return { writes, stream: writes.join(""), answer: finished, whole: () => JSON.parse(voice.whole(about, finished)) };
 }
 
 async function* say(batches: Batches, failure: Error | undefined) {

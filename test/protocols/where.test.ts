@@ -1,4 +1,4 @@
-/** A part that an adapter refuses is named by its place in the caller's own request. */
+/** A part that an adapter refuses is named by its path in the caller's own request. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../src/core/errors.ts";
@@ -19,7 +19,7 @@ function pathsOf({ items, pathOf }: Ask): readonly (string | undefined)[] {
   return partsOf(items).map((part) => pathOf?.(part));
 }
 
-test("chat: a part is found behind messages that became several items, or none", () => {
+test("chat: the path of a part is found after messages that became several items, or none", () => {
   const call = (id: string) => ({ id, type: "function", function: { name: "look", arguments: "{}" } });
   const text = { type: "text", text: "Look:" };
   const messages = [
@@ -54,7 +54,7 @@ test("chat: a part is found behind messages that became several items, or none",
   ]);
 });
 
-test("responses: a part is found in messages and in the outputs of tools", () => {
+test("responses: the path of a part is found in messages and in the outputs of tools", () => {
   const input = [
     { role: "user", content: "Hi" },
     { type: "function_call", call_id: "a", name: "look", arguments: "{}" },
@@ -88,7 +88,7 @@ test("responses: a part is found in messages and in the outputs of tools", () =>
   ]);
 });
 
-test("a refused part is told by its path, and one of an earlier turn by the field that continues it", async (context) => {
+test("a refused part is reported with its path, and one of an earlier turn with the field that continues it", async (context) => {
   const isImage = (part: Part) => part.type === "image";
   const find = (items: readonly Item[]) => partsOf(items).find(isImage);
   let isTaken = true;

@@ -1,4 +1,4 @@
-/** The chat completion, said whole. */
+/** The whole chat completion. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../../src/core/delta.ts";
@@ -24,21 +24,21 @@ test("a text is one choice, with every key of the live wire in its order", async
   );
 });
 
-test("an empty answer has empty content and no usage, and nothing is invented", async () => {
+test("an empty answer has empty content and no usage", async () => {
   const { completion, choice } = await complete([]);
   assert.deepEqual(choice.message, { role: "assistant", content: "", refusal: null, annotations: [] });
   assert.deepEqual([choice.finish_reason, completion.usage], ["stop", undefined]);
   assert.deepEqual([completion["service_tier"], completion["system_fingerprint"]], ["default", null]);
 });
 
-test("how much was put into a cache is told where the model tells it", async () => {
+test("the number of cache write tokens is sent where the model reports it", async () => {
   const usage = { inputTokens: 7, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 5, reasoningTokens: 1 };
   const { completion } = await complete([{ type: "usage", usage }]);
   const details = `"prompt_tokens_details":{"cached_tokens":2,"cache_write_tokens":4,"audio_tokens":0}`;
   assert.ok(JSON.stringify(completion).includes(details));
 });
 
-test("calls stand in the message, whose content is null when nothing was said", async () => {
+test("calls are in the message, whose content is null when there is no text", async () => {
   const { choice } = await complete([
     { type: "tool-call", index: 0, callId: "call_a", name: "weather" },
     { type: "tool-arguments", index: 0, text: "{}" },
@@ -68,7 +68,7 @@ test("text before and after a call is one content", async () => {
   assert.equal(choice.message.tool_calls?.length, 1);
 });
 
-test("a refusal stands beside the content", async () => {
+test("a refusal is sent next to the content", async () => {
   const { choice } = await complete([{ type: "refusal", text: "No." }]);
   assert.deepEqual([choice.message.content, choice.message.refusal], [null, "No."]);
   const { choice: late } = await complete([
@@ -78,7 +78,7 @@ test("a refusal stands beside the content", async () => {
   assert.deepEqual([late.message.content, late.message.refusal], ["Well", "no."]);
 });
 
-test("log probabilities of all pieces are gathered", async () => {
+test("log probabilities of all pieces are collected", async () => {
   const { choice } = await complete(
     [
       { type: "text", text: "a", logprobs: [{ token: "a", logprob: -1 }] },
@@ -95,27 +95,27 @@ test("log probabilities of all pieces are gathered", async () => {
   });
 });
 
-test("a tier that clients do not know is the default one to them", async () => {
-  for (const [served, told] of [
+test("a service tier that clients do not know is sent as the default one", async () => {
+  for (const [served, sent] of [
     ["priority", "priority"],
     ["on_demand", "default"],
     ["ultrafast", "default"],
     ["constructor", "default"],
   ] as const) {
     const { whole, stream } = await play([[{ type: "notes", notes: { serviceTier: served } }]]);
-    assert.equal(whole()["service_tier"], told);
-    assert.ok(stream.includes(`"service_tier":"${told}"`));
-    assert.equal(stream.includes(`"service_tier":"${served}"`), told === served);
+    assert.equal(whole()["service_tier"], sent);
+    assert.ok(stream.includes(`"service_tier":"${sent}"`));
+    assert.equal(stream.includes(`"service_tier":"${served}"`), sent === served);
   }
 });
 
-test("citations are told in the order in which they came", async () => {
+test("citations are sent in the order in which they came", async () => {
   const cite = (url: string) =>
     ({ type: "annotation", annotation: { type: "url_citation", fields: { url } } }) as const;
   const { choice } = await complete([{ type: "text", text: "a" }, cite("one"), cite("two")]);
-  const told = choice.message["annotations"] as readonly { readonly url_citation: { readonly url: string } }[];
+  const sent = choice.message["annotations"] as readonly { readonly url_citation: { readonly url: string } }[];
   assert.deepEqual(
-    told.map(({ url_citation }) => url_citation.url),
+    sent.map(({ url_citation }) => url_citation.url),
     ["one", "two"],
   );
 });
@@ -127,14 +127,14 @@ test("citations and log probabilities have the fields of the wire, and no others
     { type: "text", text: "a", logprobs: [odd] },
     { type: "annotation", annotation: { type: "url_citation", fields } },
   ]);
-  const { content: _, ...told } = fields;
-  assert.deepEqual(choice.message["annotations"], [{ type: "url_citation", url_citation: told }]);
+  const { content: _, ...sent } = fields;
+  assert.deepEqual(choice.message["annotations"], [{ type: "url_citation", url_citation: sent }]);
   assert.deepEqual(choice.logprobs?.content, [
     { token: "a", logprob: -1, bytes: null, top_logprobs: [{ token: "b", logprob: -2, bytes: null }] },
   ]);
 });
 
-test("reasoning is told only to a caller who asks for it", async () => {
+test("reasoning is sent only to a caller that asks for it", async () => {
   const deltas: Delta[] = [
     { type: "reasoning", text: "First", summary: 0 },
     { type: "reasoning", text: "Then", summary: 1 },

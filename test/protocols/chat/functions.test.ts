@@ -1,4 +1,4 @@
-/** Function calling as it was before tools: what is made of it, and how a call is told to a caller who speaks so. */
+/** Function calling as it was before tools: how it is read, and how a call is sent to a caller that uses it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -22,7 +22,7 @@ function parse(body: object) {
   return protocol.parse({ model: "m", messages: [user], ...body }, "default").ask;
 }
 
-/** The items of a message list, without what is absent. */
+/** The items of a message list, without absent fields. */
 function read(...messages: readonly object[]): Item[] {
   return JSON.parse(JSON.stringify(parse({ messages }).items));
 }
@@ -31,7 +31,7 @@ function idsOf(items: readonly Item[]): readonly string[] {
   return items.flatMap((item) => (item.type === "tool-call" || item.type === "tool-output" ? [item.callId] : []));
 }
 
-test("functions are tools of which one is called at a time, and a model of the same dialect hears of tools alone", () => {
+test("functions are read as tools of which one is called at a time, and sent to a chat model as tools", () => {
   const { settings } = parse({ functions, function_call: { name: "f" }, temperature: 0 });
   assert.deepEqual(JSON.parse(JSON.stringify(settings.tools)), [
     { type: "function", ...described },
@@ -47,7 +47,7 @@ test("functions are tools of which one is called at a time, and a model of the s
   });
 });
 
-test("the choice among functions is that among tools, and none of both is none", () => {
+test("function_call is read as tool_choice, and empty or null fields count as absent", () => {
   for (const word of ["auto", "none"] as const) {
     assert.deepEqual(parse({ functions, function_call: word }).settings.toolChoice, { type: word });
   }
@@ -57,7 +57,7 @@ test("the choice among functions is that among tools, and none of both is none",
   assert.deepEqual(parse({ functions: [] }).settings, parse({}).settings);
 });
 
-test("calls without ids get some, and the function's name ties an output to the newest of them", () => {
+test("calls without ids get ids, and an output belongs to the newest call of its function's name", () => {
   const items = read(user, called("f"), given("f", "1"), called("f"), given("f", null));
   const [one, , two] = idsOf(items);
   assert.notEqual(one, two);
@@ -69,7 +69,7 @@ test("calls without ids get some, and the function's name ties an output to the 
   ]);
 });
 
-test("the ids are the same when the history is sent again, also without its beginning, and fit every upstream", () => {
+test("the ids are the same when the history is sent again, even without its beginning, and suit every upstream", () => {
   const long = "f".repeat(64);
   const history = [called("g", '{"a":1}'), given("g", "1"), called(long), given(long, "2")];
   const ids = idsOf(read(user, ...history));
@@ -86,12 +86,12 @@ test("an abandoned call stays without output, and a call of the newer form may b
   assert.deepEqual(idsOf(read({ role: "assistant", tool_calls: [modern] }, given("f", "1"))), ["c", "c"]);
 });
 
-test("a function's message keeps the fields that we have no word for, and its name is none of them", () => {
+test("a function message keeps its unknown fields, without its name", () => {
   const [, output] = read(called("f"), { ...given("f", "1"), trace: 7 });
   assert.deepEqual(output?.type === "tool-output" && output.extra, { dialect: "chat", fields: { trace: 7 } });
 });
 
-test("a message in both forms tells its calls once; those that its caller could not answer are left out", () => {
+test("calls in both forms are read once; those that the caller could not answer are left out", () => {
   const tool_calls = ["a", "b"].map((id) => ({ id, type: "function", function: { name: "f", arguments: "{}" } }));
   const both = { ...called("f"), tool_calls };
   assert.deepEqual(idsOf(read(both, given("f", "1"))), ["a", "a"]);
@@ -110,7 +110,7 @@ const call: readonly Delta[] = [
   { type: "finish", reason: "tool-calls" },
 ];
 
-test("the call of an answer is told as a function call", async () => {
+test("the call of an answer is sent as a function call", async () => {
   const { whole } = await play([call], { functions });
   const { message, finish_reason } = whole().choices[0]!;
   assert.deepEqual(message, {
@@ -123,7 +123,7 @@ test("the call of an answer is told as a function call", async () => {
   assert.equal(finish_reason, "function_call");
 });
 
-test("in a stream the function is named once, and its arguments come in pieces", async () => {
+test("in a stream the function is named once, and its arguments are sent in pieces", async () => {
   const { stream } = await play([call], { functions, stream: true });
   assert.deepEqual(
     readChunks(stream).map(({ choices }) => [choices[0]?.delta, choices[0]?.finish_reason]),
@@ -156,7 +156,7 @@ test("an answer without a call is the same in either form", async () => {
   assert.deepEqual(whole(), otherWhole());
 });
 
-test("of several calls the first is told as a function call, and none is lost: all of them stand beside it", async () => {
+test("of several calls the first is sent as a function call, and all of them as tool calls next to it", async () => {
   const second: Delta[] = [
     { type: "tool-call", index: 1, callId: "call_b", name: "g" },
     { type: "tool-arguments", index: 1, text: "{}" },
@@ -173,7 +173,7 @@ test("of several calls the first is told as a function call, and none is lost: a
   assert.deepEqual(gather(stream), callsOf(whole().choices[0]!));
 });
 
-test("what the dialect adds to a call goes out with it, and comes back", async () => {
+test("extra fields of a call are sent with it, and read back", async () => {
   const extra = { dialect: "chat", fields: { signature: "s" } } as const;
   const { whole } = await play([[{ type: "tool-call", index: 0, name: "f", extra }]], { functions });
   const { message } = whole().choices[0]!;
@@ -182,7 +182,7 @@ test("what the dialect adds to a call goes out with it, and comes back", async (
   assert.deepEqual(item?.type === "tool-call" && item.extra, extra);
 });
 
-test("the chunks of any answer add up to the whole of it, also in this form", async () => {
+test("the chunks of any answer add up to the whole completion in this form too", async () => {
   await fc.assert(
     fc.asyncProperty(batches, async (batches) => {
       const { stream, whole } = await play(batches, { functions, stream: true });
@@ -203,7 +203,7 @@ function callsOf({ message, finish_reason }: { message: Omit<Calls, "finish_reas
   return { ...(function_call && { function_call }), ...(tool_calls && { tool_calls }), finish_reason };
 }
 
-/** Puts the pieces of calls together, as clients do: texts grow, and all else is set once. */
+/** Joins the pieces of calls as clients do: texts grow, and everything else is set once. */
 function gather(stream: string): Calls {
   const gathered: Record<string, unknown> & { tool_calls?: object[] } = {};
   let finishReason: string | null = null;
@@ -213,7 +213,7 @@ function gather(stream: string): Calls {
     if (delta.function_call !== undefined) grow((gathered["function_call"] ??= {}) as object, delta.function_call);
     for (const { index = -1, ...piece } of delta.tool_calls ?? []) {
       const list = (gathered.tool_calls ??= []);
-      assert.ok(index <= list.length, "calls are counted from 0 without gaps");
+      assert.ok(index <= list.length, "calls are numbered from 0 without gaps");
       grow((list[index] ??= {}), piece);
     }
   }

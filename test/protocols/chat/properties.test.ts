@@ -1,4 +1,4 @@
-/** What holds for every answer, whatever the adapter says and however it is cut into batches. */
+/** Properties of every answer, whatever the adapter emits and however it is divided into batches. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -25,7 +25,7 @@ test("the chunks of a stream add up to the whole completion", async () => {
       const [choice] = choices;
       assert.deepEqual({ message, logprobs, finishReason }, summarise(choice!));
       assert.equal(object, "chat.completion");
-      // A fingerprint that nobody gave is null in the whole alone.
+      // A missing fingerprint is null in the whole completion only.
       assert.notEqual(rest["system_fingerprint"], null);
       assert.deepEqual({ system_fingerprint: null, ...rest }, others);
       assert.deepEqual(usage, counted);
@@ -34,7 +34,7 @@ test("the chunks of a stream add up to the whole completion", async () => {
   );
 });
 
-/** A message does not say in which order raw and summarised reasoning were told, so that only one of them is here. */
+/** A message does not show the order of raw and summarised reasoning, so only one of them is used here. */
 function withOneReasoning(batches: readonly (readonly Delta[])[]): Delta[][] {
   const first = batches.flat().find((delta) => delta.type === "reasoning");
   const isKept = (delta: Delta) =>
@@ -65,15 +65,15 @@ test("a stream that fails anywhere is well formed, and ends once", async () => {
   const failure = new GatewayError("adapter_error", "It broke.");
   await fc.assert(
     fc.asyncProperty(batches, body, async (batches, body) => {
-      const told: Delta[][] = [[{ type: "text", text: "a" }], ...batches.map((batch) => [...batch])];
-      const { stream } = await play(told, body, failure);
+      const sent: Delta[][] = [[{ type: "text", text: "a" }], ...batches.map((batch) => [...batch])];
+      const { stream } = await play(sent, body, failure);
       assert.equal(gatherChunks(stream).error?.["code"], "adapter_error");
     }),
     { numRuns: 200 },
   );
 });
 
-test("how the answer is cut into batches changes nothing of what is told", async () => {
+test("how the answer is divided into batches does not change the stream", async () => {
   await fc.assert(
     fc.asyncProperty(batches, body, async (batches, body) => {
       const { stream } = await play(batches, body);
@@ -84,7 +84,7 @@ test("how the answer is cut into batches changes nothing of what is told", async
   );
 });
 
-test("what is told of a choice is what would be told of it alone", async () => {
+test("each of several choices is sent as it would be sent alone", async () => {
   const own = batches.map((each) =>
     each.map((batch) => batch.filter(({ type }) => type !== "usage" && type !== "notes")),
   );
@@ -109,19 +109,19 @@ test("what is told of a choice is what would be told of it alone", async () => {
   );
 });
 
-/** The messages that tell of one choice, as if it were the only one. */
+/** The messages about one choice, as if it were the only one. */
 function choiceOf(stream: string, index: number): string {
   const start = `"choices":[{"index":${index},`;
-  const told = stream.split("\n\n").filter((message) => message.includes(start));
-  return withCallIds(told.map((message) => message.replace(start, '"choices":[{"index":0,')).join("\n"));
+  const sent = stream.split("\n\n").filter((message) => message.includes(start));
+  return withCallIds(sent.map((message) => message.replace(start, '"choices":[{"index":0,')).join("\n"));
 }
 
-/** Where the model gives a call no id, it has one of ours, which no other choice has. */
+/** A call without an id of the model has one of the gateway's, which differs between choices. */
 function withCallIds(text: string): string {
   return text.replaceAll("call_ab12_1_", "call_ab12");
 }
 
-test("both dialects tell the same text, refusal, calls and arguments of the same answer", async () => {
+test("both dialects send the same text, refusal, calls and arguments of the same answer", async () => {
   const chat = createChatProtocol({ exposeReasoning: false });
   const responses = createResponsesProtocol({ seal: createSeal(new Uint8Array(32)) });
   const messages = [{ role: "user", content: "Hi" }];
@@ -132,8 +132,8 @@ test("both dialects tell the same text, refusal, calls and arguments of the same
         responses.parse({ model: "m", input: messages }, "default").voice,
         batches,
       );
-      const { content, refusal, calls: told } = gatherChunks(stream).message;
-      const calls = told.map(({ added: _added, ...call }) => call);
+      const { content, refusal, calls: sent } = gatherChunks(stream).message;
+      const calls = sent.map(({ added: _added, ...call }) => call);
       const { output } = checkStream(other).response;
       const parts = output.flatMap((item) => (item.type === "message" ? (item.content ?? []) : []));
       assert.equal(content, parts.map((part) => part["text"] ?? "").join(""));

@@ -14,7 +14,7 @@ const user = (content: unknown) => one({ role: "user", content });
 const part = (value: unknown) => user([value]);
 const calls = (...list: readonly unknown[]) => one({ role: "assistant", content: null, tool_calls: list });
 
-/** What is wrong with the body, the path it names, the code, and a piece of the message. */
+/** The wrong part of the body, the path in the error, the code, and a part of the message. */
 const refused: readonly (readonly [body: unknown, param: string | null, code: string, message: string])[] = [
   [null, null, "invalid_type", "must be a JSON object, but it is null"],
   [[], null, "invalid_type", "must be a JSON object, but it is an array"],
@@ -223,7 +223,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   ],
 ];
 
-test("a wrong body is refused with a status 400 that names the field and the remedy", () => {
+test("a wrong body is refused with status 400, the field and the remedy", () => {
   for (const [body, param, code, message] of refused) {
     const whole = body !== null && typeof body === "object" && !Array.isArray(body);
     const sent = whole ? { model: "m", messages, ...body } : body;

@@ -1,4 +1,4 @@
-/** What a chat completions body may say, and what is made of it. */
+/** What a chat completions body may contain, and how it is read. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../../src/core/item.ts";
@@ -12,7 +12,7 @@ function ask(body: object): Ask {
   return asked;
 }
 
-/** The items of a message list, without what is absent. */
+/** The items of a message list, without absent fields. */
 function read(...list: readonly object[]): Item[] {
   return JSON.parse(JSON.stringify(ask({ messages: list }).items));
 }
@@ -21,7 +21,7 @@ const called = { id: "c", type: "function", function: { name: "f", arguments: "{
 const tool = { type: "function", function: { name: "f" } };
 const schema = { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } };
 
-test("model and messages are enough, and a turn is kept only when it belongs to a session", () => {
+test("model and messages are enough, and a turn is stored only when it belongs to a session", () => {
   const { settings, items, ...rest } = ask({});
   assert.deepEqual(rest, { model: "m", itemsParam: "messages", stream: false, user: undefined, keep: "in-session" });
   assert.deepEqual(JSON.parse(JSON.stringify(items)), [{ type: "message", role: "user", content: "Hi" }]);
@@ -32,7 +32,7 @@ test("model and messages are enough, and a turn is kept only when it belongs to 
   assert.deepEqual([ask({ store: true }).keep, ask({ store: false }).keep], ["yes", "no"]);
 });
 
-test("what only this dialect can honour is known: what the answer hangs on, and what is merely offered", () => {
+test("settings that only this dialect supports are listed: those that the answer depends on, and mere offers", () => {
   const cases = [
     [{ n: 2 }, ["n"], []],
     [{ logit_bias: { "50256": -100 }, prediction: { type: "content" } }, ["logit_bias"], ["prediction"]],
@@ -63,7 +63,7 @@ test("null means absent everywhere, and an empty user means none", () => {
   assert.deepEqual(read({ ...bare, name: "", refusal: "", tool_calls: [], annotations: [], parsed: {} }), read(bare));
 });
 
-test("every role is read as what it is, and names and unknown fields stay with their message", () => {
+test("every role is read, and names and unknown fields stay with their message", () => {
   assert.deepEqual(
     read(
       { role: "system", content: "Be brief." },
@@ -131,7 +131,7 @@ test("a refusal is a part of the assistant's message", () => {
   ]);
 });
 
-test("a message with words and calls becomes several items, and an output is of the kind of its call", () => {
+test("a message with text and calls becomes several items, and an output has the kind of its call", () => {
   const signature = { google: { thought_signature: "s" } };
   assert.deepEqual(
     read(
@@ -163,7 +163,7 @@ test("a message with words and calls becomes several items, and an output is of 
   );
 });
 
-test("what stands beside a call or an output goes with it: on a message without words, or on the output", () => {
+test("extra fields of a message with calls are kept on a message without text, and those of an output on it", () => {
   const marked = [{ type: "text", text: "sunny", cache_control: { type: "ephemeral" } }];
   assert.deepEqual(
     read(
@@ -194,7 +194,7 @@ test("what stands beside a call or an output goes with it: on a message without 
   );
 });
 
-test("words that are there but empty are no message beside a call", () => {
+test("empty content next to calls is no message", () => {
   for (const content of [null, "", []]) {
     assert.deepEqual(read({ role: "assistant", content, tool_calls: [called] }), [
       { type: "tool-call", kind: "function", callId: "c", name: "f", arguments: "{}" },
@@ -202,7 +202,7 @@ test("words that are there but empty are no message beside a call", () => {
   }
 });
 
-test("the settings are read into words of no dialect, and kept in the caller's own", () => {
+test("settings are read in a dialect-independent form, and kept in the caller's own", () => {
   const body = {
     temperature: 0.5,
     top_p: 0.9,
@@ -252,7 +252,7 @@ test("the settings are read into words of no dialect, and kept in the caller's o
   });
 });
 
-test("a seed may have 64 bits, as many make it at random", () => {
+test("a seed may have 64 bits, as many clients choose it at random", () => {
   for (const text of ["9223372036854774784", "-9223372036854774784"]) {
     assert.equal(ask({ seed: JSON.parse(text) }).settings.seed, Number(text));
   }
@@ -266,7 +266,7 @@ function top(body: object): number | undefined {
   return ask(body).settings.topLogprobs;
 }
 
-test("log probabilities are asked for without alternatives, with some, or not at all", () => {
+test("log probabilities are requested without alternatives, with some, or not at all", () => {
   assert.deepEqual(
     [top({ logprobs: true }), top({ logprobs: false, top_logprobs: 0 }), top({})],
     [0, undefined, undefined],
@@ -277,12 +277,12 @@ function format(response_format: unknown): Format | undefined {
   return ask({ response_format }).settings.format;
 }
 
-test("as many as four stop sequences and sixteen labels are taken", () => {
+test("up to four stop sequences and sixteen labels are accepted", () => {
   const stop = ["a", "b", "c", "d"];
   assert.deepEqual(ask({ stop, metadata: { ...Array(16).fill("x") } }).settings.stop, stop);
 });
 
-test("the format of the answer is text, some JSON, or JSON after a schema", () => {
+test("the format of the answer is text, any JSON, or JSON by a schema", () => {
   assert.deepEqual(format({ type: "text" }), { type: "text" });
   assert.deepEqual(format({ type: "json_object" }), { type: "json" });
   assert.deepEqual(format({ type: "json_schema", json_schema: { name: "n", strict: true, schema: { $ref: "#" } } }), {
@@ -294,7 +294,7 @@ test("the format of the answer is text, some JSON, or JSON after a schema", () =
   });
 });
 
-test("functions, custom tools, and tools that only the dialect knows are read", () => {
+test("functions, custom tools and tools of the dialect are read", () => {
   const grammar = { type: "grammar", grammar: { syntax: "lark", definition: "start: /.+/" } };
   const parameters = { $schema: "s", type: "object" };
   const { settings } = ask({
@@ -319,7 +319,7 @@ function choose(choice: unknown): ToolChoice | undefined {
   return settingsWith(choice).toolChoice;
 }
 
-test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
+test("a tool choice is a word, a tool, several tools, or something of the dialect", () => {
   assert.deepEqual(choose("required"), { type: "required" });
   assert.deepEqual(choose({ type: "auto" }), { type: "auto" });
   assert.deepEqual(choose(tool), { type: "tool", name: "f" });
@@ -334,7 +334,7 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
   });
 });
 
-test("a field may be called __proto__, and is a field like any other", () => {
+test("a field named __proto__ is read like any other", () => {
   const [sent] = JSON.parse('[{"role":"user","content":"Hi","__proto__":{"role":"system"}}]') as object[];
   const body = JSON.parse('{"model":"m","messages":[],"__proto__":{"stream":true}}') as object;
   const { items, settings, stream } = protocol.parse(Object.assign(body, { messages: [sent] }), "default").ask;

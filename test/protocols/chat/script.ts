@@ -1,4 +1,4 @@
-/** Plays scripted deltas and says them in the chat dialect. */
+/** Runs scripted deltas through the chat dialect. */
 import { createChatProtocol } from "../../../src/protocols/chat/index.ts";
 import type { WireCompletion } from "../chunks.ts";
 import { type Batches, type Played, playWith } from "../script.ts";

@@ -14,7 +14,7 @@ const spoken = `"choices":[{"index":0,"delta":`;
 const served = `"service_tier":"default","choices":[{"index":0,"delta":{},"logprobs":null,"finish_reason":`;
 const done = "data: [DONE]\n\n";
 
-/** The deltas of a stream as they are written, and its finish; everything that surrounds them must be as ever. */
+/** The deltas of a stream as they are written, and its finish; everything around them must be as usual. */
 function inner(stream: string): string[] {
   assert.ok(stream.endsWith(done));
   return stream
@@ -32,7 +32,7 @@ function inner(stream: string): string[] {
 
 const hello = `{"role":"assistant","content":"","refusal":null}`;
 
-test("a text is told piece by piece, after a chunk that names the role and before one that says why it ended", async () => {
+test("a text is streamed in pieces, between a chunk with the role and one with the finish reason", async () => {
   const { stream } = await play([[{ type: "text", text: 'Say "' }], [{ type: "text", text: "hé\n" }]]);
   assert.equal(
     stream,
@@ -45,12 +45,12 @@ test("a text is told piece by piece, after a chunk that names the role and befor
   gatherChunks(stream);
 });
 
-test("an empty answer still names its role, and nothing is invented", async () => {
+test("an empty answer has a chunk with its role and one with its finish reason", async () => {
   const { stream } = await play([]);
   assert.deepEqual(inner(stream), [hello, `"stop"`]);
 });
 
-test("a call that comes first stands in the first chunk, and calls side by side are told one after the other", async () => {
+test("a call that comes first is in the first chunk, and parallel calls are sent one after the other", async () => {
   const { stream } = await play([
     [
       { type: "tool-call", index: 0, callId: "call_a", name: "weather" },
@@ -71,7 +71,7 @@ test("a call that comes first stands in the first chunk, and calls side by side 
   gatherChunks(stream);
 });
 
-test("a call after some text is told in a chunk of its own", async () => {
+test("a call after some text is sent in a chunk of its own", async () => {
   const { stream } = await play([
     [
       { type: "text", text: "Let me see." },
@@ -89,7 +89,7 @@ test("a call after some text is told in a chunk of its own", async () => {
   ]);
 });
 
-test("a custom tool's input is told in the words of custom tools", async () => {
+test("a custom tool's input is sent in the form of custom tools", async () => {
   const { stream } = await play([
     [
       { type: "tool-call", index: 0, callId: "call_c", name: "patch", kind: "custom" },
@@ -103,12 +103,12 @@ test("a custom tool's input is told in the words of custom tools", async () => {
   ]);
 });
 
-test("a refusal is told beside the content, not in it", async () => {
+test("a refusal is sent next to the content, not in it", async () => {
   const { stream } = await play([[{ type: "refusal", text: "I can" }], [{ type: "refusal", text: "not." }]]);
   assert.deepEqual(inner(stream), [hello, `{"refusal":"I can"}`, `{"refusal":"not."}`, `"stop"`]);
 });
 
-test("log probabilities go with the pieces of the text", async () => {
+test("log probabilities are sent with the pieces of the text", async () => {
   const logprob = { token: "a", logprob: -0.5, bytes: [97], top_logprobs: [] };
   const { stream } = await play([[{ type: "text", text: "a", logprobs: [logprob] }]], { logprobs: true });
   assert.ok(
@@ -125,7 +125,7 @@ const counted: Delta[] = [
 ];
 const wantsUsage = { stream: true, stream_options: { include_usage: true } };
 
-test("who asks for usage reads it in a last chunk without choices, and null in every other", async () => {
+test("a caller that asks for usage gets it in a last chunk without choices, and null in every other", async () => {
   const { stream } = await play([counted], wantsUsage);
   const chunks = readChunks(stream);
   assert.equal(
@@ -139,14 +139,14 @@ test("who asks for usage reads it in a last chunk without choices, and null in e
   gatherChunks(stream, true);
 });
 
-test("who does not ask for usage reads nothing of it, and none is invented where none is known", async () => {
+test("usage is not sent to a caller that does not ask for it, nor where it is unknown", async () => {
   const { stream } = await play([counted], { stream: true, stream_options: {} });
   assert.ok(!stream.includes("usage"));
   const { stream: uncounted } = await play([[{ type: "text", text: "a" }]], wantsUsage);
   assert.equal(gatherChunks(uncounted, true).usage, undefined);
 });
 
-test("the end says what served the answer", async () => {
+test("the last chunk has the fingerprint and the service tier", async () => {
   const { stream } = await play([
     [{ type: "notes", notes: { fingerprint: "fp_1", serviceTier: "flex" } }],
     [{ type: "text", text: "a" }],
@@ -155,7 +155,7 @@ test("the end says what served the answer", async () => {
   assert.deepEqual([rest["system_fingerprint"], rest["service_tier"]], ["fp_1", "flex"]);
 });
 
-test("why the model stopped is said in the words of the wire, and being cut off outweighs a call", async () => {
+test("the finish reason is sent in the words of the wire, and a cut-off takes precedence over a call", async () => {
   const call: Delta = { type: "tool-call", index: 0, name: "f" };
   const table = [
     [[], "stop", "stop"],
@@ -166,10 +166,10 @@ test("why the model stopped is said in the words of the wire, and being cut off 
     [[call], "length", "length"],
     [[call], "content-filter", "content_filter"],
   ] as const;
-  for (const [said, reason, told] of table) {
+  for (const [said, reason, sent] of table) {
     const { stream, whole } = await play([[...said, { type: "finish", reason }]]);
-    assert.equal(gatherChunks(stream).finishReason, told);
-    assert.equal(whole().choices[0]?.finish_reason, told);
+    assert.equal(gatherChunks(stream).finishReason, sent);
+    assert.equal(whole().choices[0]?.finish_reason, sent);
   }
 });
 
@@ -180,7 +180,7 @@ const thought: Delta[] = [
   { type: "tool-call", index: 0, callId: "call_a", name: "f" },
 ];
 
-test("reasoning is hidden, so that a call after it still stands in the first chunk", async () => {
+test("reasoning is hidden, so that a call after it is still in the first chunk", async () => {
   const { stream } = await play([thought]);
   assert.deepEqual(inner(stream), [
     `{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_a","type":"function","function":{"name":"f","arguments":""}}],"refusal":null}`,
@@ -189,7 +189,7 @@ test("reasoning is hidden, so that a call after it still stands in the first chu
   ]);
 });
 
-test("reasoning is shown to a caller who asks for it, sections of a summary apart", async () => {
+test("reasoning is sent to a caller that asks for it, with sections of a summary separated", async () => {
   const expected = [hello, `"First"`, `"ly"`, `"\\n\\nThen"`].map((text, index) =>
     index === 0 ? text : `{"reasoning_content":${text}}`,
   );
@@ -201,7 +201,7 @@ test("reasoning is shown to a caller who asks for it, sections of a summary apar
   assert.deepEqual(inner(raw), [hello, `{"reasoning_content":"hm"}`, `"stop"`]);
 });
 
-test("where the operator exposes reasoning it is shown to all but those who say no", async () => {
+test("reasoning that the operator exposes is sent to all callers except those that decline it", async () => {
   const open = createChatProtocol({ exposeReasoning: true });
   const messages = [{ role: "user", content: "Hi" }];
   const shown = async (body: object) => {
@@ -214,7 +214,7 @@ test("where the operator exposes reasoning it is shown to all but those who say 
   assert.equal(await shown({ reasoning: { exclude: true } }), "");
 });
 
-test("a turn that fails after some text says why instead of a finish, and ends", async () => {
+test("a turn that fails after some text sends its error instead of a finish reason, and ends", async () => {
   const failure = new GatewayError("adapter_rate_limit", "Too fast.", { wireCode: "tokens_per_minute" });
   const { stream } = await play([[{ type: "text", text: "So" }]], wantsUsage, failure);
   assert.ok(
@@ -227,7 +227,7 @@ test("a turn that fails after some text says why instead of a finish, and ends",
   gatherChunks(stream, true);
 });
 
-test("a turn that fails before its first word is told as a stream too", () => {
+test("a turn that fails before its first word can be sent as a stream too", () => {
   const messages = [{ role: "user", content: "Hi" }];
   const { voice } = protocol.parse({ model: "m", messages, stream: true }, "default");
   assert.equal(
@@ -250,7 +250,7 @@ test("a batch of events is one write", async () => {
   );
 });
 
-test("what is added to a call without a value is not told", async () => {
+test("extra fields of a call without a value are not sent", async () => {
   const extra = { dialect: "chat", fields: { signature: undefined } } as const;
   const { stream } = await play([
     [

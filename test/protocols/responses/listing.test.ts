@@ -50,7 +50,7 @@ test("a page is newest first, has at most twenty items, and says whether there a
   assert.equal(page({ limit: "21" }, many).has_more, false);
 });
 
-test("the pages one after the other are the whole list, in either order and with any limit", () => {
+test("successive pages are the whole list, in either order and with any limit", () => {
   for (const order of ["asc", "desc"]) {
     for (const limit of ["1", "2", "3", "5", "100"]) {
       const seen: number[] = [];
@@ -66,7 +66,7 @@ test("the pages one after the other are the whole list, in either order and with
   }
 });
 
-test("an item that was deleted since can still be what a page comes after", () => {
+test("a page may start after an item that was deleted since", () => {
   const { last_id: after } = page({ limit: "2" });
   const places = five.map((each) => (each.index === 3 ? { ...each, item: undefined } : each));
   assert.deepEqual(numbersOf(page({ after }, places)), [2, 1, 0]);
@@ -78,7 +78,7 @@ test("an empty list has empty ids", () => {
   assert.deepEqual(page({}, []), { object: "list", data: [], first_id: "", last_id: "", has_more: false });
 });
 
-test("an unknown cursor, a wrong limit or order is refused and named", () => {
+test("an unknown cursor, a wrong limit or a wrong order is refused with its name", () => {
   assert.throws(() => page({ after: "msg_nowhere" }), { code: "not_found", param: "after" });
   assert.throws(() => page({ limit: "0" }), { code: "out_of_range", param: "limit" });
   assert.throws(() => page({ limit: "101" }), { code: "out_of_range", param: "limit" });
@@ -87,7 +87,7 @@ test("an unknown cursor, a wrong limit or order is refused and named", () => {
   assert.throws(() => page({ order: "up" }), { code: "invalid_value", param: "order" });
 });
 
-test("an item is found by the whole of its id only", () => {
+test("an item is found by its complete id only", () => {
   const id = `msg_${digits}i0001`;
   assert.equal(findListed(five, id), five[1]);
   for (const other of [`fc_${digits}i0001`, `msg_${digits}0001`, `msg_${digits}i0009`, "msg_"]) {
@@ -95,7 +95,7 @@ test("an item is found by the whole of its id only", () => {
   }
 });
 
-test("a list is asked to show sealed reasoning in each way that clients write lists", () => {
+test("sealed reasoning is requested in every form in which clients write lists", () => {
   const seal = "reasoning.encrypted_content";
   for (const query of [{ include: seal }, { include: ["x", seal] }, { "include[]": seal }, { "include[0]": seal }]) {
     assert.equal(showsSeals(query), true);
@@ -107,7 +107,7 @@ test("a list is asked to show sealed reasoning in each way that clients write li
 
 const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
   [
-    "a message of the user",
+    "a user message",
     said("hi"),
     { type: "message", id: "msg", role: "user", content: [{ type: "input_text", text: "hi" }] },
   ],
@@ -139,7 +139,7 @@ const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
     },
   ],
   [
-    "a message of the assistant",
+    "an assistant message",
     {
       type: "message",
       role: "assistant",
@@ -193,7 +193,7 @@ const shapes: readonly (readonly [name: string, item: Item, wire: object])[] = [
 ];
 
 for (const [name, item, wire] of shapes) {
-  test(`${name} is listed in the words of the wire`, () => {
+  test(`${name} is listed in the form of the wire`, () => {
     const { id, ...listed } = structuredClone(toListedItem(place(item), hidden)) as { readonly id: string };
     const shown = JSON.parse(JSON.stringify({ ...listed, id: id.slice(0, id.indexOf("_")) }));
     assert.deepEqual(shown, { ...wire, status: "completed" });
@@ -201,7 +201,7 @@ for (const [name, item, wire] of shapes) {
   });
 }
 
-test("a compaction is listed with what only its maker can read", () => {
+test("a compaction that only its maker can read is listed with its sealed content", () => {
   const item: Item = { type: "compaction", summary: "", encrypted: "sealed" };
   assert.deepEqual(toListedItem(place(item), hidden), {
     id: `cmp_${digits}i0000`,
@@ -210,7 +210,7 @@ test("a compaction is listed with what only its maker can read", () => {
   });
 });
 
-test("a compaction in words is listed sealed, for its caller to carry", () => {
+test("a compaction in plain text is listed sealed, so that its caller can send it back", () => {
   const listed = toListedItem(place({ type: "compaction", summary: "We met." }), hidden);
   assert.deepEqual(listed, {
     id: `cmp_${digits}i0000`,
@@ -219,7 +219,7 @@ test("a compaction in words is listed sealed, for its caller to carry", () => {
   });
 });
 
-test("an item that only this dialect knows is listed as it came, under its own id with its place behind it", () => {
+test("an item of the dialect is listed unchanged, under its own id with its position appended", () => {
   const fields = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };
   const listed = toListedItem(place({ type: "other", extra: { dialect: "responses", fields } }), hidden);
   assert.deepEqual(listed, { ...fields, id: `ws_1_${digits}i0000` });
@@ -233,7 +233,7 @@ test("an item that was cut off is listed as incomplete", () => {
   );
 });
 
-test("sealed reasoning is shown on demand", () => {
+test("sealed reasoning is listed on request", () => {
   const item: Item = { type: "reasoning", summary: [], text: "", encrypted: "sealed" };
   assert.ok(!("encrypted_content" in (toListedItem(place(item), hidden) ?? {})));
   assert.ok("encrypted_content" in (toListedItem(place(item), shown) ?? {}));

@@ -1,4 +1,4 @@
-/** The response object, said whole. */
+/** The whole response object. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Delta } from "../../../src/core/delta.ts";
@@ -59,7 +59,7 @@ test("every key is present in the order of the live wire, with its default", asy
   });
 });
 
-test("what the request fixed is repeated", async () => {
+test("settings of the request are repeated in the response", async () => {
   const tools = [
     { type: "function", name: "f", strict: null },
     { type: "custom", name: "c", description: null },
@@ -100,7 +100,7 @@ test("what the request fixed is repeated", async () => {
   });
 });
 
-test("the tier that was asked for is told first, the one that was used at the end", async () => {
+test("the requested service tier is sent first, and the used one at the end", async () => {
   const { stream, whole } = await play([[{ type: "notes", notes: { serviceTier: "scale" } }]], {
     service_tier: "priority",
   });
@@ -108,19 +108,19 @@ test("the tier that was asked for is told first, the one that was used at the en
   assert.equal(whole()["service_tier"], "scale");
 });
 
-test("a tier that clients do not know is the default one to them", async () => {
-  for (const [served, told] of [
+test("a service tier that clients do not know is sent as the default one", async () => {
+  for (const [served, sent] of [
     ["ultrafast", "ultrafast"],
     ["on_demand", "default"],
     ["constructor", "default"],
   ] as const) {
     const { stream, whole } = await play([[{ type: "notes", notes: { serviceTier: served } }]]);
-    assert.equal(whole()["service_tier"], told);
-    assert.equal(checkStream(stream).response["service_tier"], told);
+    assert.equal(whole()["service_tier"], sent);
+    assert.equal(checkStream(stream).response["service_tier"], sent);
   }
 });
 
-test("an answer in a session names its conversation", () => {
+test("an answer in a session has the id of its conversation", () => {
   const { voice } = protocol.parse({ model: "m", input: "Hi" }, "default");
   const answer = {
     status: "completed",
@@ -137,7 +137,7 @@ test("an answer in a session names its conversation", () => {
   assert.deepEqual(response["conversation"], { id: "conv_1" });
 });
 
-test("reasoning is shown sealed only to a caller who asked for it, also when the adapter has sealed nothing", async () => {
+test("sealed reasoning is sent only to a caller that asked for it, even if the adapter has sealed nothing", async () => {
   const item = { id: "rs_ab120000", type: "reasoning", status: "completed", summary: [] };
   const content = [{ type: "reasoning_text", text: "hm" }];
   const table = [
@@ -165,7 +165,7 @@ test("reasoning is shown sealed only to a caller who asked for it, also when the
   }
 });
 
-test("a conversation made short is one sealed item, in the stream as in the object", async () => {
+test("a compaction is one sealed item, in the stream and in the object", async () => {
   const { stream, whole } = await play([[{ type: "compaction", summary: "We met." }]]);
   const { output } = whole();
   const encrypted_content = seal.seal('{"summary":"We met."}');

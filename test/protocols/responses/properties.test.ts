@@ -1,4 +1,4 @@
-/** What holds for every answer, whatever the adapter says and however it is cut into batches. */
+/** Properties of every answer, whatever the adapter emits and however it is divided into batches. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -15,7 +15,7 @@ const body = fc.constantFrom(
   { include: ["reasoning.encrypted_content"], reasoning: { summary: "auto" } },
 );
 
-test("every stream is well formed, and ends with the very object that the whole answer is", async () => {
+test("every stream is well formed, and ends with the object of the whole answer", async () => {
   await fc.assert(
     fc.asyncProperty(batches, body, async (batches, body) => {
       const { stream, whole } = await play(batches, body);
@@ -29,15 +29,15 @@ test("a stream that fails anywhere is well formed, and ends once", async () => {
   const failure = new GatewayError("adapter_error", "It broke.");
   await fc.assert(
     fc.asyncProperty(batches, body, async (batches, body) => {
-      const told: Delta[][] = [[{ type: "text", text: "a" }], ...batches];
-      const { stream } = await play(told, body, failure);
+      const sent: Delta[][] = [[{ type: "text", text: "a" }], ...batches];
+      const { stream } = await play(sent, body, failure);
       assert.equal(checkStream(stream).response.error?.code, "server_error");
     }),
     { numRuns: 200 },
   );
 });
 
-test("how the answer is cut into batches changes nothing of what is told", async () => {
+test("how the answer is divided into batches does not change the stream", async () => {
   await fc.assert(
     fc.asyncProperty(batches, body, async (batches, body) => {
       const { stream } = await play(batches, body);

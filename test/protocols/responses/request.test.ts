@@ -1,4 +1,4 @@
-/** What a create body may say, and how a wrong one is refused. */
+/** What a create body may contain, and how a wrong one is refused. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../src/core/errors.ts";
@@ -14,7 +14,7 @@ const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" }
 const tool = { type: "function", name: "f" };
 const user = (content: unknown) => ({ input: [{ role: "user", content }] });
 
-/** What is wrong with the body, the path it names, the code, and a piece of the message. */
+/** The wrong part of the body, the path in the error, the code, and a part of the message. */
 const refused: readonly (readonly [body: unknown, param: string | null, code: string, message: string])[] = [
   [null, null, "invalid_type", "must be a JSON object, but it is null"],
   [[], null, "invalid_type", "must be a JSON object, but it is an array"],
@@ -164,7 +164,7 @@ const refused: readonly (readonly [body: unknown, param: string | null, code: st
   ],
 ];
 
-test("a wrong body is refused with a status 400 that names the field and the remedy", () => {
+test("a wrong body is refused with status 400, the field and the remedy", () => {
   for (const [body, param, code, message] of refused) {
     const whole = body !== null && typeof body === "object" && !Array.isArray(body);
     const sent = whole ? { model: "m", input: "Hi", ...body } : body;
@@ -184,7 +184,7 @@ test("a wrong body is refused with a status 400 that names the field and the rem
   }
 });
 
-test("a string is a message of the user, and everything else has its default", () => {
+test("a string is read as a user message, and everything else has its default", () => {
   const { settings, ...rest } = ask({});
   assert.deepEqual(rest, {
     model: "m",
@@ -203,7 +203,7 @@ test("a string is a message of the user, and everything else has its default", (
   assert.deepEqual(settings.native, { dialect: "responses", fields: {}, demands: [], offers: [] });
 });
 
-test("null means absent everywhere, and empty texts mean none", () => {
+test("null means absent everywhere, and so do empty texts", () => {
   const optional =
     "instructions previous_response_id conversation user store stream metadata temperature top_p presence_penalty " +
     "frequency_penalty max_output_tokens max_tool_calls top_logprobs parallel_tool_calls truncation text reasoning " +
@@ -217,7 +217,7 @@ test("null means absent everywhere, and empty texts mean none", () => {
   );
 });
 
-test("what only this dialect can honour is known: what the answer hangs on, and what is merely offered", () => {
+test("settings that only this dialect supports are listed: those that the answer depends on, and mere offers", () => {
   const prompted = ask({ prompt: { id: "p" }, context_management: [{ type: "compaction" }], prediction: 1 });
   const { demands = [], offers } = prompted.settings.native ?? {};
   assert.deepEqual([demands.map(({ param }) => param), offers], [["prompt"], ["context_management"]]);
@@ -231,7 +231,7 @@ test("what only this dialect can honour is known: what the answer hangs on, and 
   assert.deepEqual(native, { dialect: "responses", fields: {}, demands: [], offers: [] });
 });
 
-test("items without a type are messages, and the fields that only this dialect knows are kept", () => {
+test("items without a type are messages, and extra fields of this dialect are kept", () => {
   const { items } = ask({
     input: [
       { role: "developer", content: "Be brief." },
@@ -328,7 +328,7 @@ test("calls, their outputs and reasoning are read as items", () => {
   ]);
 });
 
-test("items of types that we have no word for are kept for an adapter that has one", () => {
+test("items of unknown types are kept for an adapter that knows them", () => {
   const input = [
     { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } },
     { type: "mcp_list_tools", id: "mcpl_1", server_label: "s", tools: [] },
@@ -341,7 +341,7 @@ test("items of types that we have no word for are kept for an adapter that has o
   );
 });
 
-test("reasoning that was sealed here is opened, whatever the item says in the open", () => {
+test("reasoning that the gateway sealed is opened, whatever text the item shows", () => {
   const sealed = (content: object) => seal.seal(JSON.stringify(content));
   const { items } = ask({
     input: [
@@ -362,7 +362,7 @@ test("reasoning that was sealed here is opened, whatever the item says in the op
   ]);
 });
 
-test("what was sealed here as something else is no reasoning", () => {
+test("sealed content of another kind is not read as reasoning", () => {
   for (const other of ["We met.", '{"summary":"We met."}', "{}", "[1]", '{"text":1}']) {
     const encrypted = seal.seal(other);
     const { items } = ask({ input: [{ type: "reasoning", summary: [], encrypted_content: encrypted }] });
@@ -370,7 +370,7 @@ test("what was sealed here as something else is no reasoning", () => {
   }
 });
 
-test("what was sealed here as something else is no conversation made short", () => {
+test("sealed content of another kind is not read as a compaction", () => {
   for (const other of ["We met.", '{"text":"b","encrypted":"opaque"}', "[1]", '{"summary":1}']) {
     const encrypted = seal.seal(other);
     const { items } = ask({ input: [{ type: "compaction", encrypted_content: encrypted }] });
@@ -378,7 +378,7 @@ test("what was sealed here as something else is no conversation made short", () 
   }
 });
 
-test("an item that is only named may come without its type, and with null for all that a message would have", () => {
+test("an item reference may come without its type, and with null for the fields of a message", () => {
   const input = [
     { type: "item_reference", id: "msg_1" },
     { id: "msg_2" },
@@ -390,13 +390,13 @@ test("an item that is only named may come without its type, and with null for al
   );
 });
 
-test("the length of metadata is counted in characters, whatever a string needs to hold them", () => {
+test("the length of metadata is counted in characters, not in UTF-16 code units", () => {
   const metadata = { ["😀".repeat(64)]: "😀".repeat(512) };
   const { voice } = protocol.parse({ model: "m", input: "Hi", metadata }, "default");
   assert.deepEqual(JSON.parse(voice.memo?.() ?? "").metadata, metadata);
 });
 
-test("a compaction that was sealed here is opened, one from elsewhere is left to whoever can read it", () => {
+test("a compaction that the gateway sealed is opened, and any other is left for the adapter", () => {
   const { items } = ask({
     input: [
       { type: "compaction", id: "cmp_1", encrypted_content: seal.seal('{"summary":"We met."}') },
@@ -409,7 +409,7 @@ test("a compaction that was sealed here is opened, one from elsewhere is left to
   ]);
 });
 
-test("what was sealed for another owner or by an earlier version is refused by its place, in every item that carries it", () => {
+test("content that was sealed for another owner or by an earlier version is refused with its path", () => {
   const foreign = protocol.sealOf("someone else");
   for (const encrypted_content of [
     foreign.seal('{"text":"b"}'),
@@ -431,19 +431,19 @@ test("what was sealed for another owner or by an earlier version is refused by i
   }
 });
 
-test("an input that ends with a trigger asks for the conversation to be made short", () => {
+test("an input that ends with a compaction trigger asks for a compaction", () => {
   const { items, compacts } = ask({ input: [{ role: "user", content: "Hi" }, { type: "compaction_trigger" }] });
   assert.deepEqual(items, [{ type: "message", role: "user", content: "Hi", extra: undefined }]);
   assert.equal(compacts, true);
   assert.equal(ask({}).compacts, undefined);
 });
 
-test("a request that goes on from a response may come without input", () => {
+test("a request that continues a response may come without input", () => {
   const { items, previousId, keep } = ask({ input: null, previous_response_id: "resp_1", store: false });
   assert.deepEqual({ items, previousId, keep }, { items: [], previousId: "resp_1", keep: "no" });
 });
 
-test("the settings are read into words of no dialect, and kept in the caller's own", () => {
+test("settings are read in a dialect-independent form, and kept in the caller's own", () => {
   const body = {
     temperature: 0.5,
     top_p: 0.9,
@@ -478,7 +478,7 @@ test("the settings are read into words of no dialect, and kept in the caller's o
   assert.deepEqual(settings.native, { dialect: "responses", fields: body, demands: [], offers: [] });
 });
 
-test("tools of a coding agent are read: functions, custom tools, and types that only the dialect knows", () => {
+test("tools of a coding agent are read: functions, custom tools, and types of the dialect", () => {
   const grammar = { type: "grammar", syntax: "lark", definition: "start: /.+/" };
   const namespace = { type: "namespace", name: "browser", description: "d", tools: [tool] };
   const { settings } = ask({
@@ -524,7 +524,7 @@ function choose(choice: unknown): ToolChoice | undefined {
   return settingsWith(choice).toolChoice;
 }
 
-test("a tool choice is a word, a tool, some tools, or something that only the dialect knows", () => {
+test("a tool choice is a word, a tool, several tools, or something of the dialect", () => {
   assert.deepEqual(choose("required"), { type: "required" });
   assert.deepEqual(choose({ type: "function", name: "f" }), { type: "tool", name: "f" });
   assert.deepEqual(choose({ type: "custom", name: "c" }), { type: "tool", name: "c" });
@@ -538,7 +538,7 @@ test("a tool choice is a word, a tool, some tools, or something that only the di
   });
 });
 
-test("a namespace in a namespace is none that a model knows, and stays in the outer one's fields alone", () => {
+test("a namespace within a namespace is not offered, and stays in the fields of the outer one", () => {
   const inner = { type: "namespace", name: "inner", tools: [{ type: "function", name: "deep" }] };
   const outer = { type: "namespace", name: "outer", tools: [{ type: "function", name: "f" }, inner] };
   const [tool] = ask({ tools: [outer] }).settings.tools;
@@ -553,7 +553,7 @@ test("a namespace in a namespace is none that a model knows, and stays in the ou
   );
 });
 
-test("a tool in a namespace is chosen by both names, or by its own while no other tool has it", () => {
+test("a tool in a namespace is chosen by both names, or by its own name if that is unique", () => {
   const files = { type: "namespace", name: "files", tools: [tool, { type: "custom", name: "patch" }] };
   const mail = { type: "namespace", name: "mail", tools: [tool, { type: "function", name: "send" }] };
   const settings = (tool_choice: object) => ask({ tools: [files, mail], tool_choice }).settings;
@@ -577,7 +577,7 @@ test("a tool in a namespace is chosen by both names, or by its own while no othe
   assert.deepEqual(alone.settings.toolChoice, { type: "tool", name: "f" });
 });
 
-test("an allowed server is known by its label, and one without a label stands for all of its type", () => {
+test("an allowed server is identified by its label, and one without a label means all of its type", () => {
   const allow = (...tools: readonly object[]) => settingsWith({ type: "allowed_tools", tools }).allowedTools;
   assert.deepEqual(allow({ type: "mcp", server_label: "mail" }), ["mcp mail"]);
   assert.deepEqual(allow({ type: "mcp" }), ["mcp wiki", "mcp mail"]);

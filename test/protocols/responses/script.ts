@@ -1,4 +1,4 @@
-/** Plays scripted deltas and says them in the responses dialect. */
+/** Runs scripted deltas through the responses dialect. */
 import { createResponsesProtocol } from "../../../src/protocols/responses/index.ts";
 import { createSeal } from "../../../src/seal.ts";
 import type { WireResponse } from "../grammar.ts";
@@ -8,7 +8,7 @@ export { about } from "../script.ts";
 
 const sealOf = createSeal(new Uint8Array(32).fill(7));
 
-/** Of the owner who asks. */
+/** The seal of the requesting owner. */
 export const seal = sealOf("default");
 
 export const protocol = createResponsesProtocol({ seal: sealOf });

@@ -1,4 +1,4 @@
-/** Tools that come with items, and searches for them, in the words of the wire. */
+/** Tools in input items, and searches for them, in the form of the wire. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Item } from "../../../src/core/item.ts";
@@ -27,7 +27,7 @@ const readFunctions = {
   extra: { dialect: "responses", fields: functions },
 };
 
-test("an item that brings tools is kept as it came, its tools are read, and it is no part of the talk", () => {
+test("an item with tools is kept unchanged, its tools are read, and it is not part of the conversation", () => {
   const { items, settings } = ask({ input: [additional] });
   assert.deepEqual(items, [
     {
@@ -40,7 +40,7 @@ test("an item that brings tools is kept as it came, its tools are read, and it i
   assert.deepEqual(settings.tools, []);
 });
 
-test("what is no tool stays in its item and is offered to nobody, while a wrong type is refused by its path", () => {
+test("an invalid tool stays in its item and is not offered, while a wrong type is refused with its path", () => {
   const bring = (...tools: unknown[]) => ask({ input: [{ ...additional, tools }] }).items[0];
   const odd = [{}, { type: "" }, { type: "function" }, { type: "namespace", name: "" }];
   assert.deepEqual((bring(...odd, tool) as { tools: unknown }).tools, [read]);
@@ -50,7 +50,7 @@ test("what is no tool stays in its item and is offered to nobody, while a wrong 
   assert.throws(() => ask({ input: [{ ...additional, tools: {} }] }), refused("tools"));
 });
 
-test("a choice may name a tool that an item of the request brings", () => {
+test("a tool choice may name a tool of an input item", () => {
   const settings = (tool_choice: object) => ask({ input: [additional], tool_choice }).settings;
   const choose = (tool_choice: object) => settings(tool_choice).toolChoice;
   assert.deepEqual(choose({ type: "function", name: "f" }), { type: "tool", name: "f" });
@@ -61,7 +61,7 @@ test("a choice may name a tool that an item of the request brings", () => {
   assert.throws(() => choose({ type: "function", name: "g" }), { code: "invalid_value", param: "tool_choice" });
 });
 
-test("a search that the caller makes has a function that stands for it, one that the server makes has none", () => {
+test("a tool search of the caller has a function in its place, and one of the server has none", () => {
   const parameters = { type: "object" };
   const client = { type: "tool_search", execution: "client", description: "Finds.", parameters };
   const server = { type: "tool_search", execution: "server" };
@@ -93,7 +93,7 @@ const found: Item = {
   extra: { dialect: "responses", fields: { tools: output.tools } },
 };
 
-test("the caller's search and what it found are a call and its output, a server's are its own items", () => {
+test("the caller's search and its result are a call and its output; a server's are items of their own", () => {
   assert.deepEqual(ask({ input: [{ ...call, id: "tsc_1", status: "completed" }, output] }).items, [called, found]);
   const servers = [call, output].map((item) => ({ ...item, execution: "server", call_id: null }));
   const { items } = ask({ input: servers });
@@ -105,7 +105,7 @@ test("the caller's search and what it found are a call and its output, a server'
   });
 });
 
-test("a search is told as an item of its own, whose arguments are an object and come all at once", async () => {
+test("a search is sent as an item of its own, whose arguments are an object and are sent at once", async () => {
   const { stream, whole } = await play([
     [{ type: "tool-call", index: 0, callId: "c", name: "tool_search", kind: "search" }],
     [{ type: "tool-arguments", index: 0, text: '{"que' }],
@@ -124,8 +124,8 @@ test("a search is told as an item of its own, whose arguments are an object and 
   assert.deepEqual(whole().output, [item]);
 });
 
-test("what is no object is told as the model wrote it", async () => {
-  for (const [text, told] of [
+test("search arguments that are not an object are sent as the model wrote them", async () => {
+  for (const [text, sent] of [
     ["f", "f"],
     ["[1]", "[1]"],
     ["", {}],
@@ -136,11 +136,11 @@ test("what is no object is told as the model wrote it", async () => {
         { type: "tool-arguments", index: 0, text },
       ],
     ]);
-    assert.deepEqual(whole().output[0]?.["arguments"], told);
+    assert.deepEqual(whole().output[0]?.["arguments"], sent);
   }
 });
 
-test("searches and what they found are listed as they came", () => {
+test("searches and their results are listed unchanged", () => {
   const list = (item: Item) =>
     toListedItem({ item, isWhole: true, turnId: "resp_ab", side: "input", index: 0 }, { seal, showsSeals: false });
   const { id: callId, ...listedCall } = list(called) as { id: string };

@@ -7,13 +7,13 @@ import { failedTurn } from "../../../src/core/frame/frame.ts";
 import { checkStream, readStream } from "../grammar.ts";
 import { about, play, protocol } from "./script.ts";
 
-/** The lines between the opening and the terminal event, each event's name left out. */
+/** The data between the opening and the terminal event, without the events' names. */
 function inner(stream: string): string[] {
   const lines = stream.split("\n").filter((line) => line.startsWith("data: "));
   return lines.slice(2, -2).map((line) => line.slice("data: ".length));
 }
 
-test("a text is told as one message with one part, and the terminal event holds it whole", async () => {
+test("a text is streamed as one message with one part, and the terminal event contains all of it", async () => {
   const { stream } = await play([
     [{ type: "text", text: 'Say "' }],
     [{ type: "text", text: "hé\n" }],
@@ -37,13 +37,13 @@ test("a text is told as one message with one part, and the terminal event holds 
   checkStream(stream);
 });
 
-test("how much was put into a cache is told where the model tells it", async () => {
+test("the number of cache write tokens is sent where the model reports it", async () => {
   const usage = { inputTokens: 7, cachedTokens: 2, cacheWriteTokens: 4, outputTokens: 5, reasoningTokens: 1 };
   const { stream } = await play([[{ type: "usage", usage }]]);
   assert.ok(stream.includes(`"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":4}`));
 });
 
-test("the stream opens with the object in the making, twice, before anything is said", async () => {
+test("the stream opens with two events that contain the unfinished response", async () => {
   const { writes } = await play([[{ type: "text", text: "a" }]]);
   const response = `"response":{"id":"resp_ab12","object":"response","created_at":1700000000,"status":"in_progress","background":false,"completed_at":null,"error":null,"frequency_penalty":0,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":"some-model","output":[],"parallel_tool_calls":true,"presence_penalty":0,"previous_response_id":null,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"auto","store":true,"temperature":1,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1,"truncation":"disabled","usage":null,"user":null,"metadata":{}}`;
   const opening =
@@ -52,7 +52,7 @@ test("the stream opens with the object in the making, twice, before anything is 
   assert.equal(writes[0]?.slice(0, opening.length), opening);
 });
 
-test("calls that run side by side are told one after the other, each with its arguments", async () => {
+test("parallel calls are sent one after the other, each with its arguments", async () => {
   const { stream } = await play([
     [
       { type: "tool-call", index: 0, callId: "call_a", name: "weather" },
@@ -76,7 +76,7 @@ test("calls that run side by side are told one after the other, each with its ar
   checkStream(stream);
 });
 
-test("a custom tool's input is told in the words of custom tools", async () => {
+test("a custom tool's input is sent in the form of custom tools", async () => {
   const { stream } = await play([
     [
       { type: "tool-call", index: 0, callId: "call_c", name: "patch", kind: "custom" },
@@ -92,7 +92,7 @@ test("a custom tool's input is told in the words of custom tools", async () => {
   checkStream(stream);
 });
 
-test("a summary is told section by section, raw reasoning as a part of the same item", async () => {
+test("a summary is sent section by section, and raw reasoning as a part of the same item", async () => {
   const { stream } = await play([
     [
       { type: "reasoning", text: "First", summary: 0 },
@@ -140,7 +140,7 @@ test("a refusal after some text is a second part of the same message", async () 
   assert.deepEqual(response.output[0]?.content?.[1], { type: "refusal", refusal: "No." });
 });
 
-test("the phase of a message is told when it begins and when it is done", async () => {
+test("the phase of a message is sent when it begins and when it is done", async () => {
   const extra = { dialect: "responses", fields: { phase: "final_answer" } } as const;
   const { stream } = await play([[{ type: "text", text: "a", extra }], [{ type: "message-end", extra }]]);
   const { events } = checkStream(stream);
@@ -151,19 +151,19 @@ test("the phase of a message is told when it begins and when it is done", async 
   );
 });
 
-test("log probabilities go with the pieces of the text, and with their bytes into the item", async () => {
+test("log probabilities are sent with the pieces of the text, and with their bytes in the item", async () => {
   const logprob = { token: "a", bytes: [97], logprob: -0.5, top_logprobs: [{ token: "b", bytes: null, logprob: -2 }] };
   const { stream } = await play([[{ type: "text", text: "a", logprobs: [logprob] }]], { top_logprobs: 1 });
   const { events, response } = checkStream(stream);
-  const told = [{ token: "a", logprob: -0.5, top_logprobs: [{ token: "b", logprob: -2 }] }];
-  assert.deepEqual(events.find((event) => event.type === "response.output_text.delta")?.["logprobs"], told);
-  assert.deepEqual(events.find((event) => event.type === "response.output_text.done")?.["logprobs"], told);
+  const sent = [{ token: "a", logprob: -0.5, top_logprobs: [{ token: "b", logprob: -2 }] }];
+  assert.deepEqual(events.find((event) => event.type === "response.output_text.delta")?.["logprobs"], sent);
+  assert.deepEqual(events.find((event) => event.type === "response.output_text.done")?.["logprobs"], sent);
   assert.deepEqual(response.output[0]?.content?.[0]?.["logprobs"], [
     { token: "a", bytes: [97], logprob: -0.5, top_logprobs: [{ token: "b", bytes: [], logprob: -2 }] },
   ]);
 });
 
-test("the log probabilities of all pieces of a text are told together at its end, in their order", async () => {
+test("the log probabilities of all pieces of a text are sent together at its end, in order", async () => {
   const entries = ["a", "b", "c"].map((token) => ({ token, logprob: -1, top_logprobs: [] }));
   const pieces = [
     [{ type: "text", text: "a", logprobs: entries.slice(0, 1) }],
@@ -174,7 +174,7 @@ test("the log probabilities of all pieces of a text are told together at its end
   assert.deepEqual(events.find((event) => event.type === "response.output_text.done")?.["logprobs"], entries);
 });
 
-test("a model cut off by its limit ends the stream as incomplete, and so is the item it was saying", async () => {
+test("a model that is cut off by its limit ends the stream as incomplete, and so is the last item", async () => {
   const { stream } = await play([
     [
       { type: "reasoning", text: "hm" },
@@ -193,7 +193,7 @@ test("a model cut off by its limit ends the stream as incomplete, and so is the 
   assert.equal(response["completed_at"], null);
 });
 
-test("a filtered answer says that it was filtered", async () => {
+test("a filtered answer is marked as filtered", async () => {
   const { stream } = await play([
     [
       { type: "text", text: "Once" },
@@ -203,7 +203,7 @@ test("a filtered answer says that it was filtered", async () => {
   assert.deepEqual(checkStream(stream).response["incomplete_details"], { reason: "content_filter" });
 });
 
-test("a turn that fails after some text says why twice, and ends once", async () => {
+test("a turn that fails after some text sends its error in two events, and ends once", async () => {
   const failure = new GatewayError("adapter_rate_limit", "Too fast.", { wireCode: "tokens_per_minute" });
   const { stream } = await play([[{ type: "text", text: "So" }]], {}, failure);
   const { response } = checkStream(stream);
@@ -221,10 +221,10 @@ const halves: Readonly<Record<string, readonly Delta[]>> = {
     { type: "tool-arguments", index: 0, text: '{"path":"/"}' },
   ],
   "an answer": [{ type: "text", text: "So" }],
-  "a thought": [{ type: "reasoning", text: "Hm" }],
+  reasoning: [{ type: "reasoning", text: "Hm" }],
 };
 for (const [what, half] of Object.entries(halves)) {
-  test(`${what} that breaks off because its turn failed is never told as done, since agents keep or run what is done`, async () => {
+  test(`${what} that is cut off by a failure is never sent as done, since agents store or run what is done`, async () => {
     for (const code of ["adapter_error", "cancelled"] as const) {
       const { events, response } = checkStream((await play([half], {}, new GatewayError(code, "Cut."))).stream);
       assert.ok(!events.some(({ type }) => type.endsWith(".done")));
@@ -235,7 +235,7 @@ for (const [what, half] of Object.entries(halves)) {
   });
 }
 
-test("a turn that was called off ends in a way that every client knows, without an error event", async () => {
+test("a cancelled turn ends with response.failed and without an error event", async () => {
   const { stream } = await play([[{ type: "text", text: "So" }]], {}, new GatewayError("cancelled", "Called off."));
   const { response, events } = checkStream(stream);
   assert.equal(events.at(-1)?.type, "response.failed");
@@ -244,7 +244,7 @@ test("a turn that was called off ends in a way that every client knows, without 
   assert.equal(response.error?.message, "The response was cancelled.");
 });
 
-test("a turn that fails before its first word is told as a stream too", () => {
+test("a turn that fails before its first word can be sent as a stream too", () => {
   const { voice } = protocol.parse({ model: "m", input: "Hi", stream: true }, "default");
   const stream = voice.stream(about)(failedTurn(new GatewayError("adapter_timeout", "Nothing came."), new Date(0)));
   const { events, response } = checkStream(stream);
@@ -255,7 +255,7 @@ test("a turn that fails before its first word is told as a stream too", () => {
   assert.deepEqual(response.error, { code: "server_error", message: "Nothing came." });
 });
 
-test("a failed response names its cause in the codes that clients know", () => {
+test("a failed response has one of the error codes that clients know", () => {
   const table = [
     [new GatewayError("overloaded", ""), "server_is_overloaded"],
     [new GatewayError("store_unavailable", ""), "server_is_overloaded"],
@@ -275,7 +275,7 @@ test("a failed response names its cause in the codes that clients know", () => {
   }
 });
 
-test("an empty answer is completed with no output, and nothing is invented", async () => {
+test("an empty answer is completed with no output and no usage", async () => {
   const { stream } = await play([]);
   const { events, response } = checkStream(stream);
   assert.equal(events.length, 3);
@@ -284,7 +284,7 @@ test("an empty answer is completed with no output, and nothing is invented", asy
   assert.equal(response["usage"], null);
 });
 
-test("a batch of events is one write, and an answer that comes at once is told at once", async () => {
+test("a batch of events is one write, and an answer in one batch is sent at once", async () => {
   const { writes } = await play([
     [
       { type: "text", text: "a" },

@@ -1,4 +1,4 @@
-/** Reasoning told as a summary, to callers who asked for one. */
+/** Reasoning that is sent as a summary, to callers that asked for one. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toPlace } from "../../../src/core/conversation/conversations.ts";
@@ -16,11 +16,11 @@ const thought: readonly (readonly Delta[])[] = [
     { type: "text", text: "So." },
   ],
 ];
-const wish = { reasoning: { summary: "auto" } };
+const request = { reasoning: { summary: "auto" } };
 const include = ["reasoning.encrypted_content"];
 
-/** The item of reasoning, streamed; whole it is the same. */
-async function tell(deltas: readonly Delta[], body: object = wish): Promise<WireItem> {
+/** The reasoning item of the stream, which is the same in the whole response. */
+async function reasoningOf(deltas: readonly Delta[], body: object = request): Promise<WireItem> {
   const { stream, whole } = await play(
     deltas.map((delta) => [delta]),
     body,
@@ -34,8 +34,8 @@ function toSummary(...texts: readonly string[]): readonly object[] {
   return texts.map((text) => ({ type: "summary_text", text }));
 }
 
-test("reasoning is told piece by piece as one section of a summary, and stands in the item as one", async () => {
-  const { stream } = await play(thought, wish);
+test("reasoning is streamed as one section of a summary, and is one in the item", async () => {
+  const { stream } = await play(thought, request);
   checkStream(stream);
   const lines = stream.split("\n").filter((line) => line.startsWith("data: "));
   const item = `"item_id":"rs_ab120000","output_index":0`;
@@ -53,33 +53,33 @@ test("reasoning is told piece by piece as one section of a summary, and stands i
   );
 });
 
-test("a summary is asked for in either of two fields, by any word; without that reasoning is told as it is", async () => {
+test("a summary is requested in either of two fields, by any word; otherwise reasoning is sent raw", async () => {
   for (const reasoning of [
     { summary: "detailed" },
     { generate_summary: "concise" },
     { summary: null, generate_summary: "auto" },
   ]) {
-    const item = await tell(thought.flat(), { reasoning });
+    const item = await reasoningOf(thought.flat(), { reasoning });
     assert.deepEqual([item.content, item.summary], [undefined, toSummary("Let me think")]);
   }
   for (const reasoning of [undefined, {}, { effort: "high" }, { summary: null, generate_summary: null }]) {
-    const item = await tell(thought.flat(), { reasoning });
+    const item = await reasoningOf(thought.flat(), { reasoning });
     assert.deepEqual([item.content, item.summary], [[{ type: "reasoning_text", text: "Let me think" }], []]);
   }
 });
 
-test("reasoning that has a summary of its own is told as it is", async () => {
+test("reasoning with a summary of its own is sent unchanged", async () => {
   const own: readonly Delta[] = [
     { type: "reasoning", text: "First", summary: 0 },
     { type: "reasoning", text: "Then", summary: 1 },
   ];
-  assert.deepEqual((await tell(own)).summary, toSummary("First", "Then"));
+  assert.deepEqual((await reasoningOf(own)).summary, toSummary("First", "Then"));
   const more: readonly Delta[] = [...own, { type: "reasoning", text: "hm" }];
-  assert.deepEqual(await tell(more), await tell(more, {}));
+  assert.deepEqual(await reasoningOf(more), await reasoningOf(more, {}));
 });
 
-test("a summary that comes when the reasoning was told already follows it, section by section", async () => {
-  const item = await tell([
+test("a summary after reasoning that was already sent follows it, section by section", async () => {
+  const item = await reasoningOf([
     { type: "reasoning", text: "hm" },
     { type: "reasoning", text: "First", summary: 0 },
     { type: "reasoning", text: "Then", summary: 1 },
@@ -88,34 +88,34 @@ test("a summary that comes when the reasoning was told already follows it, secti
   assert.deepEqual([item.content, item.summary], [undefined, toSummary("hm", "First", "Then", "oh")]);
 });
 
-test("a kept response is told again as it was told, when it is whole and while it is made", async () => {
-  const { voice } = protocol.parse({ model: "some-model", input: "Hi", ...wish }, "default");
+test("a stored response is replayed as it was sent, when it is complete and while it runs", async () => {
+  const { voice } = protocol.parse({ model: "some-model", input: "Hi", ...request }, "default");
   const recalled = protocol.recall(voice.memo?.() ?? "", "default");
-  const { answer, stream, whole } = await play(thought, wish);
+  const { answer, stream, whole } = await play(thought, request);
   assert.deepEqual(JSON.parse(recalled.whole(about, answer)), whole());
   const [item] = checkStream(stream).response.output;
   assert.deepEqual(JSON.parse(recalled.progress?.(about, "running", answer.items.slice(0, 1)) ?? "").output, [item]);
 });
 
-test("a thought that breaks off is told as far as it came, and is never done", async () => {
-  const { stream } = await play(thought.slice(0, 1), wish, new GatewayError("adapter_error", "It broke."));
+test("reasoning that is cut off is sent as far as it came, and is never done", async () => {
+  const { stream } = await play(thought.slice(0, 1), request, new GatewayError("adapter_error", "It broke."));
   const { response, events } = checkStream(stream);
   assert.ok(!events.some(({ type }) => type.endsWith(".done")));
   assert.deepEqual([response.output[0]?.status, response.output[0]?.summary], ["incomplete", toSummary("Let me")]);
 });
 
-test("what a caller brings back is read as the model said it: by its seal, and without one as a summary", async () => {
+test("reasoning that a caller sends back is read from its seal, and without one as a summary", async () => {
   const read = (item: object) => protocol.parse({ model: "m", input: [item] }, "default").ask.items;
   const mixed: readonly Delta[] = [
     { type: "reasoning", text: "hm" },
     { type: "reasoning", text: "First", summary: 0 },
     { type: "reasoning-seal", encrypted: "opaque" },
   ];
-  const sealed = await tell(mixed, { ...wish, include });
+  const sealed = await reasoningOf(mixed, { ...request, include });
   assert.deepEqual(sealed.summary, toSummary("hm", "First"));
   assert.deepEqual(read(sealed), [{ type: "reasoning", summary: ["First"], text: "hm", encrypted: "opaque" }]);
 
-  const plain = await tell(thought.flat(), { ...wish, include });
+  const plain = await reasoningOf(thought.flat(), { ...request, include });
   assert.deepEqual(read(plain), [{ type: "reasoning", summary: [], text: "Let me think", encrypted: undefined }]);
   const { encrypted_content: _, ...open } = plain;
   assert.deepEqual(read(open), [{ type: "reasoning", summary: ["Let me think"], text: "", encrypted: undefined }]);
@@ -127,8 +127,8 @@ test("reasoning in a response's input is listed as a summary too, unless it has 
     { type: "reasoning", summary: ["First"], text: "hm" },
   ];
   const places = items.map((item, index) => toPlace({ turnId: about.id, side: "input", index }, item));
-  const list = (retells: boolean) => {
-    const { data } = toItemPage(places, readPageQuery({ order: "asc" }), seal, retells) as {
+  const list = (summarises: boolean) => {
+    const { data } = toItemPage(places, readPageQuery({ order: "asc" }), seal, summarises) as {
       readonly data: WireItem[];
     };
     return data.map(({ content, summary }) => [content, summary]);
